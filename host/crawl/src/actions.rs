@@ -25,7 +25,7 @@ use tokio::sync::watch;
 
 use crate::control::{By, Desk, DroppedLine, Running};
 use crate::job::write_text;
-use crate::lanes::beside;
+use opilio_stacks::on_plugin_thread;
 
 /// Where files are dropped.
 const FOLDER: &str = "action";
@@ -140,7 +140,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
             };
             for path in settled {
                 // Filters are asked, which takes a stack of some size.
-                let done = beside("actions", || {
+                let done = on_plugin_thread("actions", || {
                     let _runtime = handle.enter();
                     act(&running, &path)
                 });

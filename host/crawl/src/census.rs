@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 use crate::context::Context;
-use crate::stacks;
 
 /// Queues or records that are read while the frontier is held.
 const PART: usize = 500;
@@ -372,7 +371,7 @@ async fn keep(
             })
         });
         if let Ok(Err(problem)) = counted.await {
-            tracing::error!("{}", stacks::chain(&problem));
+            tracing::error!("{}", opilio_stacks::chain(&problem));
         }
         // Which changes only by going away.
         let _ = tokio::time::timeout(every, ended.changed()).await;

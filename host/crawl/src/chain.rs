@@ -34,11 +34,11 @@ use tracing::Instrument as _;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, Step};
 use crate::crawl_log::{ExtraInfo, LogLine};
-use crate::found;
 use crate::records;
-use crate::stacks::Stacks;
-use crate::standing::{self, Memory};
-use crate::status;
+use opilio_stacks::Stacks;
+use opilio_visit::found;
+use opilio_visit::standing::{self, Memory};
+use opilio_visit::status;
 
 use self::preconditions::Precondition;
 

@@ -14,8 +14,6 @@ use opilio_profile::{ArchiveDigest, Profile};
 use opilio_uri::{SurtPrefixSet, Uri};
 
 use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
-use crate::breaker::{Consequence, Failure};
-use crate::budget::Budget;
 use crate::census::LastCensus;
 use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
@@ -31,15 +29,17 @@ use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::Observers;
 use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
-use crate::precedence::{self, QueueTurns};
 use crate::progress::QueueTally;
 use crate::records;
 use crate::remedy::with_remedy;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
-use crate::stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use crate::tables::TableKeeper;
+use opilio_stacks::breaker::{Consequence, Failure};
+use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
+use opilio_visit::budget::Budget;
+use opilio_visit::precedence::{self, QueueTurns};
 
 /// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
 /// often is led by somebody else.

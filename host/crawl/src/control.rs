@@ -43,7 +43,6 @@ pub use crate::explain::{
 };
 pub use crate::history::{Change, Changed};
 pub use crate::settings::Effect;
-pub use crate::stacks::{KnownStack, StackedPlugin};
 pub use answer::{
     Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, Step, WhyAnswer,
 };
@@ -51,6 +50,7 @@ pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
 pub use desk::{ControlError, Fault};
+pub use opilio_stacks::{KnownStack, StackedPlugin};
 pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;

@@ -55,8 +55,8 @@ use crate::job::Job;
 use crate::observers;
 use crate::progress::{End, Progress, Summary};
 use crate::share::Share;
-use crate::stacks::Loaded;
 use crate::tables::TableKeeper;
+use opilio_stacks::Loaded;
 
 /// A crawl that has been checked; nothing has been created yet.
 pub struct Plan {

@@ -16,17 +16,17 @@ use opilio_uri::{Hop, HopPath, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::around::Shared;
-use crate::batch::{self, Answer};
-use crate::components::JobPlugins;
 use crate::crawl::{self, CrawlError};
-use crate::found::{self, Heard, Said};
-use crate::guards::{CandidateGuards, Guards, Seen, handled};
-use crate::lanes::beside;
 use crate::places::component_cache;
-use crate::scope;
-use crate::stacks::{StackedPlugin, Stacks, Staged};
-use crate::standing::{self, Memory, plugin_state};
+use opilio_stacks::batch::{self, Answer};
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{StackedPlugin, Stacks, Staged};
+use opilio_visit::around::Shared;
+use opilio_visit::found::{self, Heard, Said};
+use opilio_visit::scope;
+use opilio_visit::standing::{self, Memory, plugin_state};
 
 /// What a profile or a job makes of a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -194,7 +194,7 @@ pub fn explain(
         let known = Known::default();
         Ok(explained(profile, &loaded.stacks, asked, &known))
     };
-    beside("explain", asking).map_err(CrawlError::Kept)?
+    on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?
 }
 
 /// The same of a job that nobody runs, with the plugins and the prefixes that it has kept.
@@ -211,12 +211,12 @@ pub(crate) fn explain_at_rest(
     })?;
     let sources = crawl::sources(job);
     let kept = JobPlugins::read(job)
-        .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;
+        .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     let asking = || -> Result<ExplainedUri, CrawlError> {
         let (_, loaded) = crawl::load(&engine, profile, prefixes, &sources, Some(&kept))?;
         Ok(explained(profile, &loaded.stacks, asked, known))
     };
-    beside("explain", asking).map_err(CrawlError::Kept)?
+    on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?
 }
 
 /// What a profile with these plugins makes of a URI. For a thread that plugins may be called on.

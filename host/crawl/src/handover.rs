@@ -216,7 +216,7 @@ pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver
         if let Ok((ticked, finished)) = looked.await {
             if let Err(problem) = ticked {
                 // It keeps its `.open`, and is tried again at the end.
-                tracing::error!("{}", crate::stacks::chain(&problem));
+                tracing::error!("{}", opilio_stacks::chain(&problem));
             }
             if let Some(handover) = &context.handover {
                 handover.add(finished);

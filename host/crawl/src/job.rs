@@ -41,9 +41,9 @@ pub(crate) use seeds::{
 
 use self::error::io_error;
 use self::lock::lock;
-use crate::components;
 use crate::course::Course;
 use crate::settings;
+use opilio_stacks::components;
 
 /// Version of the directory's layout that this build reads and writes.
 pub const JOB_VERSION: u32 = 1;

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 
+use opilio_stacks::panic_message;
 use tokio::sync::oneshot;
 
 use documents::Documents;
@@ -130,7 +131,7 @@ fn answering<G, T: Send + 'static>(
     let span = tracing::Span::current();
     move |given| {
         let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| work(given))))
-            .map_err(|panic| LanePanic(message(panic.as_ref())));
+            .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
         // Nobody waits for the answer of an abandoned fetch.
         let _ = answer.send(outcome);
     }
@@ -145,27 +146,13 @@ impl Lanes {
         let (answer, answered) = mpsc::sync_channel(1);
         self.documents.0.push("", 0, move |_| {
             let outcome = catch_unwind(AssertUnwindSafe(work))
-                .map_err(|panic| LanePanic(message(panic.as_ref())));
+                .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
             // Whoever asked waits for it.
             let _ = answer.send(outcome);
         });
         let gone = || LanePanic("the lane is gone".to_owned());
         answered.recv().unwrap_or_else(|_| Err(gone()))
     }
-}
-
-/// Runs `work` on a thread of its own, with the stack of a lane, and blocks until it is done: what is seldom done and would
-/// hold up a lane, such as compiling a component.
-pub(crate) fn beside<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new()
-            .name(name.to_owned())
-            .stack_size(opilio_sandbox::LANE_STACK_BYTES)
-            .spawn_scoped(scope, work)
-            .map_err(|problem| format!("no thread for it: {problem}"))?;
-        let ended = thread.join();
-        ended.map_err(|panic| LanePanic(message(panic.as_ref())).to_string())
-    })
 }
 
 fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
@@ -191,12 +178,6 @@ fn start(name: &str, count: usize) -> std::io::Result<mpsc::SyncSender<Work>> {
 
 fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     opilio_sandbox::spawn_lane(name, run).map(drop)
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "no message".to_owned())
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use jiff::Timestamp;
 use opilio_sandbox::Fault;
 
 use crate::crawl_log::{LogLine, column, printable, timestamp17};
-use crate::extraction::RefusedLink;
 use crate::ledger::Ledger;
-use crate::stacks::chain;
+use opilio_stacks::chain;
+use opilio_visit::extraction::RefusedLink;
 
 /// The log of finished URIs.
 pub(crate) const CRAWL: &str = "crawl.log";

@@ -25,14 +25,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use crate::alerts::Severity;
-use crate::breaker::Failure;
 use crate::context::Context;
 use crate::crawl::Stop;
 use crate::job::write_text;
 use crate::lanes::Lane;
 use crate::places::stays_inside;
 use crate::progress::End;
-use crate::stacks::Staged;
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
 
 /// Events of one call at most.
 const BATCH_MAX: usize = 256;

@@ -4,12 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::components;
 use crate::crawl::{CrawlError, frozen_profile};
 use crate::history;
 use crate::job::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::settings::{CHANGES, LAYERS};
-use crate::stacks::known;
+use opilio_stacks::components;
+use opilio_stacks::known;
 
 /// What is read of a job's own folder, and quoted where it has faults. Whatever else stands there is nobody's business.
 const OWN_FILES: [&str; 10] = [

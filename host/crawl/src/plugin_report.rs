@@ -14,9 +14,9 @@ use opilio_sandbox::{FaultKind, Plugin, Statistics, Times};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::breaker::BreakerState;
 use crate::job::write_text;
 use crate::places::stays_inside;
+use opilio_stacks::breaker::BreakerState;
 
 mod metrics;
 

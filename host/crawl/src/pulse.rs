@@ -16,7 +16,6 @@ use crate::control::Standing;
 use crate::crawl::Stop;
 use crate::progress_log::{self, ProgressLog};
 use crate::series::Sample;
-use crate::stacks;
 
 /// Between two looks.
 const BEAT: Duration = Duration::from_secs(1);
@@ -75,7 +74,7 @@ pub(crate) async fn keep(
 /// Stores counts and course when nothing is being fetched any more.
 pub(crate) fn finish(context: &Context, job: &Path) {
     if let Err(problem) = context.ledger.store(&context.frontier) {
-        tracing::error!("{}", stacks::chain(&problem));
+        tracing::error!("{}", opilio_stacks::chain(&problem));
     }
     if let Err(problem) = context.series.write(job) {
         tracing::error!("the course of the crawl cannot be written: {problem}");
@@ -117,7 +116,7 @@ impl Pulse {
         if self.stored.elapsed() >= STORE_EVERY || context.ledger.is_full() {
             self.stored = Instant::now();
             if let Err(problem) = context.ledger.store(&context.frontier) {
-                tracing::error!("{}", stacks::chain(&problem));
+                tracing::error!("{}", opilio_stacks::chain(&problem));
             }
         }
         if self.written.elapsed() >= WRITE_EVERY {

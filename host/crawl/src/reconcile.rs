@@ -19,7 +19,7 @@ use crate::course::{Course, EndWord};
 use crate::crawl_log::{ExtraInfo, LogLine, timestamp17};
 use crate::logs::{self, Logs, read};
 use crate::records::IN_PASSING;
-use crate::status;
+use opilio_visit::status;
 
 /// The annotation of a line that was made of what the archive says.
 pub(crate) const RECOVERED: &str = "recovered";

@@ -17,7 +17,7 @@ use opilio_uri::Uri;
 
 use crate::crawl_log::annotations_text;
 use crate::duplicates::PayloadDigests;
-use crate::extraction::FoundLink;
+use opilio_visit::extraction::FoundLink;
 
 /// The predecessor's media type for what both sides of an FTP session said.
 const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";

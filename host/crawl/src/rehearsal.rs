@@ -30,24 +30,23 @@ use opilio_profile::{Profile, RobotsPolicy, Settings, Strategy};
 use opilio_sandbox::{Candidates, Engine, EngineConfig, Stage, Verdict, Visit as Turn};
 use opilio_uri::{Hop, HopPath, Uri};
 
-use crate::around::{Earlier, Shared};
-use crate::breaker::Failure;
-use crate::budget::{Answered, Budget, Place};
-use crate::consideration::Consideration;
 use crate::crawl::{self, CrawlError};
-use crate::found;
-pub use crate::found::OddWait;
-use crate::guards::Guards;
-use crate::lanes;
-use crate::policy;
-use crate::precedence;
-use crate::scope;
-use crate::stacks::Stacks;
-use crate::standing::{self, Known, Memory};
-use crate::status;
 use crate::tables::TableKeeper;
+use opilio_stacks::Stacks;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+use opilio_visit::around::{Earlier, Shared};
+use opilio_visit::budget::{Answered, Budget, Place};
+use opilio_visit::consideration::Consideration;
+use opilio_visit::found;
+pub use opilio_visit::found::OddWait;
+use opilio_visit::policy;
+use opilio_visit::precedence;
+use opilio_visit::scope;
+use opilio_visit::standing::{self, Known, Memory};
+use opilio_visit::status;
+use opilio_visit::synthetic::exchange;
 pub use play::{Answer, Asked, Came, Ended, Leave};
-pub(crate) use response::exchange;
 use response::{Response, is_archived_whole, remembered};
 
 /// Seeds given to the frontier at once.
@@ -635,6 +634,6 @@ impl Rehearsal {
     /// # Errors
     /// Where there is no thread for it, or it panicked, in words.
     pub fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-        lanes::beside("rehearsal", work)
+        opilio_stacks::on_plugin_thread("rehearsal", work)
     }
 }

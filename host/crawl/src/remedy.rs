@@ -45,7 +45,7 @@ fn of(error: &io::Error) -> Option<&'static str> {
 
 /// An error with its causes, and the remedy where there is one.
 pub(crate) fn with_remedy(error: &(dyn Error + 'static)) -> String {
-    let chain = crate::stacks::chain(error);
+    let chain = opilio_stacks::chain(error);
     match remedy(error) {
         Some(remedy) => format!("{chain}; {remedy}"),
         None => chain,

@@ -18,10 +18,10 @@ use opilio_source::{Found, Sha256, Sources, Terms};
 use serde_json::Value;
 use tokio::sync::watch;
 
-use crate::components::{JobPlugins, Replaced};
 use crate::context::Context;
-use crate::lanes::beside;
-use crate::stacks::{Pool, Replacement, chain};
+use opilio_stacks::components::{JobPlugins, Replaced};
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{Pool, Replacement, chain};
 
 /// How often the files of plugins are looked at that are being written.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
@@ -151,7 +151,7 @@ impl Context {
     /// Why it cannot; nothing has changed.
     pub(crate) fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
         self.workshop.known(&self.current(), &wish.instance)?;
-        beside("plugin-replacement", || self.replace_known(wish, by))?
+        on_plugin_thread("plugin-replacement", || self.replace_known(wish, by))?
     }
 
     fn replace_known(&self, wish: &Wish, by: &str) -> Result<String, String> {

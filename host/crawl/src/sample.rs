@@ -12,12 +12,12 @@ use opilio_profile::{Breaker as Rule, BreakerAction};
 use opilio_sandbox::{Candidate, Document, Fault, NamedValue, Plugin, Visit};
 use opilio_uri::{Hop, Uri};
 
-use crate::breaker::{Breaker, FaultPolicy};
-use crate::extraction::{self, Asked};
-use crate::found;
-use crate::guards::Guards;
-use crate::stacks::Staged;
-use crate::standing::Memory;
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::{Breaker, FaultPolicy};
+use opilio_stacks::guards::Guards;
+use opilio_visit::extraction::{self, Asked};
+use opilio_visit::found;
+use opilio_visit::standing::Memory;
 
 /// A response, its content decoded.
 #[derive(Clone, Debug)]

@@ -20,8 +20,8 @@ use crate::archive;
 use crate::context::Context;
 use crate::crawl::CrawlError;
 use crate::job::write_text;
-use crate::policy;
-use crate::stacks::{self, Loaded, Loading};
+use opilio_stacks::{self, Loaded, Loading};
+use opilio_visit::policy;
 
 /// Queues resolved at once.
 const QUEUES_RESOLVED: usize = 500;
@@ -209,7 +209,7 @@ impl Context {
             job: Some(&kept),
             only: None,
         };
-        stacks::load(loading).map_err(CrawlError::Profile)
+        opilio_stacks::load(loading).map_err(CrawlError::Profile)
     }
 
     /// Has a changed profile hold for whatever begins from now on. Blocks.
@@ -237,7 +237,7 @@ impl Context {
         self.set_plugins(pool);
         if let Some(loaded) = loaded {
             let written = loaded.job.write(&self.workshop.job, &loaded.components);
-            written.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+            written.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
             let mut kept = self.workshop.kept.lock();
             let kept = kept.as_deref_mut();
             if let Ok(kept) = kept {

@@ -240,7 +240,7 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
                 }
                 format!("it answered {status}")
             }
-            Err(problem) => crate::stacks::chain(&problem.without_url()),
+            Err(problem) => opilio_stacks::chain(&problem.without_url()),
         };
         match pauses.next() {
             Some(pause) => tokio::time::sleep(pause).await,
@@ -276,7 +276,7 @@ pub fn http_client(address: &str, timeout: Duration) -> Result<reqwest::Client, 
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("opilio/", env!("CARGO_PKG_VERSION")))
         .build()
-        .map_err(|problem| crate::stacks::chain(&problem))
+        .map_err(|problem| opilio_stacks::chain(&problem))
 }
 
 #[cfg(test)]

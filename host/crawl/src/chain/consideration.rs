@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use opilio_frontier::Outcome;
 use opilio_profile::Strategy;
 
-use crate::budget::{Answered, Place};
-use crate::consideration::Consideration;
 use crate::context::Halt;
 use crate::control::Step;
 use crate::lanes::Lane;
+use opilio_visit::budget::{Answered, Place};
+use opilio_visit::consideration::Consideration;
 
 use super::Chain;
 

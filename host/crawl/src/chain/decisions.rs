@@ -6,9 +6,9 @@ use opilio_archive::PluginInForce;
 use super::Chain;
 use super::waiting::Waits;
 use crate::context::Halt;
-use crate::found::Reading;
-use crate::scope::Decision;
-use crate::stacks::{Stacks, Staged};
+use opilio_stacks::{Stacks, Staged};
+use opilio_visit::found::Reading;
+use opilio_visit::scope::Decision;
 
 /// Fields of the metadata record, in order.
 pub(super) type Fields = Vec<(&'static str, String)>;

@@ -11,14 +11,14 @@ use opilio_sandbox::{Stage, Verdict};
 use opilio_uri::Uri;
 use tracing::Instrument as _;
 
-use crate::breaker::Failure;
 use crate::context::Halt;
-use crate::found::{self, Rejected};
-use crate::guards::Guards;
 use crate::lanes::Lane;
 use crate::logins::Part;
 use crate::records::{self, About, Keep};
-use crate::standing::{self, Memory};
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+use opilio_visit::found::{self, Rejected};
+use opilio_visit::standing::{self, Memory};
 
 use super::preconditions::{Leave, redirect_of};
 use super::{Chain, Entry, Turn, disregarded, transfer};
@@ -194,7 +194,7 @@ impl Chain<'_> {
             answer
         };
         let fetcher = self.context.fetchers.of(&self.settings.fetch);
-        let fetcher = fetcher.map_err(|problem| Halt::Fetcher(crate::stacks::chain(&problem)))?;
+        let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
         let exchange = async {
             match request.uri.scheme() {
                 "ftp" | "ftps" => fetcher.ftp(request, on_head).await,
@@ -318,7 +318,7 @@ impl Chain<'_> {
         }
         if let Some(failure) = &exchange.failure {
             let status = failure.status();
-            let words = crate::stacks::chain(failure);
+            let words = opilio_stacks::chain(failure);
             let mut entry = entry();
             entry.annotations.push(format!("err={words}"));
             let outcome = match failure {

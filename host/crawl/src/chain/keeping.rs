@@ -9,13 +9,13 @@ use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
 
 use super::Chain;
 use super::decisions::Fields;
-use crate::annotations;
 use crate::context::Halt;
 use crate::control::Step;
 use crate::duplicates::{Held, PayloadDigests};
-use crate::found;
 use crate::records::{self, About, Keep, Previous};
-use crate::standing::Memory;
+use opilio_visit::annotations;
+use opilio_visit::found;
+use opilio_visit::standing::Memory;
 
 /// Whether the response's body was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,14 +9,14 @@ use opilio_uri::{Hop, Uri};
 
 use super::Chain;
 use crate::context::Halt;
-use crate::extraction::FoundLink;
-use crate::found;
-use crate::link_attributes;
-use crate::policy;
-use crate::precedence;
-use crate::scope;
-use crate::stacks::Stacks;
-use crate::standing;
+use opilio_stacks::Stacks;
+use opilio_visit::extraction::FoundLink;
+use opilio_visit::found;
+use opilio_visit::link_attributes;
+use opilio_visit::policy;
+use opilio_visit::precedence;
+use opilio_visit::scope;
+use opilio_visit::standing;
 
 /// What became of the links of a page.
 #[derive(Default)]

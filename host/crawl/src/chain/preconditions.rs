@@ -21,13 +21,12 @@ use tracing::Instrument as _;
 use crate::context::Halt;
 use crate::control::Step;
 use crate::crawl_log::ExtraInfo;
-use crate::found;
 use crate::lanes::Lane;
 use crate::logins::{Came, Needs, Part};
 use crate::records::{self, About, Keep};
-use crate::scope::{self, Judged};
-use crate::stacks::Staged;
-use crate::standing::{self, Memory};
+use opilio_visit::found;
+use opilio_visit::scope::{self, Judged};
+use opilio_visit::standing::{self, Memory};
 
 use super::exchange::retry_after;
 use super::{Chain, Entry, Turn, status, transfer};
@@ -423,7 +422,7 @@ impl Chain<'_> {
                 } else {
                     let mut filters = self.stacks.pre_fetch.iter();
                     let by = filters.find(|filter| Some(&*filter.name) == decision.by.as_deref());
-                    let status = by.map_or(status::BLOCKED, Staged::blocked_status);
+                    let status = by.map_or(status::BLOCKED, status::of_refusal);
                     Turn::disregarded(status, decision.because())
                 }
             }))

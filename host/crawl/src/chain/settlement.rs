@@ -9,18 +9,18 @@ use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Valid
 use opilio_profile::{Stage, Strategy};
 use opilio_uri::Hop;
 
-use crate::around::{Earlier, Shared};
 use crate::context::Halt;
 use crate::control::Step;
 use crate::crawl_log::ExtraInfo;
-use crate::extraction::FoundLink;
-use crate::found::{self, Rejected, RetryWanted};
-use crate::lanes::bytes_for;
-use crate::policy;
+use crate::lanes::{LanePanic, Lanes, Reserved, bytes_for};
 use crate::records::{self, Keep};
-use crate::redirect;
-use crate::stacks::Stacks;
-use crate::standing::{self, Memory};
+use opilio_stacks::Stacks;
+use opilio_visit::around::{Earlier, Shared};
+use opilio_visit::extraction::FoundLink;
+use opilio_visit::found::{self, Rejected, RetryWanted};
+use opilio_visit::policy;
+use opilio_visit::redirect;
+use opilio_visit::standing::{self, Memory};
 
 use super::exchange::HeaderVerdict;
 use super::keeping::{Body, Capture, Stored};
@@ -61,7 +61,8 @@ impl Chain<'_> {
             .media_type()
             .unwrap_or_else(|| self.issue.record.media_type.clone());
         let (settings, stacks) = self.for_response(&media_type);
-        let mut reading = self
+        // Its memory is given back once the capture is stored.
+        let (mut reading, _reserved) = self
             .read(&exchange, &head, stacks.clone(), body, &memory)
             .await?;
         annotations.extend(reading.annotations.iter().cloned());
@@ -336,7 +337,7 @@ impl Chain<'_> {
         stacks: Arc<Stacks>,
         body: Body,
         memory: &Memory,
-    ) -> Result<found::Reading, Halt> {
+    ) -> Result<(found::Reading, Reserved), Halt> {
         let mut visit = standing::visit(
             self.issue,
             self.started,
@@ -345,7 +346,7 @@ impl Chain<'_> {
             memory,
         );
         visit.candidate.address = exchange.peer.as_ref().map(ToString::to_string);
-        let mut task = found::Task {
+        let task = found::Task {
             stacks,
             exchange: exchange.clone(),
             head: head.clone(),
@@ -365,23 +366,7 @@ impl Chain<'_> {
             links_max: self.context.current().limits.outlinks,
             memory: memory.clone(),
         };
-        let mut content = task.content_expected();
-        loop {
-            let memory = bytes_for(content);
-            let read = move |reserved| task.run_within(content, reserved);
-            match self
-                .context
-                .lanes
-                .document(self.site(), memory, read)
-                .await?
-            {
-                Ok(reading) => return Ok(reading),
-                Err(more) => {
-                    content = more.content_max;
-                    task = *more;
-                }
-            }
-        }
+        Ok(read_within_memory(&self.context.lanes, self.site(), task).await?)
     }
 
     /// The visit as the frontier is to remember it, but for where it is archived.
@@ -428,6 +413,32 @@ impl Chain<'_> {
                 .map(|_| reading.extracted.links.len() as u64),
             fingerprint: reading.fingerprint.clone().filter(|_| kept),
             kept: Vec::new(),
+        }
+    }
+}
+
+/// Reads a response on a document lane, once there is memory for its content. The memory is held until it is dropped.
+async fn read_within_memory(
+    lanes: &Lanes,
+    site: &str,
+    mut task: found::Task,
+) -> Result<(found::Reading, Reserved), LanePanic> {
+    let mut content = task.content_expected();
+    loop {
+        let read = move |mut reserved: Reserved| {
+            let decoded = |bytes| reserved.shrink_to(bytes_for(bytes));
+            let reading = task.run_within(content, decoded)?;
+            // Its bytes and its text, until the visit is written.
+            reserved.shrink_to(2 * reading.document.content().len() as u64);
+            Ok((reading, reserved))
+        };
+        match lanes.document(site, bytes_for(content), read).await? {
+            Ok(read) => return Ok(read),
+            Err(more) => {
+                let more: Box<found::Task> = more;
+                content = more.content_max;
+                task = *more;
+            }
         }
     }
 }

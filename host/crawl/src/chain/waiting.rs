@@ -9,10 +9,10 @@ use opilio_profile::{Settings, Strategy};
 use super::Chain;
 use crate::context::Halt;
 use crate::crawl_log::revisit_annotations;
-use crate::found;
 use crate::lanes::Lane;
-use crate::stacks::Stacks;
-use crate::standing::{self, Known, Memory};
+use opilio_stacks::Stacks;
+use opilio_visit::found;
+use opilio_visit::standing::{self, Known, Memory};
 
 /// What wait evaluators made of a visit.
 pub(super) struct Waits {

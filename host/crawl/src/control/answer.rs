@@ -16,8 +16,8 @@ use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
 use crate::series::Sample;
 use crate::share::{Share, ShareTaken};
-use crate::stacks::KnownStack;
 use crate::tables::TableReport;
+use opilio_stacks::KnownStack;
 
 /// One line of the control socket's other direction.
 #[derive(Clone, Debug, Serialize, Deserialize)]

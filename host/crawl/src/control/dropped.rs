@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::{Answer, By, Command, ControlError, Desk, DoneElsewhere, Fault};
 use crate::actions::{Kind, Outcome};
-use crate::policy;
-use crate::scope;
-use crate::standing;
+use opilio_visit::policy;
+use opilio_visit::scope;
+use opilio_visit::standing;
 
 /// The plugins that stand for what was excluded: of SURT prefixes and of regular expressions.
 const EXCLUDED: [(&str, &str, &str); 2] = [

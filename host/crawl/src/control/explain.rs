@@ -8,9 +8,9 @@ use opilio_uri::{HopPath, Uri};
 
 use super::perform::{Say, read_uri};
 use super::{Answer, Command, ControlError, Desk, Fault};
-use crate::budget::{Budget, Place};
 use crate::explain::{self, Asked, Known};
-use crate::policy;
+use opilio_visit::budget::{Budget, Place};
+use opilio_visit::policy;
 
 impl Desk<'_> {
     pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
@@ -71,7 +71,7 @@ impl Desk<'_> {
                 let stacks = running.context.stacks();
                 let profile = Arc::clone(self.profile);
                 let explain = || explain::explained(&profile, &stacks, &asked, &known);
-                crate::lanes::beside("explain", explain)
+                opilio_stacks::on_plugin_thread("explain", explain)
                     .map_err(|problem| ControlError::new(Fault::Failure, problem))?
             }
         };

@@ -12,9 +12,9 @@ use super::perform::{BREATH, Say, listened};
 use super::{
     Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueStateFilter, Which, WhyAnswer,
 };
-use crate::found::NOT_EXTRACTED;
-use crate::stacks::{KnownStack, KnownStacks};
 use crate::transfer::{queue_as_json, uri_as_json};
+use opilio_stacks::{KnownStack, KnownStacks};
+use opilio_visit::found::NOT_EXTRACTED;
 
 /// After so many URIs it is said how far a list has got.
 const LIST_TELL: u64 = 10_000;

@@ -13,9 +13,9 @@ use super::live::{Cancelled, Hand};
 use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::census::Census;
-use crate::policy;
 use crate::share::{Share, ShareTaken};
 use crate::transfer::queue_as_json;
+use opilio_visit::policy;
 
 /// Fetches in flight that a status names.
 const IN_FLIGHT_MAX: usize = 100;
@@ -429,7 +429,7 @@ pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
 
 /// That what an operator typed is no URI, and why.
 pub fn no_uri(text: &str, problem: &UriError) -> String {
-    let said = crate::stacks::chain(problem);
+    let said = opilio_stacks::chain(problem);
     match problem {
         // It says so itself.
         UriError::Syntax { .. } => said,

@@ -11,7 +11,7 @@ use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Re
 use crate::JobError;
 use crate::crawl::CrawlError;
 use crate::job::{self, Copies, Job, is_job};
-use crate::policy;
+use opilio_visit::policy;
 
 /// Takes a command to the job in this directory and its answers back. `say` answers whether anybody still listens. The
 /// last answer is [`Answer::End`] or [`Answer::Refused`].
@@ -184,7 +184,7 @@ impl Held {
         };
         let words = match &result {
             Ok(found) => format!("{} problems, {} repaired", found.findings, found.repaired),
-            Err(problem) => format!("refused: {}", crate::stacks::chain(problem)),
+            Err(problem) => format!("refused: {}", opilio_stacks::chain(problem)),
         };
         if repair {
             let logged = self

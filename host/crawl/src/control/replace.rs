@@ -9,12 +9,12 @@ use serde_json::Value;
 
 use super::perform::{Say, done};
 use super::{Answer, By, ControlError, Desk, Fault};
-use crate::components::JobPlugins;
 use crate::crawl;
-use crate::lanes::beside;
 use crate::places::component_cache;
 use crate::replace::{Wish, Workshop};
-use crate::stacks::{self, Loading};
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{self, Loading};
 
 /// What is wished for, as a command says it.
 pub(super) fn wish(
@@ -54,7 +54,7 @@ impl Desk<'_> {
         let by = by.to_string();
         let replaced = match self.running {
             Some(running) => running.context.replace_plugin(wish, &by),
-            None => beside("plugin-replacement", || self.replace_at_rest(wish, &by))
+            None => on_plugin_thread("plugin-replacement", || self.replace_at_rest(wish, &by))
                 .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
@@ -64,20 +64,20 @@ impl Desk<'_> {
     }
 
     fn replace_at_rest(&self, wish: &Wish, by: &str) -> Result<String, String> {
-        let kept = JobPlugins::read(self.job).map_err(|problem| stacks::chain(&problem))?;
+        let kept = JobPlugins::read(self.job).map_err(|problem| opilio_stacks::chain(&problem))?;
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
             ..EngineConfig::default()
         });
         let workshop = Workshop {
-            engine: engine.map_err(|problem| stacks::chain(&problem))?,
+            engine: engine.map_err(|problem| opilio_stacks::chain(&problem))?,
             sources: crawl::sources(self.job),
             job: self.job.to_owned(),
             kept: Mutex::new(kept.clone()),
         };
         workshop.known(self.profile, &wish.instance)?;
         let candidate = workshop.get(wish)?;
-        let loaded = stacks::load(Loading {
+        let loaded = opilio_stacks::load(Loading {
             engine: &workshop.engine,
             profile: self.profile,
             seed_prefixes: &[],

@@ -13,12 +13,12 @@ use super::snapshot::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
 use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
-use crate::components::JobPlugins;
 use crate::course::Course;
 use crate::history;
 use crate::job;
 use crate::places::{copies_stay_inside, stays_inside};
-use crate::policy;
+use opilio_stacks::components::JobPlugins;
+use opilio_visit::policy;
 
 /// A checkpoint in a job's folder `checkpoints`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]

@@ -16,7 +16,7 @@ use crate::crawl;
 use crate::history::Changed;
 use crate::job;
 use crate::ledger;
-use crate::redirect;
+use opilio_visit::redirect;
 
 /// A seed, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]

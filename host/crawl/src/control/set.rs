@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use super::perform::{Say, listened};
 use super::{Answer, By, ControlError, Desk, Fault};
-use crate::components::JobPlugins;
 use crate::crawl::{self, CrawlError};
 use crate::history::{self, Change, Changed};
-use crate::lanes::beside;
 use crate::places::component_cache;
 use crate::settings::{self, Effect};
-use crate::stacks::{Loaded, Loading};
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{Loaded, Loading};
 
 /// A setting of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -203,7 +203,7 @@ impl Desk<'_> {
             fetchers.map_err(|problem| {
                 ControlError::new(
                     Fault::Request,
-                    format!("nothing is changed: {}", crate::stacks::chain(&problem)),
+                    format!("nothing is changed: {}", opilio_stacks::chain(&problem)),
                 )
             })?;
         }
@@ -390,7 +390,7 @@ impl Changing<'_> {
         if matches!(self.plugins, Plugins::None) {
             return Ok(None);
         }
-        let loaded = beside("settings", || match self.desk.running {
+        let loaded = on_plugin_thread("settings", || match self.desk.running {
             Some(running) => running.context.plugins_of(profile).map(Some),
             None => self.check_at_rest(profile).map(|()| None),
         });
@@ -404,7 +404,7 @@ impl Changing<'_> {
 
     fn check_at_rest(&self, profile: &Profile) -> Result<(), CrawlError> {
         let kept = JobPlugins::read(self.desk.job)
-            .map_err(|problem| CrawlError::Kept(crate::stacks::chain(&problem)))?;
+            .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
             ..EngineConfig::default()
@@ -421,7 +421,7 @@ impl Changing<'_> {
                 job: Some(&kept),
                 only,
             };
-            crate::stacks::load(loading)
+            opilio_stacks::load(loading)
                 .map(drop)
                 .map_err(CrawlError::Profile)
         };

@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
 use super::{Answer, ControlError, Desk, Fault};
-use crate::components;
 use crate::history;
 use crate::job;
 use crate::places::{copies_stay_inside, stays_inside};
 use crate::settings;
-use crate::stacks::known;
+use opilio_stacks::components;
+use opilio_stacks::known;
 
 /// The version of the layout above.
 pub(super) const VERSION: u32 = 1;

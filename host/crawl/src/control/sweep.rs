@@ -11,7 +11,7 @@ use super::{Answer, By, ControlError, Desk, Fault, Which};
 use crate::crawl_log::{ExtraInfo, LogLine};
 use crate::ledger::Ledger;
 use crate::logs::Logs;
-use crate::status;
+use opilio_visit::status;
 
 /// URIs that a sweep looks at while it holds the frontier.
 const SWEEP_PART: usize = 2_000;

@@ -9,10 +9,10 @@ use opilio_uri::{HopPath, Uri};
 
 use super::perform::{BREATH, Say, done, listened};
 use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
-use crate::policy;
 use crate::transfer::{
     self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
 };
+use opilio_visit::policy;
 
 /// URIs of an import that go to the frontier at once.
 const IMPORT_PART: usize = 2_000;
@@ -143,7 +143,7 @@ fn transfer_error(problem: &TransferError) -> ControlError {
         TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => Fault::State,
         _ => Fault::Failure,
     };
-    ControlError::new(fault, crate::stacks::chain(problem))
+    ControlError::new(fault, opilio_stacks::chain(problem))
 }
 
 fn source_answer(source: &SourceReport) -> Answer {

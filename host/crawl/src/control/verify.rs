@@ -22,8 +22,8 @@ use crate::archive::writer_config;
 use crate::crawl::{fetch_again, fetched_again};
 use crate::ledger::{self, Ledger};
 use crate::logs::Logs;
-use crate::policy;
 use crate::reconcile::{self, Key, Line};
+use opilio_visit::policy;
 
 /// What does not agree, in a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

@@ -17,7 +17,6 @@ use super::seeds::seed_lines;
 use super::{Crawl, CrawlError, Plan, Stop};
 use crate::alerts::Board;
 use crate::archive;
-use crate::budget::Budget;
 use crate::census::LastCensus;
 use crate::context::{Context, Counters, SeedPrefixes};
 use crate::control::{self, JobLog, Live};
@@ -35,15 +34,16 @@ use crate::logins::Logins;
 use crate::logs::Logs;
 use crate::observers::Observers;
 use crate::plugin_report::SeenBefore;
-use crate::policy;
-use crate::precedence::QueueTurns;
 use crate::reconcile;
-use crate::recorder::Recorder;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
 use crate::settings;
-use crate::stacks::{self, KnownStacks, Loaded, Stacks};
+use opilio_stacks::recorder::Recorder;
+use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
+use opilio_visit::budget::Budget;
+use opilio_visit::policy;
+use opilio_visit::precedence::QueueTurns;
 
 impl Plan {
     /// Makes the job and does not begin to crawl: that is for the process that runs it.
@@ -257,11 +257,11 @@ fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
 /// The job has copies of its own of all components, and the store learns of it, so that they are not pruned meanwhile.
 fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(), CrawlError> {
     let kept = plugins.job.write(job.directory(), &plugins.components);
-    kept.map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+    kept.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
         tracing::warn!(
             "the store does not know of the job: {}",
-            stacks::chain(&problem)
+            opilio_stacks::chain(&problem)
         );
     }
     Ok(())
@@ -270,7 +270,7 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
 /// The secrets that the profile names, or the faults of those that cannot be had.
 fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     let fault = |missing: Missing| {
-        let problem = stacks::chain(&missing);
+        let problem = opilio_stacks::chain(&missing);
         Faults::from(profile.fault_at(&missing.pointer(), problem))
     };
     let credentials = Credentials::read(profile).map_err(fault)?;
@@ -281,7 +281,7 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
         .and_then(|it| it.password.as_ref())
         .map(SecretSource::read)
     {
-        let fault = profile.fault_at("/fetch/proxy-password", stacks::chain(&problem));
+        let fault = profile.fault_at("/fetch/proxy-password", opilio_stacks::chain(&problem));
         return Err(Faults::from(fault));
     }
     Ok((credentials, logins))

@@ -21,7 +21,7 @@ use crate::handover;
 use crate::plugin_report;
 use crate::pulse;
 use crate::replace;
-use crate::stacks;
+
 use crate::tables;
 
 /// The frontier is forced to the disk at most this often, however short the profile's interval.
@@ -78,7 +78,7 @@ async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: wat
         let context = context.clone();
         let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
         if let Ok(Err(problem)) = synced {
-            tracing::error!("{}", stacks::chain(&problem));
+            tracing::error!("{}", opilio_stacks::chain(&problem));
         }
     }
 }
@@ -120,7 +120,7 @@ async fn keep_time(
             Ok(())
         });
         if let Ok(Err(problem)) = kept.await {
-            tracing::error!("{}", stacks::chain(&problem));
+            tracing::error!("{}", opilio_stacks::chain(&problem));
         }
         if is_changed {
             live.queues_resolved();

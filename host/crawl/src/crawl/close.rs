@@ -17,7 +17,6 @@ use crate::progress::{End, Summary};
 use crate::pulse;
 use crate::reconcile;
 use crate::remedy::with_remedy;
-use crate::stacks;
 
 impl Crawl {
     pub(super) fn close(self, end: End) -> Summary {
@@ -40,14 +39,14 @@ impl Crawl {
             frontier.persist()
         });
         if let Err(problem) = kept {
-            halt(stacks::chain(&problem));
+            halt(opilio_stacks::chain(&problem));
         }
         if let Err(problem) = plugin_report::write(self.job.directory(), &plugins) {
             let folder = self.job.directory().join("reports");
             halt(format!("cannot write {}: {problem}", folder.display()));
         }
         if let Some(Err(problem)) = self.context.duplicates.as_ref().map(Duplicates::persist) {
-            halt(stacks::chain(&problem));
+            halt(opilio_stacks::chain(&problem));
         }
         let closed = self.context.writers.finish();
         let (made_good, left) = self.context.writers.finish_left();
@@ -146,7 +145,7 @@ impl Crawl {
         };
         let file = self.job.directory().join(name);
         if let Err(problem) = Cookies::save(&context.frontier, &file, Timestamp::now()) {
-            let problem = stacks::chain(&problem);
+            let problem = opilio_stacks::chain(&problem);
             tracing::warn!("cookies are not saved to {}: {problem}", file.display());
         }
     }

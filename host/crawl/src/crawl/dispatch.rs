@@ -13,8 +13,8 @@ use super::workers::Workers;
 use crate::chain::Chain;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, JobLog};
-use crate::policy;
 use crate::progress::End;
+use opilio_visit::policy;
 
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);

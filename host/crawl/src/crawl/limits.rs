@@ -6,8 +6,8 @@ use std::time::Duration;
 use opilio_frontier::{Quota, Tally};
 
 use super::Crawl;
-use crate::policy;
 use crate::progress::End;
+use opilio_visit::policy;
 
 impl Crawl {
     pub(super) fn limit_reached(&self) -> Option<End> {

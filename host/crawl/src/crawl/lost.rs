@@ -11,7 +11,7 @@ use opilio_uri::Uri;
 
 use super::seeds::SEED_BATCH;
 use super::{Crawl, CrawlError};
-use crate::policy;
+use opilio_visit::policy;
 
 impl Crawl {
     /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may

@@ -11,10 +11,10 @@ use opilio_uri::SurtPrefixSet;
 use super::frozen::{frozen, frozen_profile};
 use super::order::{Order, other_profile, written};
 use super::{CrawlError, Plan};
-use crate::components::JobPlugins;
 use crate::job;
-use crate::stacks::{self, Loaded, Loading};
 use crate::tables::TableKeeper;
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::{self, Loaded, Loading};
 
 /// Checks profile, seeds and components. Creates nothing but entries of the component cache.
 ///
@@ -61,7 +61,7 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     })?;
     let list: Vec<String> = prefixes.iter().map(str::to_owned).collect();
     let kept = JobPlugins::read(&directory)
-        .map_err(|problem| CrawlError::Kept(stacks::chain(&problem)))?;
+        .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     let sources = sources(&directory);
     let (tables, plugins) = load(&engine, &profile, &list, &sources, Some(&kept))?;
     notes.extend(plugins.notes.iter().cloned());
@@ -153,7 +153,7 @@ pub(crate) fn load(
         job,
         only: None,
     };
-    let plugins = stacks::load(loading);
+    let plugins = opilio_stacks::load(loading);
     match (tables, plugins) {
         (Ok(tables), Ok(plugins)) => Ok((tables, plugins)),
         (Err(faults), Ok(_)) | (Ok(_), Err(faults)) => Err(CrawlError::Profile(faults)),

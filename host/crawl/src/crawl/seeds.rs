@@ -8,10 +8,10 @@ use opilio_uri::{HopPath, Uri};
 
 use super::Crawl;
 use crate::context::Halt;
-use crate::policy;
-use crate::precedence;
 use crate::progress::End;
-use crate::standing;
+use opilio_visit::policy;
+use opilio_visit::precedence;
+use opilio_visit::standing;
 
 /// Seeds given to the frontier at once.
 pub(super) const SEED_BATCH: usize = 10_000;

@@ -8,9 +8,9 @@ use jiff::Timestamp;
 
 use super::error::io_error;
 use super::{Copies, Frozen, Job, JobError, read};
-use crate::components;
 use crate::places::{files_stay_inside, stays_inside};
 use crate::settings;
+use opilio_stacks::components;
 
 /// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins. What leads
 /// elsewhere by a link is not copied: in the copy it would be a file like any other, and be shown.

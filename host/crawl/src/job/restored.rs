@@ -16,8 +16,10 @@ use super::error::io_error;
 use super::lock::lock;
 use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names, write_text};
 use crate::places::stays_inside;
-use crate::stacks::known;
-use crate::{components, course, history, settings};
+use opilio_stacks::components;
+
+use crate::{course, history, settings};
+use opilio_stacks::known;
 
 const GROWING: &str = "restoring.new";
 const WHOLE: &str = "restoring";

@@ -10,10 +10,10 @@ use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
 use super::{Asked, Leave, Rehearsal};
-use crate::scope;
-use crate::stacks::Staged;
-use crate::standing;
-use crate::status;
+use opilio_stacks::Staged;
+use opilio_visit::scope;
+use opilio_visit::standing;
+use opilio_visit::status;
 
 impl Rehearsal {
     /// What stands before a request: quotas, robots.txt and pre-fetch filters, which see no address. Calls plugins: on a thread of

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use opilio_frontier::ContentState;
 
-use crate::found::OddWait;
+use opilio_visit::found::OddWait;
 
 /// What is asked of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,16 +1,11 @@
 //! A response that nobody sent: what is recorded of it, and what the frontier remembers of the visit.
 
-use std::path::Path;
-use std::time::Duration;
-
-use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool, SpoolWriter};
+use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{ContentState, Digests, Issue, Transfer, Validators, Visit, WarcLocation};
 use opilio_profile::{Settings, StrippedEqual};
-use sha1::{Digest as _, Sha1};
 
-use crate::found;
+use opilio_visit::found;
 
 /// A response on its way.
 pub(super) struct Response {
@@ -19,41 +14,6 @@ pub(super) struct Response {
     pub size: u64,
     pub transfer: Transfer,
     pub is_robots: bool,
-}
-
-/// What would have been recorded of a response.
-pub(crate) fn exchange(
-    head: ResponseHead,
-    content: &[u8],
-    (started, took): (Timestamp, Duration),
-) -> Exchange {
-    Exchange {
-        started,
-        duration: took,
-        time_to_head: Some(took),
-        peer: None,
-        proxy: None,
-        request_bytes: Bytes::new(),
-        wire: spool(&[]),
-        interim: Bytes::new(),
-        head: Some(head),
-        payload: spool(content),
-        payload_digest: PayloadDigest(Sha1::digest(content).into()),
-        truncated: None,
-        aborted_by_filter: None,
-        failure: None,
-        tls: None,
-        http2: false,
-        reused_connection: false,
-        annotations: Vec::new(),
-    }
-}
-
-fn spool(content: &[u8]) -> Spool {
-    let mut writer = SpoolWriter::new(usize::MAX, Path::new(""));
-    // Into memory, which does not fail.
-    let _ = writer.append(content);
-    writer.finish()
 }
 
 /// Whether the body is written in full, as the chain decides it.

@@ -1,0 +1,149 @@
+//! Every question that a crawl puts to a plugin: past its breaker, and past who records calls.
+
+use jiff::Timestamp;
+use opilio_sandbox::{
+    Answer, Call, Candidates, Comparison, Document, Extraction, Fault, Finished, Observation,
+    Plugin, Queue, Report, Ruling, Span, Stage, StripProblem, Visit, Wait,
+};
+
+use crate::Staged;
+use crate::breaker::Unanswered;
+use crate::recorder::{Question, Subject};
+
+impl Staged {
+    pub fn extract(&self, documents: Vec<Document>) -> Result<Vec<Extraction>, Unanswered> {
+        let given = documents.clone();
+        let subject = given
+            .first()
+            .map_or(Subject::None, |first| Subject::Uri(first.uri()));
+        self.put(
+            subject,
+            |plugin| Call::extract(plugin, &given),
+            |answers: &Vec<Extraction>| Answer::extractions(answers),
+            |plugin| plugin.extract(documents),
+        )
+    }
+
+    pub fn judge_candidates(
+        &self,
+        stage: &Stage,
+        candidates: &Candidates,
+    ) -> Result<Vec<Ruling>, Unanswered> {
+        self.put(
+            Subject::Candidates(candidates),
+            |_| Call::judge_candidates(stage, candidates),
+            |answers: &Vec<Ruling>| Answer::rulings(answers),
+            |plugin| plugin.judge_candidates(stage.clone(), candidates),
+        )
+    }
+
+    pub fn judge_document(
+        &self,
+        stage: &Stage,
+        document: &Document,
+        visit: &Visit,
+    ) -> Result<Ruling, Unanswered> {
+        self.put(
+            Subject::Uri(document.uri()),
+            |plugin| Call::judge_document(plugin, stage, document, visit),
+            Answer::ruling,
+            |plugin| plugin.judge_document(stage.clone(), document, visit),
+        )
+    }
+
+    pub fn strip(
+        &self,
+        document: &Document,
+    ) -> Result<Result<Vec<Span>, StripProblem>, Unanswered> {
+        self.put(
+            Subject::Uri(document.uri()),
+            |plugin| Call::strip(plugin, document),
+            Answer::stripped,
+            |plugin| plugin.strip(document),
+        )
+    }
+
+    pub fn compare(
+        &self,
+        document: &Document,
+        visit: &Visit,
+        last: Option<&[u8]>,
+    ) -> Result<Comparison, Unanswered> {
+        self.put(
+            Subject::Uri(document.uri()),
+            |plugin| Call::compare(plugin, document, visit, last),
+            Answer::comparison,
+            |plugin| plugin.compare(document, visit, last),
+        )
+    }
+
+    pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Unanswered> {
+        self.put(
+            Subject::Uri(&visit.candidate.uri),
+            |plugin| Call::evaluate(plugin, visit),
+            |wait: &Option<Wait>| Answer::wait(*wait),
+            |plugin| plugin.evaluate(visit),
+        )
+    }
+
+    pub fn rank_candidates(
+        &self,
+        candidates: &Candidates,
+        page: Option<&Document>,
+    ) -> Result<Vec<Option<u8>>, Unanswered> {
+        self.put(
+            Subject::Candidates(candidates),
+            |plugin| Call::rank_candidates(plugin, candidates, page),
+            |ranks: &Vec<Option<u8>>| Answer::ranks(ranks),
+            |plugin| plugin.rank_candidates(candidates, page),
+        )
+    }
+
+    pub fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Unanswered> {
+        self.put(
+            Subject::None,
+            |_| Call::rank_queue(queue),
+            |rank: &Option<u8>| Answer::rank(*rank),
+            |plugin| plugin.rank_queue(queue),
+        )
+    }
+
+    pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Result<Observation, Unanswered> {
+        self.put(
+            Subject::None,
+            |_| Call::observe(memory, events),
+            Answer::observation,
+            |plugin| plugin.observe(memory, events),
+        )
+    }
+
+    pub fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Unanswered> {
+        self.put(
+            Subject::None,
+            |_| Call::report(memory, now),
+            |reports: &Vec<Report>| Answer::reports(reports),
+            |plugin| plugin.report(memory, now),
+        )
+    }
+
+    fn put<T>(
+        &self,
+        subject: Subject<'_>,
+        call: impl Fn(&Plugin) -> Call,
+        answer: impl FnOnce(&T) -> Answer,
+        make: impl FnOnce(&Plugin) -> Result<T, Fault>,
+    ) -> Result<T, Unanswered> {
+        self.ask(|plugin| match &self.recorder {
+            None => make(plugin),
+            Some(recorder) => {
+                let question = Question {
+                    name: &self.name,
+                    subject,
+                    call,
+                    answer,
+                };
+                recorder.ask(plugin, question, make)
+            }
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! One filter, many candidates: all in one call, and where that fails each alone, since one odd link must not cost a page
+//! all the others.
+
+use opilio_sandbox::{Candidates, Ruling, Stage};
+
+use crate::Staged;
+use crate::breaker::{Failure, Unanswered};
+
+/// Candidates of one batch that a filter may fail on one by one before the rest is given up: each may cost its time
+/// limit.
+const FAULTS_ALONE_MAX: usize = 8;
+
+/// What a filter said of candidates.
+pub struct Answers {
+    /// One for each candidate, in order.
+    pub list: Vec<Answer>,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+}
+
+/// What a filter said of one candidate.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// It was not asked.
+    NotAsked,
+    /// Its ruling.
+    Ruled(Ruling),
+    /// It could not be asked.
+    Failed(Missing),
+}
+
+/// An answer that is missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Why.
+    pub reason: String,
+    /// What the profile takes it for: true for accept; none where the filter has no say then.
+    pub stands_for: Option<bool>,
+}
+
+/// Asks a filter about the candidates that stand at `places`.
+pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[usize]) -> Answers {
+    let mut answers = Answers {
+        list: vec![Answer::NotAsked; candidates.len()],
+        failures: Vec::new(),
+    };
+    if places.is_empty() {
+        return answers;
+    }
+    let batch = match places.len() == candidates.len() {
+        true => candidates.clone(),
+        false => places
+            .iter()
+            .filter_map(|&place| candidates.get(place).cloned())
+            .collect(),
+    };
+    let judge = |batch: &Candidates| staged.judge_candidates(stage, batch);
+    let unanswered = match judge(&batch) {
+        Ok(rulings) => {
+            for (&place, ruling) in places.iter().zip(rulings) {
+                answers.list[place] = Answer::Ruled(ruling);
+            }
+            return answers;
+        }
+        Err(unanswered) => unanswered,
+    };
+    let mut missing = missing(&unanswered);
+    let was_called = unanswered.was_called();
+    answers.failures.extend(unanswered.failure());
+    let mut left_alone = match was_called && batch.len() > 1 {
+        true => FAULTS_ALONE_MAX,
+        false => 0,
+    };
+    for (&place, candidate) in places.iter().zip(&batch) {
+        if left_alone == 0 {
+            answers.list[place] = Answer::Failed(missing.clone());
+            continue;
+        }
+        match judge(&Candidates::new(vec![candidate.clone()])) {
+            Ok(mut rulings) => {
+                answers.list[place] = rulings.pop().map_or(Answer::NotAsked, Answer::Ruled);
+            }
+            Err(unanswered) => {
+                left_alone = match unanswered.was_called() {
+                    true => left_alone - 1,
+                    false => 0,
+                };
+                missing = self::missing(&unanswered);
+                answers.list[place] = Answer::Failed(missing.clone());
+                answers.failures.extend(unanswered.failure());
+            }
+        }
+    }
+    answers
+}
+
+fn missing(unanswered: &Unanswered) -> Missing {
+    Missing {
+        reason: unanswered.reason(),
+        stands_for: unanswered.stands_for(),
+    }
+}

@@ -1,0 +1,345 @@
+//! What a job keeps of its plugins, so that it goes on with those that it began with, and with those that have taken their
+//! places since, whatever becomes of files, registries and tags.
+//!
+//! ```text
+//! JOB/plugins.json            which component each instance is, and what it has been replaced by
+//! JOB/components/SHA256.wasm  these components
+//! ```
+//! What ships is not kept: it comes with the binary. Nor is what the profile has watched. An instance for which the job's
+//! profile names another component by now begins anew with that.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use opilio_profile::Instance;
+use opilio_source::{Blobs, Found, Frozen, Sha256, Sources};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chain;
+
+/// The list, in the job's directory.
+pub const LIST: &str = "plugins.json";
+/// The components, there.
+pub const COMPONENTS: &str = "components";
+
+/// What a job keeps of its plugins, by the names of instances.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobPlugins {
+    plugins: BTreeMap<String, JobPlugin>,
+    /// Where it was read.
+    #[serde(skip)]
+    job: PathBuf,
+}
+
+/// What a job keeps of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct JobPlugin {
+    /// The component as the profile names it: where it names another, this counts no more.
+    named: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pinned: Option<Sha256>,
+    /// What that was when the job began; none of what ships.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frozen: Option<Frozen>,
+    /// What has taken its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replacement: Option<Replaced>,
+}
+
+/// What has taken a plugin's place.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Replaced {
+    /// Where it came from.
+    pub component: String,
+    /// Its digest.
+    pub sha256: Sha256,
+    /// Which of the component's plugins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// Settings in place of the profile's, as given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Value>,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub by: String,
+}
+
+/// Why a job's plugins cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ComponentsError {
+    #[error("cannot use {path}")]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    #[error("{path} is damaged")]
+    Damaged {
+        path: PathBuf,
+        #[source]
+        source: serde_json::Error,
+    },
+    #[error(transparent)]
+    Blob(#[from] opilio_source::BlobError),
+}
+
+impl JobPlugins {
+    /// Those of the job in this directory; none where it has kept none.
+    pub fn read(job: &Path) -> Result<JobPlugins, ComponentsError> {
+        let path = job.join(LIST);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                return Ok(JobPlugins {
+                    job: job.to_owned(),
+                    ..JobPlugins::default()
+                });
+            }
+            Err(source) => return Err(ComponentsError::Io { path, source }),
+        };
+        let list: JobPlugins = serde_json::from_slice(&text)
+            .map_err(|source| ComponentsError::Damaged { path, source })?;
+        Ok(JobPlugins {
+            job: job.to_owned(),
+            ..list
+        })
+    }
+
+    /// Keeps them in a job: components first, so that the list names none that is not there.
+    pub fn write(
+        &self,
+        job: &Path,
+        components: &[(Sha256, bytes::Bytes)],
+    ) -> Result<(), ComponentsError> {
+        let blobs = blobs(job);
+        for (_, bytes) in components {
+            blobs.put(bytes)?;
+        }
+        let path = job.join(LIST);
+        if self.plugins.is_empty() && !path.exists() {
+            return Ok(());
+        }
+        let text =
+            serde_json::to_string_pretty(self).map_err(|source| ComponentsError::Damaged {
+                path: path.clone(),
+                source,
+            })?;
+        let draft = path.with_extension("draft");
+        fs::write(&draft, format!("{text}\n"))
+            .and_then(|()| fs::File::open(&draft)?.sync_all())
+            .and_then(|()| fs::rename(&draft, &path))
+            .map_err(|source| ComponentsError::Io { path, source })
+    }
+
+    /// What is kept of an instance, as long as the profile names the component that it named then.
+    pub fn kept(&self, instance: &Instance) -> Option<&JobPlugin> {
+        let kept = self.plugins.get(&instance.name)?;
+        let is_same = kept.named == instance.component.to_string()
+            && kept.pinned == instance.sha256.map(Sha256);
+        Some(kept).filter(|_| is_same)
+    }
+
+    pub fn get(&self, instance: &str) -> Option<&JobPlugin> {
+        self.plugins.get(instance)
+    }
+
+    pub fn insert(&mut self, instance: &str, kept: JobPlugin) {
+        self.plugins.insert(instance.to_owned(), kept);
+    }
+
+    /// The instances whose components are kept: all but what ships and has not been replaced.
+    pub fn with_components(&self) -> Vec<String> {
+        let kept = self.plugins.iter();
+        let kept = kept.filter(|(_, it)| it.frozen.is_some() || it.replacement.is_some());
+        kept.map(|(instance, _)| instance.clone()).collect()
+    }
+
+    /// What the components are that the job keeps, for whoever notes their use.
+    pub fn frozen(&self) -> impl Iterator<Item = &Frozen> {
+        self.plugins
+            .values()
+            .filter_map(|kept| kept.frozen.as_ref())
+    }
+
+    /// The component that a job goes on with.
+    pub fn thaw(
+        &self,
+        kept: &JobPlugin,
+        sources: &Sources,
+        insecure: bool,
+    ) -> Result<Found, String> {
+        let frozen = match (&kept.replacement, &kept.frozen) {
+            (Some(replaced), _) => Frozen {
+                component: replaced.component.clone(),
+                sha256: replaced.sha256,
+                image: None,
+            },
+            (None, Some(frozen)) => frozen.clone(),
+            (None, None) => {
+                return Err(format!(
+                    "{} names no component",
+                    self.job.join(LIST).display()
+                ));
+            }
+        };
+        let kept = blobs(&self.job)
+            .get(frozen.sha256)
+            .map_err(|problem| chain(&problem))?;
+        match kept {
+            Some(bytes) => Ok(Found {
+                bytes: bytes.into(),
+                sha256: frozen.sha256,
+                origin: frozen.component,
+                image: frozen.image,
+                plugin: None,
+                note: None,
+            }),
+            None => sources
+                .thaw(&frozen, insecure)
+                .map_err(|problem| chain(&problem)),
+        }
+    }
+
+    /// Notes in the job, for good, that an instance has been replaced.
+    pub fn replace(
+        &mut self,
+        job: &Path,
+        instance: &Instance,
+        replaced: Replaced,
+        bytes: &bytes::Bytes,
+    ) -> Result<(), ComponentsError> {
+        let kept = self.kept(instance).cloned();
+        let kept = JobPlugin {
+            replacement: Some(replaced.clone()),
+            ..kept.unwrap_or_else(|| JobPlugin::of(instance))
+        };
+        let mut list = self.clone();
+        list.insert(&instance.name, kept);
+        list.write(job, &[(replaced.sha256, bytes.clone())])?;
+        *self = list;
+        Ok(())
+    }
+}
+
+impl JobPlugin {
+    fn of(instance: &Instance) -> JobPlugin {
+        JobPlugin {
+            named: instance.component.to_string(),
+            pinned: instance.sha256.map(Sha256),
+            frozen: None,
+            replacement: None,
+        }
+    }
+
+    /// What a job begins with.
+    pub fn begun(instance: &Instance, found: &Found) -> JobPlugin {
+        JobPlugin {
+            frozen: Some(found.frozen(&instance.component)),
+            ..JobPlugin::of(instance)
+        }
+    }
+}
+
+fn blobs(job: &Path) -> Blobs {
+    Blobs::at(job.join(COMPONENTS))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_profile::{Given, Profile};
+
+    use super::*;
+
+    fn instance(text: &str) -> Instance {
+        let given = Given {
+            builtins: vec![
+                "bot-walls".to_owned(),
+                "html".to_owned(),
+                "soft-404".to_owned(),
+            ],
+            seeds_elsewhere: true,
+            base: Some("/base".into()),
+            ..Given::default()
+        };
+        let text = format!("[stacks]\nscope = []\nextract = ['x']\nwait = []\n[plugins.x]\n{text}");
+        let profile = Profile::parse("p.toml", &text, &given).unwrap();
+        profile.plugins["x"].clone()
+    }
+
+    #[test]
+    fn what_is_kept_counts_as_long_as_the_profile_names_the_same() {
+        let home = tempfile::tempdir().unwrap();
+        let job = home.path();
+        let mut list = JobPlugins::read(job).unwrap();
+        assert_eq!(list.kept(&instance("component = 'a.wasm'")), None);
+        let bytes = bytes::Bytes::from_static(b"new");
+        let replaced = Replaced {
+            component: "/home/lena/b.wasm".to_owned(),
+            sha256: Sha256::of(&bytes),
+            plugin: None,
+            settings: Some(serde_json::json!({"a": 1})),
+            at: Timestamp::UNIX_EPOCH,
+            by: "lena".to_owned(),
+        };
+        let before = instance("component = 'a.wasm'");
+        list.replace(job, &before, replaced.clone(), &bytes)
+            .unwrap();
+
+        let again = JobPlugins::read(job).unwrap();
+        let kept = again.kept(&before).unwrap();
+        assert_eq!(kept.replacement.as_ref(), Some(&replaced));
+        let sources = Sources::new(opilio_source::SourcesConfig {
+            store: job.join("store"),
+            credentials: None,
+            now: || Timestamp::UNIX_EPOCH,
+        });
+        assert_eq!(again.thaw(kept, &sources, false).unwrap().bytes, bytes);
+        for other in [
+            "component = 'b.wasm'".to_owned(),
+            "component = 'a.wasm#y'".to_owned(),
+            "component = 'builtin:html'".to_owned(),
+            format!("component = 'a.wasm'\nsha256 = '{}'", "0".repeat(64)),
+        ] {
+            assert_eq!(again.kept(&instance(&other)), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_component_is_named_rather_than_used() {
+        let home = tempfile::tempdir().unwrap();
+        let bytes = bytes::Bytes::from_static(b"a component");
+        let sha256 = Sha256::of(&bytes);
+        let before = instance("component = 'a.wasm'");
+        let mut list = JobPlugins::default();
+        let frozen = JobPlugin {
+            frozen: Some(Frozen {
+                component: "a.wasm".to_owned(),
+                sha256,
+                image: None,
+            }),
+            ..JobPlugin::of(&before)
+        };
+        list.insert("x", frozen);
+        list.write(home.path(), &[(sha256, bytes)]).unwrap();
+        let path = home.path().join(format!("{COMPONENTS}/{sha256}.wasm"));
+        fs::write(&path, "another").unwrap();
+        let list = JobPlugins::read(home.path()).unwrap();
+        let sources = Sources::new(opilio_source::SourcesConfig {
+            store: home.path().join("store"),
+            credentials: None,
+            now: || Timestamp::UNIX_EPOCH,
+        });
+        let refused = list.thaw(list.kept(&before).unwrap(), &sources, false);
+        let refused = refused.unwrap_err();
+        assert!(refused.contains("is damaged"), "{refused}");
+    }
+}

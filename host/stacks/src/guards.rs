@@ -1,0 +1,147 @@
+//! Guards: filters that decide whether one plugin of a stack sees a document or a candidate (stage `plugin`).
+//!
+//! A plugin that may not see something is passed over, as if it did not stand there. Among its guards the last that does
+//! not pass decides; where all pass it sees. A guard is asked once about the document of a visit, whoever it guards and
+//! however often, its fragments included, and once about the candidates of a page at each stage.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opilio_sandbox::{Candidates, Document, Stage, Verdict, Visit};
+
+use crate::Staged;
+use crate::batch::{self, Answer};
+use crate::breaker::Failure;
+
+/// What guards said of the document of one visit.
+#[derive(Default)]
+pub struct Guards(Mutex<Said>);
+
+#[derive(Default)]
+struct Said {
+    /// By the guard's name; none where it passed, or could not be asked.
+    verdicts: HashMap<Arc<str>, Option<bool>>,
+    failures: Vec<Failure>,
+}
+
+impl Guards {
+    /// Whether a plugin may see the document. A guard that fails says nothing.
+    pub fn admit(&self, staged: &Staged, document: &Document, visit: &Visit) -> bool {
+        if staged.guards.is_empty() {
+            return true;
+        }
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let verdicts = staged
+            .guards
+            .iter()
+            .map(|guard| said.of(guard, document, visit));
+        let verdicts: Vec<_> = verdicts.collect();
+        verdicts.into_iter().flatten().last().unwrap_or(true)
+    }
+
+    /// Guards that failed since this was last asked.
+    pub fn take_failures(&self) -> Vec<Failure> {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut said.failures)
+    }
+}
+
+impl Said {
+    fn of(&mut self, guard: &Staged, document: &Document, visit: &Visit) -> Option<bool> {
+        if let Some(said) = self.verdicts.get(&guard.name) {
+            return *said;
+        }
+        let handles = guard.plugin.handles(document.media_type(), document.uri());
+        let verdict = match handles {
+            false => None,
+            true => match guard.judge_document(&Stage::Plugin, document, visit) {
+                Ok(ruling) => allows(&ruling.verdict),
+                Err(unanswered) => {
+                    let stands_for = unanswered.stands_for();
+                    self.failures.extend(unanswered.failure());
+                    stands_for
+                }
+            },
+        };
+        self.verdicts.insert(guard.name.clone(), verdict);
+        verdict
+    }
+}
+
+/// What guards said of candidates that are asked about together.
+pub struct CandidateGuards<'c> {
+    candidates: &'c Candidates,
+    answers: HashMap<Arc<str>, Vec<Answer>>,
+    pub failures: Vec<Failure>,
+}
+
+/// Whether a plugin may see a candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    Yes,
+    No,
+    /// A guard could not be asked, and why: it is as if the plugin could not.
+    Unknown(String),
+}
+
+impl<'c> CandidateGuards<'c> {
+    pub fn new(candidates: &'c Candidates) -> CandidateGuards<'c> {
+        CandidateGuards {
+            candidates,
+            answers: HashMap::new(),
+            failures: Vec::new(),
+        }
+    }
+
+    /// What a plugin may see, one answer for each candidate.
+    pub fn seen_by(&mut self, staged: &Staged) -> Vec<Seen> {
+        let mut seen = vec![Seen::Yes; self.candidates.len()];
+        for guard in &staged.guards {
+            for (seen, answer) in seen.iter_mut().zip(self.of(guard)) {
+                match answer {
+                    Answer::NotAsked => {}
+                    Answer::Failed(missing) => {
+                        *seen = match missing.stands_for {
+                            Some(true) => Seen::Yes,
+                            Some(false) => Seen::No,
+                            None => Seen::Unknown(missing.reason.clone()),
+                        }
+                    }
+                    Answer::Ruled(ruling) => match allows(&ruling.verdict) {
+                        Some(true) => *seen = Seen::Yes,
+                        Some(false) => *seen = Seen::No,
+                        None => {}
+                    },
+                }
+            }
+        }
+        seen
+    }
+
+    fn of(&mut self, guard: &Staged) -> &[Answer] {
+        let candidates = self.candidates;
+        let failures = &mut self.failures;
+        self.answers.entry(guard.name.clone()).or_insert_with(|| {
+            let places = handled(guard, candidates);
+            let answers = batch::ask(guard, &Stage::Plugin, candidates, &places);
+            failures.extend(answers.failures);
+            answers.list
+        })
+    }
+}
+
+/// Where the candidates stand that a plugin wants to be asked about.
+pub fn handled(staged: &Staged, candidates: &Candidates) -> Vec<usize> {
+    let all = candidates.iter().enumerate();
+    all.filter(|(_, candidate)| staged.plugin.handles_uri(&candidate.uri))
+        .map(|(place, _)| place)
+        .collect()
+}
+
+fn allows(verdict: &Verdict) -> Option<bool> {
+    match verdict {
+        Verdict::Accept => Some(true),
+        Verdict::Reject => Some(false),
+        _ => None,
+    }
+}

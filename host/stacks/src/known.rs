@@ -1,0 +1,184 @@
+//! Which plugins the hashes stand for that records of URIs have of the stacks that read and stripped them.
+//!
+//! ```text
+//! JOB/stacks.jsonl   a line for each stack that has read or stripped a page, in this process or an earlier one
+//! ```
+//! A record has eight bytes for a stack, as it must where there are many million of them; what the stack was stands here, once,
+//! and stays when its plugins have been replaced.
+
+use std::collections::HashSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use opilio_profile::Stage;
+use serde::{Deserialize, Serialize};
+
+use super::Staged;
+
+/// The file, in the job's directory.
+pub const FILE: &str = "stacks.jsonl";
+
+/// Stacks that are kept. A crawl has a few, and one more for each override that selects others and for each replacement;
+/// of what is beyond, the hash alone is known.
+const STACKS_MAX: usize = 10_000;
+
+/// A plugin that stands in a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct StackedPlugin {
+    /// Its name in the profile.
+    pub name: String,
+    /// Its own name.
+    pub plugin: String,
+    /// Its own version.
+    pub version: String,
+    /// SHA-256 of its component, in hexadecimal.
+    pub sha256: String,
+    /// SHA-256 of its settings, in hexadecimal.
+    pub settings_sha256: String,
+    /// Filters of its own, which decide what it sees, by their names in the profile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub filters: Vec<String>,
+}
+
+/// A stack that a record names by its hash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct KnownStack {
+    /// Its hash, as records have it.
+    pub hash: String,
+    /// The stage that it stands at, as in the profile's `[stacks]`.
+    pub stage: String,
+    /// When the job first used it.
+    pub since: Timestamp,
+    /// The next visit of the URI would use it, too; none where no process runs the job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_in_force: Option<bool>,
+    /// Its plugins, in order.
+    pub plugins: Vec<StackedPlugin>,
+}
+
+/// The stacks that a crawl has used.
+pub struct KnownStacks {
+    path: PathBuf,
+    written: Mutex<HashSet<(Stage, u64)>>,
+}
+
+impl From<&Staged> for StackedPlugin {
+    fn from(staged: &Staged) -> StackedPlugin {
+        StackedPlugin {
+            name: staged.name.to_string(),
+            plugin: staged.plugin.name().to_owned(),
+            version: staged.plugin.version().to_owned(),
+            sha256: staged.plugin.component_sha256().to_owned(),
+            settings_sha256: staged.plugin.settings_sha256().to_owned(),
+            filters: staged
+                .guards
+                .iter()
+                .map(|guard| guard.name.to_string())
+                .collect(),
+        }
+    }
+}
+
+/// A hash as records that are shown have it.
+fn hash_text(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+impl KnownStacks {
+    /// Those that the job in this directory has used before.
+    pub fn open(job: &Path) -> io::Result<KnownStacks> {
+        let path = Self::file(job);
+        let text = read(&path)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            // What a killed process has begun stays a line of its own.
+            append(&path, "\n")?;
+        }
+        let written = lines(&text).filter_map(|line| {
+            let stage = Stage::ALL
+                .into_iter()
+                .find(|stage| stage.key() == line.stage);
+            Some((stage?, u64::from_str_radix(&line.hash, 16).ok()?))
+        });
+        Ok(KnownStacks {
+            written: Mutex::new(written.collect()),
+            path,
+        })
+    }
+
+    /// Keeps a stack, before any record names it.
+    pub fn note(&self, stage: Stage, hash: u64, stack: &[Staged]) -> io::Result<()> {
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.contains(&(stage, hash)) || written.len() >= STACKS_MAX {
+            return Ok(());
+        }
+        let line = KnownStack {
+            hash: hash_text(hash),
+            stage: stage.key().to_owned(),
+            since: Timestamp::now(),
+            is_in_force: None,
+            plugins: stack.iter().map(StackedPlugin::from).collect(),
+        };
+        append(&self.path, &format!("{}\n", serde_json::to_string(&line)?))?;
+        written.insert((stage, hash));
+        Ok(())
+    }
+
+    /// The file of the job in this directory.
+    pub fn file(job: &Path) -> PathBuf {
+        job.join(FILE)
+    }
+
+    /// The stack of this hash that the job in this directory has used at a stage; none where nobody has kept it.
+    pub fn find(job: &Path, stage: Stage, hash: u64) -> io::Result<Option<KnownStack>> {
+        let text = read(&Self::file(job))?;
+        let hash = hash_text(hash);
+        Ok(lines(&text).find(|line| line.stage == stage.key() && line.hash == hash))
+    }
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    match fs::read_to_string(path) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        text => text,
+    }
+}
+
+/// A line that a killed process has left half written is none.
+fn lines(text: &str) -> impl Iterator<Item = KnownStack> {
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+}
+
+fn append(path: &Path, text: &str) -> io::Result<()> {
+    let mut file: File = OpenOptions::new().create(true).append(true).open(path)?;
+    file.write_all(text.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn what_was_half_written_costs_no_later_line_and_nothing_is_written_twice() {
+        let job = tempfile::tempdir().unwrap();
+        let find = |hash| KnownStacks::find(job.path(), Stage::Extract, hash).unwrap();
+        assert_eq!(find(1), None);
+        let known = KnownStacks::open(job.path()).unwrap();
+        known.note(Stage::Extract, 1, &[]).unwrap();
+        append(&job.path().join(FILE), "{\"hash\":\"0000").unwrap();
+        let known = KnownStacks::open(job.path()).unwrap();
+        known.note(Stage::Extract, 1, &[]).unwrap();
+        known.note(Stage::Digest, 1, &[]).unwrap();
+        known.note(Stage::Extract, 2, &[]).unwrap();
+        assert_eq!(find(1).unwrap().hash, "0000000000000001");
+        assert_eq!(find(2).unwrap().stage, "extract");
+        assert_eq!(find(3), None);
+        let text = fs::read_to_string(job.path().join(FILE)).unwrap();
+        assert_eq!(lines(&text).count(), 3, "{text}");
+    }
+}

@@ -1,0 +1,319 @@
+//! The plugins of a crawl, stacked by stage.
+//!
+//! ```text
+//! load ─► Pool: every instance, configured ── Stacks: the profile's own, and those that settings of a URI select
+//!          └ variants: the same with other settings, as overrides say
+//! ```
+//! What a crawl holds is one [`Stacks`], which is never changed: whoever replaces a plugin, or widens the scope, makes new
+//! ones. A visit that is under way goes on with those that it began with.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opilio_archive::{Digest, PluginInForce};
+use opilio_profile::{PluginSettings, Stage};
+use opilio_sandbox::{Kind, Plugin};
+use sha2::Digest as _;
+
+mod ask;
+pub mod batch;
+pub mod breaker;
+pub mod components;
+pub mod guards;
+pub mod known;
+mod load;
+mod pool;
+pub mod recorder;
+mod thread;
+mod variants;
+
+use crate::breaker::{Breaker, FaultPolicy};
+use crate::recorder::Recorder;
+
+pub use known::KnownStacks;
+pub use known::{KnownStack, StackedPlugin};
+pub use load::{Loaded, Loading, load};
+pub use pool::{PluginSeen, Pool, Replacement};
+pub use thread::{on_plugin_thread, panic_message};
+
+/// Selections that are kept. A site selects one or two, so there are about as many as overrides; when there are more, all are
+/// made anew.
+const SELECTED_MAX: usize = 20_000;
+
+/// A plugin at its place in a stack.
+#[derive(Clone)]
+pub struct Staged {
+    /// Its name in the profile.
+    pub name: Arc<str>,
+    /// The configured plugin.
+    pub plugin: Plugin,
+    /// Extractors alone: stays out once another has understood the document.
+    pub last_resort: bool,
+    /// Filters that decide whether it sees a document or a candidate. They have none of their own.
+    pub guards: Vec<Staged>,
+    /// What the profile wants where it fails.
+    pub policy: FaultPolicy,
+    /// Shared by all places and variants of the instance.
+    pub breaker: Arc<Breaker>,
+    /// Who keeps its calls; none where nobody does.
+    pub recorder: Option<Arc<Recorder>>,
+}
+
+impl From<&Staged> for PluginInForce {
+    fn from(staged: &Staged) -> PluginInForce {
+        PluginInForce {
+            name: staged.name.to_string(),
+            version: staged.plugin.version().to_owned(),
+            hash: format!("sha256:{}", staged.plugin.component_sha256()),
+            settings: format!("sha256:{}", staged.plugin.settings_sha256())
+                .parse::<Digest>()
+                .ok(),
+        }
+    }
+}
+
+impl Staged {
+    /// Whether the component ships with Opilio; the others are somebody's own.
+    pub fn ships(&self) -> bool {
+        let sha256 = self.plugin.component_sha256();
+        opilio_builtin::all().any(|builtin| builtin.sha256 == sha256)
+    }
+
+    /// A fault under the name that the profile gives the plugin: one component may stand in it several times.
+    pub fn named(&self, fault: opilio_sandbox::Fault) -> opilio_sandbox::Fault {
+        opilio_sandbox::Fault {
+            plugin: self.name.clone(),
+            ..fault
+        }
+    }
+}
+
+/// Every stage's plugins, in order.
+#[derive(Default)]
+pub struct Stacks {
+    pub scope: Vec<Staged>,
+    pub precedence: Vec<Staged>,
+    pub pre_fetch: Vec<Staged>,
+    pub mid_fetch: Vec<Staged>,
+    pub post_fetch: Vec<Staged>,
+    pub digest: Vec<Staged>,
+    pub change: Vec<Staged>,
+    pub pre_extract: Vec<Staged>,
+    pub extract: Vec<Staged>,
+    pub archive: Vec<Staged>,
+    pub wait: Vec<Staged>,
+    pub observe: Vec<Staged>,
+    /// [`hash_of`] the extractors.
+    pub extract_hash: u64,
+    /// Hash of the filters at stage scope, the seeds' prefixes included.
+    pub scope_hash: u64,
+    /// [`hash_of`] the strippers.
+    pub digest_hash: u64,
+    pool: Arc<Pool>,
+    /// Stacks that overrides select, as far as they have been asked for.
+    selected: Mutex<HashMap<(opilio_profile::Stacks, PluginSettings), Selected>>,
+}
+
+/// Stacks that overrides select.
+struct Selected {
+    stacks: Arc<Stacks>,
+    /// Variants of plugins that stand in them.
+    variants: Vec<variants::Use>,
+    /// How often a variant had been prepared when they were put together.
+    generation: u64,
+}
+
+/// What decides the answers of these plugins: component and settings of each, in order, and of its guards.
+pub fn hash_of(stack: &[Staged]) -> u64 {
+    let mut hash = sha2::Sha256::new();
+    for staged in stack {
+        add_to(&mut hash, staged);
+    }
+    let bytes: [u8; 32] = hash.finalize().into();
+    u64::from_be_bytes([
+        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
+    ])
+}
+
+fn add_to(hash: &mut sha2::Sha256, staged: &Staged) {
+    hash.update(staged.plugin.component_sha256().as_bytes());
+    hash.update(staged.plugin.name().as_bytes());
+    hash.update(staged.plugin.settings_sha256().as_bytes());
+    hash.update([u8::from(staged.last_resort)]);
+    for guard in &staged.guards {
+        add_to(hash, guard);
+    }
+}
+
+impl Stacks {
+    /// What the profile names, of these plugins. `refuse` is told of those that cannot stand at their stage.
+    fn of(
+        pool: &Arc<Pool>,
+        written: &opilio_profile::Stacks,
+        said: &PluginSettings,
+        refuse: &mut dyn FnMut(Stage, usize, String),
+    ) -> Selected {
+        let generation = pool.generation();
+        let mut uses = Vec::new();
+        let mut chosen = BTreeMap::new();
+        for name in said.names() {
+            if let Some((plugin, used)) = pool.variant(name, said) {
+                chosen.insert(name.to_owned(), plugin);
+                uses.push(used);
+            }
+        }
+        let mut take = |stage: Stage| -> Vec<Staged> {
+            let mut staged = Vec::new();
+            for (index, name) in written.stage(stage).iter().enumerate() {
+                // One that is missing has its fault already.
+                let Some(one) = pool.staged(name, stage, &chosen) else {
+                    continue;
+                };
+                match misplaced(name, &one.plugin, stage) {
+                    Some(problem) => refuse(stage, index, problem),
+                    None => staged.push(Staged {
+                        last_resort: written.last_resort.contains(name),
+                        ..one
+                    }),
+                }
+            }
+            staged
+        };
+        let mut stacks = Stacks {
+            scope: take(Stage::Scope),
+            precedence: take(Stage::Precedence),
+            pre_fetch: take(Stage::PreFetch),
+            mid_fetch: take(Stage::MidFetch),
+            post_fetch: take(Stage::PostFetch),
+            digest: take(Stage::Digest),
+            change: take(Stage::Change),
+            pre_extract: take(Stage::PreExtract),
+            extract: take(Stage::Extract),
+            archive: take(Stage::Archive),
+            wait: take(Stage::Wait),
+            observe: take(Stage::Observe),
+            pool: pool.clone(),
+            ..Stacks::default()
+        };
+        stacks.scope_hash = hash_of(&stacks.scope);
+        stacks.extract_hash = hash_of(&stacks.extract);
+        stacks.digest_hash = hash_of(&stacks.digest);
+        Selected {
+            stacks: Arc::new(stacks),
+            variants: uses,
+            generation,
+        }
+    }
+
+    /// The stacks of the profile itself, of other plugins.
+    pub fn with(default: &opilio_profile::Settings, pool: Pool) -> Arc<Stacks> {
+        let none = PluginSettings::default();
+        Stacks::of(&Arc::new(pool), &default.stacks, &none, &mut left_out).stacks
+    }
+
+    /// All instances.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The stacks that a URI's settings name, of these plugins.
+    pub fn selected(
+        self: &Arc<Self>,
+        settings: &opilio_profile::Settings,
+        default: &opilio_profile::Settings,
+    ) -> Arc<Stacks> {
+        if std::ptr::eq(settings, default)
+            || settings.stacks == default.stacks && settings.plugins.is_empty()
+        {
+            return self.clone();
+        }
+        let key = (settings.stacks.clone(), settings.plugins.clone());
+        let mut selected = self.selected.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = selected.get(&key).filter(|known| {
+            known.generation == self.pool.generation() || known.variants.is_empty()
+        });
+        if let Some(known) = known {
+            for used in &known.variants {
+                used.count();
+            }
+            return known.stacks.clone();
+        }
+        if selected.len() >= SELECTED_MAX {
+            selected.clear();
+        }
+        let made = Stacks::of(&self.pool, &key.0, &key.1, &mut left_out);
+        let stacks = made.stacks.clone();
+        selected.insert(key, made);
+        stacks
+    }
+
+    /// The plugins of a stage, in order.
+    pub fn stage(&self, stage: Stage) -> &[Staged] {
+        match stage {
+            Stage::Scope => &self.scope,
+            Stage::Precedence => &self.precedence,
+            Stage::PreFetch => &self.pre_fetch,
+            Stage::MidFetch => &self.mid_fetch,
+            Stage::PostFetch => &self.post_fetch,
+            Stage::Digest => &self.digest,
+            Stage::Change => &self.change,
+            Stage::PreExtract => &self.pre_extract,
+            Stage::Extract => &self.extract,
+            Stage::Archive => &self.archive,
+            Stage::Wait => &self.wait,
+            Stage::Observe => &self.observe,
+        }
+    }
+
+    /// Every plugin once, in the order of a URI's way.
+    pub fn all(&self) -> Vec<&Staged> {
+        let mut seen = std::collections::HashSet::new();
+        let staged = Stage::ALL.into_iter().flat_map(|stage| self.stage(stage));
+        staged
+            .flat_map(|staged| staged.guards.iter().chain([staged]))
+            .filter(|staged| seen.insert(staged.name.clone()))
+            .collect()
+    }
+
+    /// For the `warcinfo` record.
+    pub fn in_force(&self) -> Vec<PluginInForce> {
+        self.all().into_iter().map(PluginInForce::from).collect()
+    }
+}
+
+/// The stacks of overrides have been checked when the plugins were loaded; one that was replaced since may be of another
+/// kind only where its replacement was not checked.
+fn left_out(stage: Stage, _: usize, problem: String) {
+    tracing::error!(%stage, "{problem}; it is left out");
+}
+
+/// Why a plugin cannot stand at a stage; none where it can.
+fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
+    let (kind, what) = match stage {
+        Stage::Precedence => (Kind::Precedence, "precedence plugin"),
+        Stage::Digest => (Kind::DigestStripper, "digest stripper"),
+        Stage::Change => (Kind::ChangeEvaluator, "change evaluator"),
+        Stage::Extract => (Kind::Extractor, "extractor"),
+        Stage::Wait => (Kind::WaitEvaluator, "wait evaluator"),
+        Stage::Observe => (Kind::Observer, "observer"),
+        Stage::Scope
+        | Stage::PreFetch
+        | Stage::MidFetch
+        | Stage::PostFetch
+        | Stage::PreExtract
+        | Stage::Archive => (Kind::Filter, "filter"),
+    };
+    (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is no {what}"))
+}
+
+/// An error and its causes on one line.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

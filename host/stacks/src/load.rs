@@ -1,0 +1,322 @@
+//! From a profile to plugins: every component got, checked, configured, and with it every override of its settings.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use bytes::Bytes;
+use opilio_profile::{
+    Component as ComponentOrigin, Fault, Faults, Instance, Level, PluginSettings, Profile,
+};
+use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Tables};
+use opilio_source::{Found, Sha256, Sources, Terms as SourceTerms};
+use serde_json::Value;
+
+use super::pool::{InForce, Maker, Pool, Terms, described, overridden};
+use super::{Stacks, chain, misplaced};
+use crate::components::{JobPlugin, JobPlugins};
+
+/// Links that one extractor may return, in units of the links that are used of a document: many are repeats.
+const RAW_LINKS_FACTOR: usize = 4;
+
+/// What plugins are loaded with.
+pub struct Loading<'l> {
+    pub engine: &'l Engine,
+    pub profile: &'l Profile,
+    /// The SURT prefixes that the seeds imply.
+    pub seed_prefixes: &'l [String],
+    pub tables: &'l Tables,
+    pub sources: &'l Sources,
+    /// What the job goes on with; none where there is no job.
+    pub job: Option<&'l JobPlugins>,
+    /// This instance alone; none: all.
+    pub only: Option<&'l str>,
+}
+
+/// The plugins of a profile.
+pub struct Loaded {
+    pub stacks: Arc<Stacks>,
+    /// What the job is to keep, so that it goes on with it.
+    pub job: JobPlugins,
+    /// Components that the job is to keep.
+    pub components: Vec<(Sha256, Bytes)>,
+    /// What the operator should know, a sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Loading, as far as it has come.
+struct Progress<'l> {
+    loading: Loading<'l>,
+    /// By digest: a component may hold several plugins.
+    components: HashMap<Sha256, Component>,
+    loaded: BTreeMap<Sha256, Bytes>,
+    job: JobPlugins,
+    notes: Vec<String>,
+    generation: Arc<AtomicU64>,
+}
+
+/// Loads every component that the profile names and configures every instance. Blocks, for as long as registries take.
+///
+/// # Errors
+/// All faults at once, each at its place in the profile.
+pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
+    let profile = loading.profile;
+    let mut faults = Faults::default();
+    let mut progress = Progress {
+        loading,
+        components: HashMap::new(),
+        loaded: BTreeMap::new(),
+        job: JobPlugins::default(),
+        notes: Vec::new(),
+        generation: Arc::default(),
+    };
+    let mut pool = Pool {
+        generation: progress.generation.clone(),
+        ..Pool::default()
+    };
+    let only = progress.loading.only;
+    let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
+    for instance in profile.plugins.values().filter(is_wanted) {
+        match progress.instance(instance) {
+            Ok(one) => {
+                pool.instances.insert(instance.name.clone(), Arc::new(one));
+            }
+            Err(more) => faults.append(more),
+        }
+    }
+    let pool = Arc::new(pool);
+    let none = PluginSettings::default();
+    let mut refuse = |stage, index, problem| {
+        faults.push(profile.fault_at(&format!("/stacks/{stage}/{index}"), problem));
+    };
+    let stacks = Stacks::of(&pool, &profile.settings().stacks, &none, &mut refuse).stacks;
+    for (stage, name, pointer) in profile.named_by_overrides() {
+        let plugin = pool.plugin(name);
+        if let Some(problem) = plugin.and_then(|plugin| misplaced(name, plugin, stage)) {
+            faults.push(profile.fault_at(pointer, problem));
+        }
+    }
+    for instance in profile.plugins.values() {
+        for (index, filter) in instance.filters.iter().enumerate() {
+            if pool
+                .plugin(filter)
+                .is_some_and(|plugin| !plugin.is(&Kind::Filter))
+            {
+                let pointer = format!("/plugins/{}/filters/{index}", instance.name);
+                let problem = format!("plugin \"{filter}\" is no filter");
+                faults.push(profile.fault_at(&pointer, problem));
+            }
+        }
+    }
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    Ok(Loaded {
+        stacks,
+        job: progress.job,
+        components: progress.loaded.into_iter().collect(),
+        notes: progress.notes,
+    })
+}
+
+impl Progress<'_> {
+    fn instance(&mut self, instance: &Instance) -> Result<InForce, Faults> {
+        let profile = self.loading.profile;
+        let at_component =
+            |problem: String| Faults::from(component_fault(profile, instance, problem));
+        let found = self.found(instance).map_err(at_component)?;
+        let component = self.component(&found).map_err(at_component)?;
+        let replacement = self
+            .job
+            .get(&instance.name)
+            .and_then(|kept| kept.replacement.clone());
+        let named = match &replacement {
+            Some(replacement) => replacement.plugin.clone(),
+            None => match &instance.component {
+                ComponentOrigin::Builtin(name) => {
+                    opilio_builtin::find(name).map(|builtin| builtin.plugin.to_owned())
+                }
+                other => other.plugin().map(str::to_owned),
+            },
+        };
+        let description = described(&component, named.as_deref()).map_err(at_component)?;
+        let schema: Value =
+            serde_json::from_str(&description.settings_schema).map_err(|problem| {
+                at_component(format!("its settings schema is no JSON: {problem}"))
+            })?;
+        let maker = Maker {
+            name: instance.name.as_str().into(),
+            plugin: description.name.clone(),
+            component: component.clone(),
+            schema,
+            limits: limits(instance, profile),
+            tables: self.loading.tables.clone(),
+            seed_prefixes: self.loading.seed_prefixes.into(),
+        };
+        let (written, settings) = match replacement.and_then(|replacement| replacement.settings) {
+            Some(settings) => {
+                let complete =
+                    opilio_profile::complete_settings(&maker.schema, settings.clone())
+                        .map_err(|problems| maker.signed(at_component(problems.join("; "))))?;
+                (settings, complete)
+            }
+            None => {
+                let settings = profile
+                    .check_settings(&instance.name, &maker.schema)
+                    .map_err(|faults| maker.signed(faults))?;
+                let lesser = profile.lesser_faults(&instance.name, &maker.schema);
+                let lesser = maker.signed(lesser.map_err(|faults| maker.signed(faults))?);
+                if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
+                    return Err(lesser);
+                }
+                let words = |fault: &Fault| format!("{}: {}", fault.pointer, fault.problem);
+                self.notes.extend(lesser.iter().map(words));
+                (instance.settings.clone(), settings)
+            }
+        };
+        let plugin = maker
+            .configured(settings.clone())
+            .map_err(|problem| maker.signed(configure_faults(profile, instance, &problem)))?;
+        let variants = overridden(profile, &maker, &written)?;
+        let terms = Terms {
+            filters: instance.filters.clone(),
+            on_fault: instance.on_fault,
+            rule: instance.breaker,
+            variants_max: profile.limits.plugin_variants,
+        };
+        Ok(InForce::new(
+            maker,
+            (written, settings),
+            plugin,
+            variants,
+            terms,
+            &self.generation,
+        ))
+    }
+
+    /// The component of an instance: what the job has kept of it, or what the profile names now.
+    fn found(&mut self, instance: &Instance) -> Result<Found, String> {
+        let Loading {
+            engine,
+            sources,
+            job,
+            ..
+        } = &self.loading;
+        if let Some(job) = job
+            && let Some(kept) = job.kept(instance)
+        {
+            let found = job.thaw(kept, sources, instance.insecure)?;
+            self.notes.extend(changed_since(instance, kept));
+            self.job.insert(&instance.name, kept.clone());
+            return Ok(found);
+        }
+        let mut plugins_of = |found: &Found| {
+            let component = engine
+                .load(&found.bytes, &found.origin)
+                .map_err(|problem| chain(&problem))?;
+            let plugins = component.plugins().iter();
+            Ok(plugins.map(|plugin| plugin.name.clone()).collect())
+        };
+        let found = sources
+            .resolve(
+                &instance.component,
+                &SourceTerms::of(instance),
+                &mut plugins_of,
+            )
+            .map_err(|problem| chain(&problem))?;
+        self.notes.extend(found.note.clone());
+        // What ships comes with the binary, and what is watched is to be what its file is.
+        if !matches!(instance.component, ComponentOrigin::Builtin(_)) && !instance.watch {
+            let kept = JobPlugin::begun(instance, &found);
+            self.job.insert(&instance.name, kept);
+            self.loaded.insert(found.sha256, found.bytes.clone());
+        }
+        Ok(found)
+    }
+
+    fn component(&mut self, found: &Found) -> Result<Component, String> {
+        if let Some(component) = self.components.get(&found.sha256) {
+            return Ok(component.clone());
+        }
+        let component = self
+            .loading
+            .engine
+            .load(&found.bytes, &found.origin)
+            .map_err(|problem| chain(&problem))?;
+        self.components.insert(found.sha256, component.clone());
+        Ok(component)
+    }
+}
+
+/// A job goes on with its own copy of a component; where the file is another by now, that must be said.
+fn changed_since(instance: &Instance, kept: &JobPlugin) -> Option<String> {
+    let ComponentOrigin::File { path, .. } = &instance.component else {
+        return None;
+    };
+    let begun = kept
+        .replacement
+        .is_none()
+        .then_some(kept.frozen.as_ref()?)?;
+    let bytes = std::fs::read(path).ok()?;
+    let is_changed = Sha256::of(&bytes) != begun.sha256;
+    is_changed.then(|| {
+        format!(
+            "{} has changed since the job began; the job goes on with its own copy: opilio plugin replace JOB {} {} takes the new one",
+            path.display(),
+            instance.name,
+            path.display(),
+        )
+    })
+}
+
+fn limits(instance: &Instance, profile: &Profile) -> Limits {
+    let given = &instance.limits;
+    let bytes =
+        |size: opilio_profile::ByteSize| usize::try_from(size.bytes()).unwrap_or(usize::MAX);
+    let follows = profile.limits.outlinks.saturating_mul(RAW_LINKS_FACTOR);
+    Limits {
+        memory: given.memory.bytes(),
+        time: given.time,
+        output_bytes: bytes(given.output),
+        log_bytes: bytes(given.log),
+        // Before repeats are removed.
+        links: given.links.map_or(follows, |links| links as usize),
+        fragments: given.fragments as usize,
+        notes: given.notes as usize,
+        note_bytes: bytes(given.note_size),
+        annotations: given.annotations as usize,
+        counters: given.counters as usize,
+        kept_values: given.kept_values as usize,
+        kept_uri_bytes: bytes(given.uri_value),
+        kept_site_bytes: bytes(given.site_value),
+        fingerprint_bytes: bytes(given.fingerprint),
+        observer_memory_bytes: bytes(given.observer_memory),
+        instances: given.instances.map_or(usize::MAX, |most| {
+            usize::try_from(most).unwrap_or(usize::MAX)
+        }),
+        ..Limits::default()
+    }
+}
+
+/// A fault at the line that names the component; for a built-in that only a stack names, at that.
+fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> Fault {
+    profile.fault_at(&format!("/plugins/{}/component", instance.name), &problem)
+}
+
+fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureError) -> Faults {
+    match problem {
+        ConfigureError::Settings { faults: list, .. } => {
+            let mut faults = Faults::default();
+            for fault in list {
+                let pointer = format!("/plugins/{}/settings{}", instance.name, fault.pointer);
+                faults.push(profile.fault_at(&pointer, &fault.problem));
+            }
+            faults
+        }
+        ConfigureError::Fault(fault) => {
+            let problem = format!("cannot be configured: {}: {}", fault.kind, fault.message);
+            Faults::from(component_fault(profile, instance, problem))
+        }
+        other => Faults::from(component_fault(profile, instance, chain(other))),
+    }
+}

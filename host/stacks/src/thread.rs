@@ -1,0 +1,28 @@
+//! A thread with room for a plugin's stack, for work that is seldom done and would hold up others, such as compiling.
+
+use std::thread;
+
+/// Runs `work` on a thread of its own, with the stack that plugins need, and blocks until it is done.
+///
+/// # Errors
+/// The reason, where the system gives no thread, or `work` panicked.
+pub fn on_plugin_thread<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(opilio_sandbox::LANE_STACK_BYTES)
+            .spawn_scoped(scope, work)
+            .map_err(|problem| format!("no thread for it: {problem}"))?;
+        thread
+            .join()
+            .map_err(|panic| format!("a plugin lane panicked: {}", panic_message(panic.as_ref())))
+    })
+}
+
+/// The text of a panic.
+#[must_use]
+pub fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "no message".to_owned())
+}

@@ -1,0 +1,345 @@
+//! Variants: one plugin with other settings, as overrides say.
+//!
+//! A variant begins at once: it is configured anew for every call. One that is used again and again is given a snapshot of
+//! its own, in the background, as long as there are not too many; then in place of one that has not been used for long.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use opilio_sandbox::{Plugin, Statistics, spawn_lane};
+use serde_json::Value;
+
+use super::pool::Maker;
+use crate::thread::on_plugin_thread;
+
+/// Selections of a variant after which it is worth a snapshot, which takes some tenths of a second of one core.
+const USES_WORTH_A_SNAPSHOT: u64 = 16;
+
+/// Selections of other variants, after which one that was not selected may lose its snapshot.
+const USES_WITHOUT: u64 = 1024;
+
+/// Variants of one plugin that are kept; past it all begin anew. Each takes a few kilobytes.
+const VARIANTS_MAX: usize = 20_000;
+
+/// The variants of one plugin.
+pub(super) struct Variants {
+    maker: Arc<Maker>,
+    /// Snapshots at the same time.
+    snapshots_max: usize,
+    /// By what overrides make of the settings, defaults filled in.
+    known: Mutex<HashMap<Value, Arc<Variant>>>,
+    /// Selections so far.
+    clock: AtomicU64,
+    /// One snapshot at a time is made.
+    preparing: Mutex<bool>,
+    /// Of variants that are not kept any more.
+    gone: Mutex<Statistics>,
+    generation: Arc<AtomicU64>,
+}
+
+/// One plugin with other settings.
+pub(super) struct Variant {
+    settings: Value,
+    /// Configured anew for every call.
+    each_call: Plugin,
+    /// From a snapshot, while it has one.
+    snapshot: RwLock<Option<Plugin>>,
+    /// Of snapshots that it had.
+    earlier: Mutex<Statistics>,
+    uses: AtomicU64,
+    last_use: AtomicU64,
+    /// A snapshot was tried.
+    tried: Mutex<bool>,
+}
+
+/// A variant at its place in stacks that are selected.
+pub(super) struct Use {
+    variants: Arc<Variants>,
+    variant: Arc<Variant>,
+}
+
+impl Variants {
+    /// `ready` are some that have been configured already, for every call anew.
+    pub(super) fn new(
+        maker: Arc<Maker>,
+        snapshots_max: usize,
+        generation: Arc<AtomicU64>,
+        ready: Vec<(Value, Plugin)>,
+    ) -> Arc<Self> {
+        let ready = ready.into_iter();
+        let known = ready.map(|(settings, plugin)| {
+            let variant = Variant::new(settings.clone(), plugin);
+            (settings, Arc::new(variant))
+        });
+        Arc::new(Self {
+            maker,
+            snapshots_max,
+            known: Mutex::new(known.take(VARIANTS_MAX).collect()),
+            clock: AtomicU64::new(0),
+            preparing: Mutex::new(false),
+            gone: Mutex::default(),
+            generation,
+        })
+    }
+
+    /// The variant with these settings, and how to say that it is used.
+    ///
+    /// # Errors
+    /// Why the plugin does not take them.
+    pub(super) fn get(self: &Arc<Self>, settings: Value) -> Result<(Plugin, Use), String> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let variant = match known.get(&settings) {
+            Some(variant) => variant.clone(),
+            None => {
+                let maker = &self.maker;
+                let configured = || maker.each_call(settings.clone());
+                let plugin = on_plugin_thread("plugin-variant", configured)??;
+                if known.len() >= VARIANTS_MAX {
+                    let mut gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+                    for (_, variant) in known.drain() {
+                        gone.add(&variant.statistics());
+                    }
+                }
+                let variant = Arc::new(Variant::new(settings.clone(), plugin));
+                known.insert(settings, variant.clone());
+                variant
+            }
+        };
+        drop(known);
+        let used = Use {
+            variants: self.clone(),
+            variant: variant.clone(),
+        };
+        used.count();
+        Ok((variant.plugin(), used))
+    }
+
+    /// What was seen of each that has been selected.
+    pub(super) fn seen(&self) -> Vec<(Plugin, Statistics)> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen: Vec<_> = known
+            .values()
+            .filter(|variant| variant.uses.load(Ordering::Relaxed) > 0 || variant.has_calls())
+            .map(|variant| (variant.plugin(), variant.statistics()))
+            .collect();
+        seen.sort_by(|(a, _), (b, _)| a.settings_sha256().cmp(b.settings_sha256()));
+        seen
+    }
+
+    /// Of variants that are not kept any more.
+    pub(super) fn gone(&self) -> Statistics {
+        let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
+        gone.clone()
+    }
+
+    /// Makes a snapshot in the background, unless one is being made.
+    fn prepare(self: &Arc<Self>, variant: &Arc<Variant>) {
+        {
+            let mut preparing = self
+                .preparing
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if *preparing || !self.has_room() {
+                return;
+            }
+            *preparing = true;
+        }
+        let (variants, variant) = (self.clone(), variant.clone());
+        let made = spawn_lane("plugin-variant", move || {
+            let plugin = variants.maker.snapshot(variant.settings.clone());
+            *variant.tried.lock().unwrap_or_else(PoisonError::into_inner) = true;
+            match plugin {
+                Ok(plugin) if plugin.snapshotted() => {
+                    variant.set_snapshot(Some(plugin));
+                    variants.generation.fetch_add(1, Ordering::Release);
+                }
+                // It goes on as it began.
+                Ok(_) => {}
+                Err(problem) => tracing::warn!("a variant has no snapshot: {problem}"),
+            }
+            variants.is_preparing(false);
+        });
+        if let Err(problem) = made {
+            tracing::warn!("no thread for a snapshot: {problem}");
+            self.is_preparing(false);
+        }
+    }
+
+    fn is_preparing(&self, preparing: bool) {
+        *self
+            .preparing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = preparing;
+    }
+
+    /// Whether there may be one more snapshot; takes one away that has not been used for long, if need be.
+    fn has_room(&self) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let with_snapshot = known.values().filter(|variant| variant.has_snapshot());
+        let with_snapshot: Vec<_> = with_snapshot.collect();
+        if with_snapshot.len() < self.snapshots_max {
+            return true;
+        }
+        let oldest = with_snapshot
+            .into_iter()
+            .min_by_key(|variant| variant.last_use.load(Ordering::Relaxed));
+        let Some(oldest) = oldest else { return false };
+        let since = self
+            .clock
+            .load(Ordering::Relaxed)
+            .saturating_sub(oldest.last_use.load(Ordering::Relaxed));
+        if since < USES_WITHOUT {
+            return false;
+        }
+        oldest.set_snapshot(None);
+        *oldest.tried.lock().unwrap_or_else(PoisonError::into_inner) = false;
+        oldest.uses.store(0, Ordering::Relaxed);
+        self.generation.fetch_add(1, Ordering::Release);
+        true
+    }
+}
+
+impl Variant {
+    fn new(settings: Value, each_call: Plugin) -> Variant {
+        Variant {
+            settings,
+            each_call,
+            snapshot: RwLock::default(),
+            earlier: Mutex::default(),
+            uses: AtomicU64::new(0),
+            last_use: AtomicU64::new(0),
+            tried: Mutex::new(false),
+        }
+    }
+
+    fn plugin(&self) -> Plugin {
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        snapshot.as_ref().unwrap_or(&self.each_call).clone()
+    }
+
+    fn has_snapshot(&self) -> bool {
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        snapshot.is_some()
+    }
+
+    fn set_snapshot(&self, plugin: Option<Plugin>) {
+        let mut snapshot = self
+            .snapshot
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = std::mem::replace(&mut *snapshot, plugin) {
+            let mut earlier = self.earlier.lock().unwrap_or_else(PoisonError::into_inner);
+            earlier.add(&before.statistics());
+        }
+    }
+
+    fn has_calls(&self) -> bool {
+        self.statistics().calls > 0
+    }
+
+    fn statistics(&self) -> Statistics {
+        let mut all = self.each_call.statistics();
+        let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(snapshot) = &*snapshot {
+            all.add(&snapshot.statistics());
+        }
+        all.add(&self.earlier.lock().unwrap_or_else(PoisonError::into_inner));
+        all
+    }
+}
+
+impl Use {
+    /// It is selected once more.
+    pub(super) fn count(&self) {
+        let now = self.variants.clock.fetch_add(1, Ordering::Relaxed);
+        self.variant.last_use.store(now, Ordering::Relaxed);
+        let uses = self.variant.uses.fetch_add(1, Ordering::Relaxed) + 1;
+        // Asked again only now and then: there may be no room.
+        if uses.is_multiple_of(USES_WORTH_A_SNAPSHOT) {
+            let tried = self
+                .variant
+                .tried
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let wanted = !*tried;
+            drop(tried);
+            if wanted && !self.variant.has_snapshot() {
+                self.variants.prepare(&self.variant);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::{Duration, Instant};
+
+    use opilio_sandbox::{Engine, EngineConfig, Limits, Tables};
+    use serde_json::json;
+
+    use super::*;
+
+    /// Variants of the filter `path-depth`.
+    fn variants(snapshots_max: usize) -> Arc<Variants> {
+        let builtin = opilio_builtin::find("path-depth").unwrap();
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let component = engine.load(builtin.component, "builtin").unwrap();
+        let described = component.plugins().iter();
+        let mut described = described.filter(|plugin| plugin.name == "path-depth");
+        let schema = serde_json::from_str(&described.next().unwrap().settings_schema).unwrap();
+        let maker = Maker {
+            name: "path-depth".into(),
+            component,
+            plugin: "path-depth".to_owned(),
+            schema,
+            limits: Limits::default(),
+            tables: Tables::default(),
+            seed_prefixes: Arc::new([]),
+        };
+        Variants::new(Arc::new(maker), snapshots_max, Arc::default(), Vec::new())
+    }
+
+    fn get(variants: &Arc<Variants>, max: u32) -> (Plugin, Use) {
+        variants.get(json!({ "max": max })).unwrap()
+    }
+
+    /// Waits for what happens in the background.
+    #[track_caller]
+    fn until(mut holds: impl FnMut() -> bool) {
+        let began = Instant::now();
+        while !holds() {
+            assert!(began.elapsed() < Duration::from_secs(60), "waited in vain");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_variant_starts_at_once_and_has_a_snapshot_when_it_is_used_again_and_again() {
+        let variants = variants(1);
+        let (first, one) = get(&variants, 1);
+        assert!(!first.snapshotted());
+        let generation = variants.generation.load(Ordering::Acquire);
+        (0..USES_WORTH_A_SNAPSHOT).for_each(|_| one.count());
+        until(|| get(&variants, 1).0.snapshotted());
+        assert!(variants.generation.load(Ordering::Acquire) > generation);
+
+        // There is room for one alone, and that one is in use.
+        let (_, two) = get(&variants, 2);
+        (0..2 * USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        assert!(!get(&variants, 2).0.snapshotted() && get(&variants, 1).0.snapshotted());
+        // Until it has not been for long.
+        (0..USES_WITHOUT + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
+        until(|| get(&variants, 2).0.snapshotted());
+        assert!(!get(&variants, 1).0.snapshotted());
+        assert_eq!(variants.seen().len(), 2);
+    }
+
+    #[test]
+    fn what_a_plugin_does_not_take_is_refused_with_its_reason() {
+        let refused = variants(1).get(json!({ "max": "many" })).map(drop);
+        assert!(refused.unwrap_err().contains("path-depth"));
+    }
+}

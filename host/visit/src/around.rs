@@ -1,0 +1,392 @@
+//! What is known of the documents around one: how often those of its host, of the folder it stands in, of its media type, of its
+//! depth, and those that state when they were modified have changed. For wait evaluators, which begin with what is usual there
+//! while they know nothing of the document itself.
+//!
+//! The sums are kept with the site, among what plugins keep for it, under a name that none can have; so they are written
+//! with the visit's end and go with the site. Documents that are visited once leave no mark. Where several visits to a site are
+//! under way at once, the last to be completed stands: the sums may miss a few.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    ContentState, KeptChange, KeptValue, KeptValues, UriRecord, Validators, Visit,
+};
+use opilio_sandbox::Neighbourhood;
+use opilio_uri::Uri;
+
+/// No plugin is called so: their names are words joined by hyphens.
+const OWNER: &str = ":around";
+
+/// Of the value's form.
+const VERSION: u32 = 1;
+
+/// Most folders and types of a site that are told apart; each visit reads and writes them. What is beyond counts for the
+/// host alone.
+const GROUPS_MAX: usize = 64;
+
+/// Longest name of a folder or type.
+const NAME_BYTES_MAX: usize = 100;
+
+/// Links from a seed that are told apart; all that is deeper is one group.
+const DEPTH_MAX: u32 = 9;
+
+/// A document, as far as it shares something with others of its site.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared<'a> {
+    pub uri: &'a Uri,
+    pub media_type: &'a str,
+    /// Links from a seed to it.
+    pub depth: u32,
+    /// It came with `Last-Modified`.
+    pub is_dated: bool,
+}
+
+/// All sums of a site, by their names: `host`, `path-prefix /news/`, `media-type text/html`, `depth 2`, `last-modified yes`.
+#[derive(Clone, Debug, Default)]
+pub struct Around(BTreeMap<String, Sums>);
+
+/// The visits of a document before this one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Earlier {
+    visits: u64,
+    last: Option<Timestamp>,
+}
+
+/// What the visits of a group of documents came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    documents: u64,
+    /// Visits that could be compared with one before.
+    visits: u64,
+    changes: u64,
+    /// Time between each of these visits and the one before it.
+    observed: Duration,
+}
+
+impl Around {
+    pub fn of(site: &KeptValues) -> Around {
+        let sums = site
+            .iter()
+            .filter(|(owner, _, kept)| *owner == OWNER && kept.version == VERSION)
+            .filter_map(|(_, name, kept)| Some((name.to_owned(), Sums::read(&kept.value)?)));
+        Around(sums.collect())
+    }
+
+    /// What plugins are told: the sums of the groups that a document is in.
+    pub fn neighbourhood(&self, document: &Shared) -> Vec<Neighbourhood> {
+        let groups = groups(document);
+        let known = groups
+            .iter()
+            .filter_map(|name| Some((name, self.0.get(name)?)));
+        let told = known.map(|(name, sums)| Neighbourhood {
+            shares: name.split(' ').next().unwrap_or_default().to_owned(),
+            documents: sums.documents,
+            visits: sums.visits,
+            changes: sums.changes,
+            observed: u64::try_from(sums.observed.as_millis()).unwrap_or(u64::MAX),
+        });
+        told.collect()
+    }
+
+    /// What a visit adds: to be kept for the site with its end.
+    pub fn after(
+        &self,
+        document: &Shared,
+        earlier: Earlier,
+        visit: &Visit,
+        now: Timestamp,
+    ) -> Vec<KeptChange> {
+        let is_compared = matches!(visit.state, ContentState::Changed | ContentState::Unchanged);
+        let last = earlier.last.filter(|_| is_compared);
+        let interval = last.map(|last| Duration::try_from(now - last).unwrap_or_default());
+        let mut changes = Vec::new();
+        let is_full = self.0.keys().filter(|name| is_of_many(name)).count() >= GROUPS_MAX;
+        for name in groups(document) {
+            let known = self.0.get(&name);
+            if known.is_none() && is_full && is_of_many(&name) {
+                continue;
+            }
+            let mut sums = known.copied().unwrap_or_default();
+            sums.documents += u64::from(earlier.visits == 0);
+            if let Some(interval) = interval {
+                sums.visits += 1;
+                sums.changes += u64::from(visit.state == ContentState::Changed);
+                sums.observed = sums.observed.saturating_add(interval);
+            }
+            if known == Some(&sums) {
+                continue;
+            }
+            changes.push(KeptChange {
+                plugin: OWNER.to_owned(),
+                name,
+                value: Some(KeptValue {
+                    version: VERSION,
+                    value: sums.written(),
+                }),
+            });
+        }
+        changes
+    }
+}
+
+impl Earlier {
+    pub fn of(record: &UriRecord) -> Earlier {
+        Earlier {
+            visits: record.visits,
+            last: record.history.first().map(|past| past.at),
+        }
+    }
+}
+
+impl<'a> Shared<'a> {
+    /// The document of a turn of which this is known by now; nothing of it where the turn is not over.
+    pub fn of(
+        uri: &'a Uri,
+        record: &UriRecord,
+        media_type: &'a str,
+        turn: Option<&Visit>,
+    ) -> Shared<'a> {
+        Shared {
+            uri,
+            media_type,
+            depth: record.hop_path.link_hops(),
+            is_dated: is_dated(&record.validators, turn),
+        }
+    }
+}
+
+/// Whether `Last-Modified` came with the turn's answer, or with the last whose answer says.
+fn is_dated(known: &Validators, turn: Option<&Visit>) -> bool {
+    let came = turn.and_then(|turn| turn.validators.as_ref());
+    came.unwrap_or(known).last_modified.is_some()
+}
+
+/// The groups that a document is in.
+fn groups(document: &Shared) -> Vec<String> {
+    let path = document.uri.path();
+    let folder = match path.get(1..).and_then(|rest| rest.find('/')) {
+        Some(at) => &path[..at + 2],
+        None => "/",
+    };
+    let mut groups = vec!["host".to_owned()];
+    for (shares, value) in [("path-prefix", folder), ("media-type", document.media_type)] {
+        if !value.is_empty() && value.len() <= NAME_BYTES_MAX && !value.contains(['\0', ' ']) {
+            groups.push(format!("{shares} {value}"));
+        }
+    }
+    groups.push(format!("depth {}", document.depth.min(DEPTH_MAX)));
+    let is_dated = if document.is_dated { "yes" } else { "no" };
+    groups.push(format!("last-modified {is_dated}"));
+    groups
+}
+
+/// Whether a site may have any number of such groups.
+fn is_of_many(name: &str) -> bool {
+    name.starts_with("path-prefix ") || name.starts_with("media-type ")
+}
+
+impl Sums {
+    fn written(&self) -> String {
+        format!(
+            "{} {} {} {}",
+            self.documents,
+            self.visits,
+            self.changes,
+            self.observed.as_millis()
+        )
+    }
+
+    fn read(text: &str) -> Option<Sums> {
+        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
+        let mut next = || numbers.next().flatten();
+        Some(Sums {
+            documents: next()?,
+            visits: next()?,
+            changes: next()?,
+            observed: Duration::from_millis(next()?),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    fn html(uri: &Uri) -> Shared<'_> {
+        Shared {
+            uri,
+            media_type: "text/html",
+            depth: 1,
+            is_dated: false,
+        }
+    }
+
+    #[test]
+    fn a_document_is_in_its_host_its_first_folder_its_type_its_depth_and_with_those_that_say_when()
+    {
+        let of = |uri: &str| groups(&html(&Uri::parse(uri).unwrap()));
+        let folder = |uri: &str| of(uri)[1].clone();
+        assert_eq!(
+            of("http://a.org/news/2026/a.html?b/c"),
+            [
+                "host",
+                "path-prefix /news/",
+                "media-type text/html",
+                "depth 1",
+                "last-modified no"
+            ]
+        );
+        assert_eq!(folder("http://a.org/"), "path-prefix /");
+        assert_eq!(folder("http://a.org/news"), "path-prefix /");
+        assert_eq!(folder("http://a.org/news/"), "path-prefix /news/");
+        let long = format!("http://a.org/{}/", "x".repeat(200));
+        assert_eq!(of(&long)[1], "media-type text/html");
+        let uri = Uri::parse("http://a.org/").unwrap();
+        let deep = groups(&Shared {
+            depth: 40,
+            is_dated: true,
+            ..html(&uri)
+        });
+        assert_eq!(deep[3..], ["depth 9", "last-modified yes"]);
+    }
+
+    /// What a site keeps after these visits of a document, each with the hours since the one before.
+    fn kept(visits: &[(&str, u64, Option<i64>, ContentState)]) -> KeptValues {
+        let mut site = KeptValues::default();
+        for &(uri, earlier, hours, state) in visits {
+            let now = Timestamp::from_second(1_700_000_000).unwrap();
+            let earlier = Earlier {
+                visits: earlier,
+                last: hours.map(|hours| now - jiff::SignedDuration::from_hours(hours)),
+            };
+            let visit = Visit {
+                state,
+                media_type: "text/html".to_owned(),
+                ..Visit::default()
+            };
+            let uri = Uri::parse(uri).unwrap();
+            for change in Around::of(&site).after(&html(&uri), earlier, &visit, now) {
+                site.apply(change);
+            }
+        }
+        site
+    }
+
+    #[test]
+    fn visits_that_can_be_compared_add_up_by_group() {
+        use ContentState::{Changed, New, Unchanged, Unknown};
+        let site = kept(&[
+            ("http://a.org/news/1", 0, None, New),
+            ("http://a.org/news/1", 1, Some(24), Changed),
+            ("http://a.org/news/1", 2, Some(16), Unchanged),
+            ("http://a.org/news/1", 3, Some(99), Unknown),
+            ("http://a.org/old/1", 0, None, New),
+            ("http://a.org/old/1", 1, Some(100), Unchanged),
+        ]);
+        let uri = Uri::parse("http://a.org/news/2").unwrap();
+        let around = Around::of(&site).neighbourhood(&html(&uri));
+        let told: Vec<_> = around
+            .iter()
+            .map(|one| {
+                let hours = one.observed / 3_600_000;
+                (&*one.shares, one.documents, one.visits, one.changes, hours)
+            })
+            .collect();
+        let expected = [
+            ("host", 2, 3, 1, 140),
+            ("path-prefix", 1, 2, 1, 40),
+            ("media-type", 2, 3, 1, 140),
+            ("depth", 2, 3, 1, 140),
+            ("last-modified", 2, 3, 1, 140),
+        ];
+        assert_eq!(told, expected);
+        let image = Shared {
+            media_type: "image/png",
+            depth: 2,
+            is_dated: true,
+            ..html(&uri)
+        };
+        let other = Around::of(&site).neighbourhood(&image);
+        let known: Vec<_> = other.iter().map(|one| &*one.shares).collect();
+        assert_eq!(known, ["host", "path-prefix"]);
+    }
+
+    #[test]
+    fn a_site_of_many_folders_keeps_some_and_always_depth_and_dates() {
+        let uris: Vec<_> = (0..100).map(|n| format!("http://a.org/{n}/")).collect();
+        let visits: Vec<_> = uris
+            .iter()
+            .map(|uri| (&**uri, 0, None, ContentState::New))
+            .collect();
+        let site = kept(&visits);
+        let of_many = site.iter().filter(|(_, name, _)| is_of_many(name)).count();
+        assert_eq!(of_many, GROUPS_MAX);
+        let uri = Uri::parse("http://a.org/99/").unwrap();
+        let deeper = Shared {
+            depth: 5,
+            ..html(&uri)
+        };
+        let visit = Visit::default();
+        let changes =
+            Around::of(&site).after(&deeper, Earlier::default(), &visit, Timestamp::UNIX_EPOCH);
+        let names: Vec<_> = changes.iter().map(|change| &*change.name).collect();
+        assert_eq!(
+            names,
+            [
+                "host",
+                "media-type text/html",
+                "depth 5",
+                "last-modified no"
+            ]
+        );
+        let around = Around::of(&site).neighbourhood(&html(&uri));
+        let known: Vec<_> = around
+            .iter()
+            .map(|one| (&*one.shares, one.documents))
+            .collect();
+        assert_eq!(
+            known,
+            [
+                ("host", 100),
+                ("media-type", 100),
+                ("depth", 100),
+                ("last-modified", 100)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_visit_that_brings_validators_says_whether_a_document_is_dated() {
+        let known = Validators {
+            last_modified: Some("Thu, 01 Jan 2026 00:00:00 GMT".to_owned()),
+            ..Validators::default()
+        };
+        assert!(is_dated(&known, None));
+        assert!(
+            is_dated(&known, Some(&Visit::default())),
+            "a 304 says nothing new"
+        );
+        let without = Visit {
+            validators: Some(Validators::default()),
+            ..Visit::default()
+        };
+        assert!(!is_dated(&known, Some(&without)));
+    }
+
+    #[test]
+    fn sums_are_read_as_they_were_written() {
+        let sums = Sums {
+            documents: 1,
+            visits: 2,
+            changes: 1,
+            observed: Duration::from_millis(86_400_000),
+        };
+        assert_eq!(Sums::read(&sums.written()), Some(sums));
+        assert_eq!(Sums::read("1 2 x 4"), None);
+        assert_eq!(Sums::read(""), None);
+    }
+}

@@ -1,0 +1,224 @@
+//! What a visit costs: a price for the whole crawl and one for each queue, so that the documents that wait evaluators send
+//! back share out the visits that there are. The price of the whole follows `revisit.budget`, or what the crawler can do; that
+//! of a queue follows what its politeness allows. Evaluators are handed them as measures of a visit, and let a document
+//! wait until it is worth the sum of both.
+//!
+//! Prices are kept with the frontier's store once a minute: a restart goes on where it was, and forgets a minute at most.
+
+mod controller;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{Error, Frontier, Issue, UriRecord};
+
+use self::controller::{Controller, Promise};
+
+/// The crawl's price, as evaluators ask for it.
+const PRICE: &str = "budget-price";
+
+/// That of the document's queue.
+const QUEUE_PRICE: &str = "host-budget-price";
+
+/// The document's precedence, 0 first, for what it is worth.
+const PRECEDENCE: &str = "precedence";
+
+/// Of a document that has never been visited: days since it was queued, by which evaluators know when it was found.
+const QUEUED: &str = "days-queued";
+
+/// Names under which prices are kept begin so; the queue's follows.
+const NAME: &str = "price:";
+
+/// What the first visits cost. It is wrong, and learned from.
+const FIRST_PRICE: f64 = 0.1;
+
+/// A queue's price falls no further than to this share of the crawl's, so that it is back soon when it is needed.
+const QUEUE_PRICE_MIN: f64 = 0.01;
+
+/// Of the fetches that a queue's politeness allows, those that documents may ask for: retries and what is new want some.
+const USE_OF_QUEUE: f64 = 0.95;
+
+/// Queues whose prices are held in memory; beyond, all are written and read again as they are needed.
+const QUEUES_MAX: usize = 100_000;
+
+const KEPT_EVERY: Duration = Duration::from_secs(60);
+
+const DAY: f64 = 86_400.0;
+
+/// Prices, and what they follow from.
+pub struct Budget {
+    whole: Controller,
+    queues: HashMap<String, Controller>,
+    /// Queues whose prices have moved since they were written.
+    moved: BTreeSet<String>,
+    written: Option<Timestamp>,
+}
+
+/// What a document's evaluator has answered, within the profile's limits.
+#[derive(Clone, Copy, Debug)]
+pub struct Answered {
+    pub now: Timestamp,
+    /// From its last visit, this one or one of the past, until the next.
+    pub wait: Duration,
+    /// It has been visited, and not only considered.
+    pub is_visit: bool,
+    /// From one fetch of its queue to the next, at the least.
+    pub pace: Option<Duration>,
+    /// URIs that are queued.
+    pub queued: u64,
+    /// Visits a day that the profile wants.
+    pub budget: Option<u64>,
+}
+
+/// Where a URI stands, as far as its measures go by it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub queue: &'a str,
+    pub precedence: u8,
+    /// How long it has been queued, where it was never visited.
+    pub queued: Option<Duration>,
+}
+
+impl<'a> Place<'a> {
+    /// Of a URI that was issued.
+    pub fn of(issue: &'a Issue) -> Place<'a> {
+        Place {
+            queue: &issue.queue,
+            precedence: issue.record.precedence,
+            queued: (issue.record.visits == 0).then_some(issue.overdue),
+        }
+    }
+}
+
+impl Budget {
+    /// As it was kept with this store.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn open(frontier: &Frontier, now: Timestamp) -> Result<Self, Error> {
+        let whole = read(frontier, "")?;
+        Ok(Self {
+            whole: whole.unwrap_or_else(|| Controller::new(FIRST_PRICE, days(now))),
+            queues: HashMap::new(),
+            moved: BTreeSet::new(),
+            written: None,
+        })
+    }
+
+    /// What evaluators may ask for about a URI.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn measures(
+        &mut self,
+        frontier: &Frontier,
+        place: Place<'_>,
+        now: Timestamp,
+    ) -> Result<BTreeMap<String, f64>, Error> {
+        let whole = self.whole.price();
+        let queue = self.queue(frontier, place.queue, now)?.price();
+        let mut measures = BTreeMap::from([
+            (PRICE.to_owned(), whole),
+            (QUEUE_PRICE.to_owned(), queue),
+            (PRECEDENCE.to_owned(), place.precedence.into()),
+        ]);
+        if let Some(queued) = place.queued {
+            measures.insert(QUEUED.to_owned(), queued.as_secs_f64() / DAY);
+        }
+        Ok(measures)
+    }
+
+    /// Takes note of an answer, and moves the prices.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn answered(
+        &mut self,
+        frontier: &Frontier,
+        issue: &Issue,
+        answered: Answered,
+    ) -> Result<(), Error> {
+        let record = &issue.record;
+        let overdue = issue.overdue.as_secs_f64() / DAY;
+        let overdue = if record.visits > 0 { overdue } else { 0.0 };
+        let promise = Promise {
+            now: days(answered.now),
+            before: before(record),
+            wait: (answered.wait.as_secs_f64() / DAY).max(1e-6),
+            delay: answered.is_visit.then_some(overdue),
+        };
+        let queued = answered.queued as f64;
+        let budget = answered.budget.map(|budget| budget as f64);
+        self.whole.step(promise, queued, budget);
+        let floor = self.whole.price() * QUEUE_PRICE_MIN;
+        let queue = self.queue(frontier, &issue.queue, answered.now)?;
+        if let Some(pace) = answered.pace {
+            let allowed = USE_OF_QUEUE * DAY / pace.as_secs_f64().max(1e-3);
+            queue.step(promise, 0.0, Some(allowed));
+            queue.floor(floor);
+        }
+        self.moved.insert(issue.queue.clone());
+        Ok(())
+    }
+
+    /// What is to be kept with the store, once a minute.
+    pub fn due_prices(&mut self, now: Timestamp) -> Option<Vec<(String, Vec<u8>)>> {
+        let is_due = self.written.is_none_or(|written| {
+            Duration::try_from(now - written).is_ok_and(|since| since >= KEPT_EVERY)
+        });
+        (is_due || self.queues.len() > QUEUES_MAX).then(|| self.all_prices(now))
+    }
+
+    /// The same, now.
+    pub fn all_prices(&mut self, now: Timestamp) -> Vec<(String, Vec<u8>)> {
+        self.written = Some(now);
+        let moved = std::mem::take(&mut self.moved);
+        let queues = moved
+            .iter()
+            .filter_map(|queue| Some((queue.as_str(), self.queues.get(queue)?)));
+        let all = std::iter::once(("", &self.whole)).chain(queues);
+        let values = all.map(|(queue, controller)| {
+            (format!("{NAME}{queue}"), controller.written().into_bytes())
+        });
+        let values = values.collect();
+        if self.queues.len() > QUEUES_MAX {
+            self.queues.clear();
+        }
+        values
+    }
+
+    fn queue(
+        &mut self,
+        frontier: &Frontier,
+        queue: &str,
+        now: Timestamp,
+    ) -> Result<&mut Controller, Error> {
+        if !self.queues.contains_key(queue) {
+            let kept = read(frontier, queue)?;
+            let price = self.whole.price() * QUEUE_PRICE_MIN;
+            let controller = kept.unwrap_or_else(|| Controller::new(price, days(now)));
+            self.queues.insert(queue.to_owned(), controller);
+        }
+        // It has just been put there where it was not.
+        let new = || Controller::new(FIRST_PRICE, days(now));
+        Ok(self.queues.entry(queue.to_owned()).or_insert_with(new))
+    }
+}
+
+/// When a URI was visited last, and the wait that it got then.
+fn before(record: &UriRecord) -> Option<(f64, f64)> {
+    let last = record.history.first()?;
+    let wait = record.wait.filter(|_| record.visits > 0)?;
+    Some((days(last.at), (wait.as_secs_f64() / DAY).max(1e-6)))
+}
+
+fn read(frontier: &Frontier, queue: &str) -> Result<Option<Controller>, Error> {
+    let kept = frontier.server(&format!("{NAME}{queue}"))?;
+    let text = kept.and_then(|kept| String::from_utf8(kept).ok());
+    Ok(text.and_then(|text| Controller::read(&text)))
+}
+
+fn days(at: Timestamp) -> f64 {
+    at.as_millisecond() as f64 / (1000.0 * DAY)
+}

@@ -1,0 +1,462 @@
+//! One price for a visit, moved so that the visits asked for come to what there are. Plain arithmetic: times are days, given
+//! by the caller.
+//!
+//! What is asked for is known before it falls due: every wait promises a visit in so long, and 1/wait added up over the
+//! documents is the rate that they ask for. So the price follows promises, not a backlog that shows weeks later; a backlog
+//! counts besides. Promises go stale when documents disappear, so visits that come correct their sum slowly. The price answers
+//! at once to too many promises (the proportional part) and settles where there is nothing left to answer to (the integral
+//! part), as fast as promises are renewed: about once in a mean wait.
+
+/// How far logarithms may be from what they should be in one step; more would be a leap on little evidence.
+const EXCESS_MAX: f64 = 1.0;
+
+/// Of the logarithm of the price, on either side of 1.
+const LOG_PRICE_MAX: f64 = 30.0;
+
+/// About so many first waits count: the mean of their logarithms moves by this part of the way to each.
+const FIRST_WAITS: f64 = 7.0;
+
+/// Share of a day below which nothing is smoothed.
+const WINDOW_MIN: f64 = 1e-3;
+
+/// Of how long the crawl has run, what counts as one window at most: a young crawl learns from its first hour.
+const WINDOW_OF_AGE: f64 = 1.0 / 3.0;
+
+/// Of a mean wait.
+const WINDOW_OF_WAIT: f64 = 0.5;
+
+/// Days that a window has at most: evaluators that heed prices think long waits over once a week, whatever the wait, and a price
+/// that was driven up in a young crawl has to come down within weeks where waits have become as long as a year.
+const WINDOW_MAX: f64 = 3.5;
+
+/// Windows in which what came replaces what was promised.
+const MEMORY_WINDOWS: f64 = 20.0;
+
+/// Days in which documents that disappear are forgotten: some are visited twice a year.
+const DOCUMENTS_MEMORY: f64 = 365.0;
+
+/// How late documents may be, in parts of their waits, where there are no more visits than that. Due times fall at random and
+/// in waves: without anything late, visits go unused.
+const BACKLOG_AIM: f64 = 0.1;
+
+/// What being later or earlier by a whole wait counts for, beside ln(asked for/there are).
+const BACKLOG_WEIGHT: f64 = 2.0;
+
+/// Later than that by more than this, in waits, counts for no more: a backlog takes its time, however dear visits are.
+const BACKLOG_EXCESS_MAX: f64 = 0.1;
+
+/// Where nobody has said how many visits there are, there are as many as come while documents are late. While they are not
+/// later than this part of a wait, there may be more.
+const BACKLOG_WANTED: f64 = 0.02;
+
+/// By this factor, of what is asked for.
+const GROWTH: f64 = 1.1;
+
+/// Visits over which the time between two is averaged.
+const GAPS: f64 = 100.0;
+
+/// Until something is late nobody knows that there are no more visits, and no more than those wanted must be asked for. So
+/// the aim counts in full only from a backlog on that is this many times smaller.
+const BACKLOG_SEEN: f64 = 25.0;
+
+/// A price and what it follows from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Controller {
+    /// When it began; what was promised before is unknown to it.
+    began: f64,
+    /// Integral part: logarithm of the price.
+    level: f64,
+    /// The last step's: how far what is asked for exceeds what there is, logarithmically.
+    excess: f64,
+    /// Visits a day that are promised.
+    promised: f64,
+    /// Documents that promises stand for.
+    documents: f64,
+    /// First waits of late: how many, up to [`FIRST_WAITS`], and the mean of their logarithms.
+    firsts: f64,
+    first: f64,
+    /// Visits of late, each counting less with time: how many, their new waits and their delays.
+    visits: f64,
+    waits: f64,
+    delays: f64,
+    /// From one visit to the next while documents are late; 0 where none has been.
+    gap: f64,
+    /// Days that this has run, stops left out.
+    age: f64,
+    /// Not kept: a stop is no time in which nothing was asked for.
+    last_step: Option<f64>,
+    last_visit: Option<f64>,
+}
+
+/// What one document asked for, once it has been visited or considered anew.
+#[derive(Debug, Clone, Copy)]
+pub struct Promise {
+    pub now: f64,
+    /// When it was visited before, and the wait that it got then; none at the first visit.
+    pub before: Option<(f64, f64)>,
+    pub wait: f64,
+    /// Past its due time; none where it was considered without a visit.
+    pub delay: Option<f64>,
+}
+
+impl Controller {
+    pub fn new(price: f64, now: f64) -> Self {
+        Self {
+            began: now,
+            level: price.ln(),
+            excess: 0.0,
+            promised: 0.0,
+            documents: 0.0,
+            firsts: 0.0,
+            first: 0.0,
+            visits: 0.0,
+            waits: 0.0,
+            delays: 0.0,
+            gap: 0.0,
+            age: 0.0,
+            last_step: None,
+            last_visit: None,
+        }
+    }
+
+    pub fn price(&self) -> f64 {
+        (self.level + self.excess)
+            .clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX)
+            .exp()
+    }
+
+    /// Visits a day that documents ask for, with those that are known and have had no visit yet.
+    pub fn asked_for(&self, known: f64) -> f64 {
+        self.promised.max(0.0) + self.asked_for_by_new(known)
+    }
+
+    /// Those that have had no visit yet ask for what others did of late, at their first; and for no more than all do. That alone
+    /// is no measure of it: what is visited first is front pages and feeds.
+    fn asked_for_by_new(&self, known: f64) -> f64 {
+        if self.documents < 1.0 {
+            return 0.0;
+        }
+        let each = (-self.first)
+            .exp()
+            .min(self.promised.max(0.0) / self.documents);
+        (known - self.documents).max(0.0) * each
+    }
+
+    /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
+    /// as can be made, which shows once documents are late.
+    pub fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
+        let Promise {
+            now,
+            before,
+            wait,
+            delay,
+        } = promise;
+        // What was promised before this began has never been counted.
+        let before = before.filter(|(at, _)| *at >= self.began);
+        let before = before.map(|(_, wait)| wait);
+        let passed = (now - self.last_step.unwrap_or(now)).max(0.0);
+        self.last_step = Some(now);
+        self.age += passed;
+        let window = self.window();
+        match before {
+            Some(before) => self.promised -= 1.0 / before,
+            None => {
+                self.documents += 1.0;
+                self.firsts = (self.firsts + 1.0).min(FIRST_WAITS);
+                self.first += (wait.ln() - self.first) / self.firsts;
+            }
+        }
+        self.promised += 1.0 / wait;
+        if let Some(delay) = delay {
+            self.count(now, before, wait, delay, window);
+        }
+        // Where no visit comes, what was late is forgotten.
+        let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
+        let backlog = fade * self.delays / self.waits.max(1e-9);
+        let asked = self.asked_for(known);
+        let available = available.unwrap_or_else(|| {
+            let possible = if self.gap > 0.0 { 1.0 / self.gap } else { 0.0 };
+            if backlog > BACKLOG_WANTED && possible > 0.0 {
+                possible
+            } else {
+                possible.max(GROWTH * asked)
+            }
+        });
+        let late = (backlog - BACKLOG_AIM).clamp(-BACKLOG_SEEN * backlog, BACKLOG_EXCESS_MAX);
+        let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
+        let excess = excess + BACKLOG_WEIGHT * late;
+        self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
+        // Where most is asked for by new documents it is known from the last few: a few answers must not make the price leap.
+        let step_max = if asked > 2.0 * self.promised.max(0.0) {
+            1.0 / FIRST_WAITS
+        } else {
+            1.0
+        };
+        let level = self.level + self.excess * (passed / window).min(step_max);
+        self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
+    }
+
+    /// Keeps the price from falling further below this.
+    pub fn floor(&mut self, price: f64) {
+        self.level = self.level.max(price.max(1e-12).ln());
+    }
+
+    fn count(&mut self, now: f64, before: Option<f64>, wait: f64, delay: f64, window: f64) {
+        let since = (now - self.last_visit.unwrap_or(now)).max(0.0);
+        if self.last_visit.is_some() && delay > since {
+            let share = if self.gap > 0.0 { 1.0 / GAPS } else { 1.0 };
+            self.gap += (since - self.gap) * share;
+        }
+        self.last_visit = Some(now);
+        let kept = (-since / window).exp();
+        self.visits = self.visits * kept + 1.0;
+        self.waits = self.waits * kept + wait;
+        self.delays = self.delays * kept + delay;
+        let long = MEMORY_WINDOWS * window;
+        if let Some(before) = before {
+            // A visit after so long stands for the rate that was promised, were it not for the delay.
+            let share = (1.0 + delay / before - self.promised * since) / long;
+            self.promised = (self.promised + share).max(0.0);
+            let share = (before + delay - self.documents * since) / DOCUMENTS_MEMORY;
+            self.documents = (self.documents + share).max(1.0);
+        }
+    }
+
+    /// As it is kept.
+    pub fn written(&self) -> String {
+        let numbers = [
+            self.began,
+            self.level,
+            self.excess,
+            self.promised,
+            self.documents,
+            self.visits,
+            self.waits,
+            self.delays,
+            self.gap,
+            self.age,
+            self.firsts,
+            self.first,
+        ];
+        numbers.map(|number| number.to_string()).join(" ")
+    }
+
+    /// Nothing where it is none.
+    pub fn read(text: &str) -> Option<Self> {
+        let numbers: Option<Vec<f64>> = text
+            .split(' ')
+            .map(|number| {
+                number
+                    .parse()
+                    .ok()
+                    .filter(|number: &f64| number.is_finite())
+            })
+            .collect();
+        let mut numbers = numbers?;
+        // Before first waits were kept there were ten.
+        if numbers.len() == 10 {
+            numbers.extend([0.0, 0.0]);
+        }
+        let &[
+            began,
+            level,
+            excess,
+            promised,
+            documents,
+            visits,
+            waits,
+            delays,
+            gap,
+            age,
+            firsts,
+            first,
+        ] = numbers.as_slice()
+        else {
+            return None;
+        };
+        Some(Self {
+            began,
+            level,
+            excess,
+            promised,
+            documents,
+            firsts,
+            first,
+            visits,
+            waits,
+            delays,
+            gap,
+            age,
+            last_step: None,
+            last_visit: None,
+        })
+    }
+
+    fn window(&self) -> f64 {
+        let young = self.age * WINDOW_OF_AGE;
+        let cycle = match self.visits > 0.0 {
+            true => WINDOW_OF_WAIT * self.waits / self.visits,
+            false => young,
+        };
+        young.min(cycle).clamp(WINDOW_MIN, WINDOW_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::cmp::Reverse;
+    use std::collections::BinaryHeap;
+
+    use super::*;
+
+    /// A crawl of so many documents whose evaluator lets each wait for 2 days at price 1, and for longer as the price grows;
+    /// one visit at a time, `capacity` a day. What is asked for at the end, what came a day in the last third, and the longest
+    /// delay there.
+    fn crawl(documents: usize, capacity: f64, budget: Option<f64>, first_price: f64) -> [f64; 3] {
+        let mut controller = Controller::new(first_price, 0.0);
+        let mut due: Vec<(f64, usize)> = (0..documents).map(|one| (0.0, one)).collect();
+        let mut before = vec![None; documents];
+        let (mut now, days) = (0.0_f64, 180.0);
+        let (mut visits, mut latest) = (0.0, 0.0_f64);
+        while now < days {
+            let (at, _) = due
+                .iter()
+                .enumerate()
+                .min_by(|(_, a), (_, b)| a.0.total_cmp(&b.0))
+                .unwrap();
+            let (was_due, one) = due[at];
+            now = was_due.max(now + 1.0 / capacity);
+            let delay = if before[one].is_some() {
+                now - was_due
+            } else {
+                0.0
+            };
+            let wait = 2.0 * controller.price().sqrt() * (0.5 + one as f64 / documents as f64);
+            let wait = wait.clamp(0.01, 60.0);
+            let promise = Promise {
+                now,
+                before: before[one],
+                wait,
+                delay: Some(delay),
+            };
+            controller.step(promise, documents as f64, budget);
+            before[one] = Some((now, wait));
+            due[at] = (now + wait, one);
+            if now > days * 2.0 / 3.0 {
+                visits += 1.0;
+                latest = latest.max(delay);
+            }
+        }
+        [
+            controller.asked_for(documents as f64),
+            visits / (days / 3.0),
+            latest,
+        ]
+    }
+
+    #[test]
+    fn what_is_asked_for_comes_to_the_budget_wherever_the_price_begins() {
+        for first_price in [0.001, 1.0, 1000.0] {
+            let [asked, came, _] = crawl(100, 100_000.0, Some(20.0), first_price);
+            assert!((19.0..21.0).contains(&asked), "{first_price}: {asked}");
+            assert!((19.0..21.0).contains(&came), "{first_price}: {came}");
+        }
+    }
+
+    #[test]
+    fn without_a_budget_all_that_can_be_is_used_and_nothing_falls_behind() {
+        for capacity in [10.0, 200.0] {
+            let [_, came, latest] = crawl(100, capacity, None, 0.1);
+            assert!(came > 0.95 * capacity, "{capacity}: {came}");
+            let cycle = 100.0 / capacity;
+            assert!(latest < 3.0 * cycle, "{capacity}: {latest}");
+        }
+    }
+
+    /// A hundred documents that wait for most of a year and are thought over; after a hundred days there are many more visits than
+    /// they ask for.
+    #[test]
+    fn a_price_that_is_too_high_comes_down_in_weeks_however_long_waits_are() {
+        let mut controller = Controller::new(1.0, 0.0);
+        let mut think = |days: std::ops::Range<usize>, before, delay, available| {
+            for day in days {
+                let promise = Promise {
+                    now: day as f64,
+                    before,
+                    wait: 300.0,
+                    delay,
+                };
+                controller.step(promise, 100.0, Some(available));
+            }
+            controller.price()
+        };
+        think(0..100, None, Some(0.0), 100.0 / 300.0);
+        let before = think(100..101, Some((50.0, 300.0)), None, 100.0 / 300.0);
+        let after = think(101..136, Some((50.0, 300.0)), None, 20.0);
+        assert!(after < before / 1000.0, "{before} {after}");
+    }
+
+    /// Twenty feeds that are read four times a day whatever that costs, found first, and a thousand pages that wait the longer
+    /// the dearer visits are, and for most of a year where they are dearer than 1. All are known from the beginning.
+    #[test]
+    fn feeds_that_are_found_first_do_not_drive_the_price_up() {
+        let mut controller = Controller::new(0.1, 0.0);
+        let mut due: BinaryHeap<Reverse<(u64, usize)>> =
+            (0..1020).map(|one| Reverse((0, one))).collect();
+        let mut before = vec![None; 1020];
+        let (mut now, mut dearest) = (0_u64, 0.0_f64);
+        while now < 30 * 1440
+            && let Some(Reverse((was_due, one))) = due.pop()
+        {
+            // Minutes: about a hundred visits a day at most.
+            now = was_due.max(now + 14);
+            let price = controller.price();
+            let wait = match one {
+                0..20 => 0.25,
+                _ if price > 1.0 => 300.0,
+                _ => 15.0 * price.sqrt(),
+            };
+            let at = now as f64 / 1440.0;
+            let delay = before[one].map_or(0.0, |_| (now - was_due) as f64 / 1440.0);
+            let promise = Promise {
+                now: at,
+                before: before[one],
+                wait,
+                delay: Some(delay),
+            };
+            controller.step(promise, 1020.0, Some(100.0));
+            dearest = dearest.max(controller.price());
+            before[one] = Some((at, wait));
+            due.push(Reverse((now + (wait * 1440.0) as u64, one)));
+        }
+        assert!(dearest < 10.0, "{dearest}");
+    }
+
+    #[test]
+    fn a_price_is_read_as_it_was_written() {
+        let mut controller = Controller::new(0.25, 20_000.5);
+        let promise = Promise {
+            now: 20_001.0,
+            before: None,
+            wait: 3.5,
+            delay: Some(0.0),
+        };
+        controller.step(promise, 10.0, Some(2.0));
+        let read = Controller::read(&controller.written()).unwrap();
+        assert_eq!(read.written(), controller.written());
+        assert!((read.price() - controller.price()).abs() < 1e-12);
+        let ten = "20000.5 -1.5 0.25 12 100 50 150 3 0 30";
+        let read = Controller::read(ten).unwrap();
+        assert_eq!(read.written(), format!("{ten} 0 0"));
+        for text in [
+            "",
+            "1 2 3",
+            "1 2 3 4 5 6 7 8 9 10 11 x",
+            "1 2 3 4 5 6 7 8 9 10 11 NaN",
+        ] {
+            assert_eq!(Controller::read(text), None, "{text}");
+        }
+    }
+}

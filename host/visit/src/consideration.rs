@@ -1,0 +1,96 @@
+//! What a wait evaluator is asked about a URI that waits, and what its answer means.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use opilio_fetch::ResponseHead;
+use opilio_frontier::{Issue, Outcome};
+use opilio_profile::Revisit;
+use opilio_sandbox::{Document, Visit};
+
+use crate::found::{self, Evaluated, OddWait};
+use crate::standing::{self, Memory};
+use opilio_stacks::Staged;
+use opilio_stacks::guards::Guards;
+
+/// The question: the URI as it was left by its last visit, at another time and other prices.
+pub struct Consideration {
+    visit: Visit,
+    document: Document,
+}
+
+/// The answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Considered {
+    /// From its last visit to the next.
+    pub in_all: Duration,
+    wait: Duration,
+    ask_again: Option<Duration>,
+}
+
+impl Consideration {
+    pub fn of(
+        issue: &Issue,
+        now: Timestamp,
+        measures: BTreeMap<String, f64>,
+        memory: &Memory,
+    ) -> Self {
+        let record = &issue.record;
+        let media_type = Some(record.media_type.clone());
+        let visit = Visit {
+            visits: record.visits,
+            overdue: Duration::ZERO,
+            measures,
+            // Nothing has been fetched, as before any fetch.
+            ..standing::visit(issue, now, 0, media_type, memory)
+        };
+        let head = ResponseHead {
+            version: "HTTP/1.1".to_owned(),
+            status: 0,
+            reason: String::new(),
+            headers: Vec::new(),
+            length: 0,
+        };
+        let uri = issue.uri.as_str();
+        let document = found::document(uri, uri, &head, Bytes::new(), None, memory);
+        Self { visit, document }
+    }
+
+    pub fn evaluate(self, stack: &[Staged]) -> Evaluated {
+        let guards = Guards::default();
+        let media_type = self.visit.media_type.clone();
+        found::evaluate(stack, &media_type, &self.visit, &self.document, &guards)
+    }
+
+    /// None where nobody answered: the wait stands as it was.
+    pub fn judge(
+        issue: &Issue,
+        now: Timestamp,
+        answer: &Evaluated,
+        limits: &Revisit,
+    ) -> Option<Considered> {
+        let wait = answer.wait?;
+        let last = issue.record.history.first()?.at;
+        let since = Duration::try_from(now - last).unwrap_or_default();
+        let in_all = since.saturating_add(wait);
+        answer.note_odd(OddWait::of(in_all, limits));
+        let in_all = in_all.clamp(limits.min_wait, limits.max_wait);
+        let wait = in_all.saturating_sub(since);
+        Some(Considered {
+            in_all,
+            wait,
+            ask_again: answer.until_asked(wait, limits),
+        })
+    }
+}
+
+impl Considered {
+    pub fn outcome(self) -> Outcome {
+        Outcome::Considered {
+            wait: Some(self.wait),
+            ask_again: self.ask_again,
+        }
+    }
+}

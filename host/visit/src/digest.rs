@@ -1,0 +1,269 @@
+//! The stripped digest: what is left of a document once the parts that do not count as content are gone.
+//!
+//! It is a value of its own and never takes the place of the payload digest, which is of the bytes.
+
+use opilio_frontier::{ContentState, Digests, StrippedDigest};
+use opilio_sandbox::{Document, Span, StripProblem, Visit};
+use sha1::{Digest as _, Sha1};
+
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+
+/// What the strippers left.
+pub enum Stripped {
+    /// No stripper handles this document: the payload digest decides.
+    NotAsked,
+    /// The digest of what is left.
+    Digest(StrippedDigest),
+    /// A stripper declined, or the content could not be read whole: the payload digest decides. The same bytes are
+    /// unchanged for certain; different ones count as changed, which strippers might have seen otherwise.
+    Declined {
+        /// The stripper and its reason, for the crawl log.
+        why: String,
+    },
+    /// A stripper could not be asked: nothing can be said of different bytes.
+    Failed {
+        /// Why, for the log.
+        why: String,
+        /// Where a call failed; none for a stripper that is left out for a while.
+        failure: Option<Box<Failure>>,
+    },
+}
+
+/// Runs the strippers and digests what is left. Blocks; call it on a document lane.
+///
+/// A stripper whose guards keep the document from it is no part of the stack then; which ones were is part of what the
+/// digest depends on.
+pub fn stripped(
+    stack: &[Staged],
+    stack_hash: u64,
+    document: &Document,
+    visit: &Visit,
+    guards: &Guards,
+) -> Stripped {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut asked = false;
+    let mut kept_out = 0;
+    for (place, staged) in stack.iter().enumerate() {
+        if !staged.plugin.handles(document.media_type(), document.uri()) {
+            continue;
+        }
+        if !guards.admit(staged, document, visit) {
+            kept_out |= 1 << (place % 64);
+            continue;
+        }
+        asked = true;
+        match staged.strip(document) {
+            Ok(Ok(more)) => spans.extend(more),
+            Ok(Err(problem)) => {
+                return Stripped::Declined {
+                    why: format!("{}:{}", staged.name, problem_text(&problem)),
+                };
+            }
+            Err(unanswered) => {
+                return Stripped::Failed {
+                    why: format!("{}: {}", staged.name, unanswered.reason()),
+                    failure: unanswered.failure().map(Box::new),
+                };
+            }
+        }
+    }
+    if !asked {
+        return Stripped::NotAsked;
+    }
+    Stripped::Digest(StrippedDigest {
+        digest: digest_without(document.content(), spans),
+        // Guards may have let others pass at the last visit.
+        stripper: stack_hash ^ kept_out,
+    })
+}
+
+/// A stripper's reason as an annotation has it.
+fn problem_text(problem: &StripProblem) -> &str {
+    match problem {
+        StripProblem::TooLarge(_) => "too-large",
+        StripProblem::Other(reason) => reason,
+    }
+}
+
+/// The state of a document's content against the last archived version.
+pub fn state(last: Option<&Digests>, payload: [u8; 20], stripped: &Stripped) -> ContentState {
+    let Some(last) = last.filter(|last| last.payload.is_some() || last.stripped.is_some()) else {
+        return ContentState::New;
+    };
+    let same = |same: bool| {
+        if same {
+            ContentState::Unchanged
+        } else {
+            ContentState::Changed
+        }
+    };
+    // Bytes that are the same are the same whatever strippers say of them.
+    if last.payload == Some(payload) {
+        return ContentState::Unchanged;
+    }
+    match stripped {
+        Stripped::Failed { .. } => ContentState::Unknown,
+        // Only bytes can be compared.
+        Stripped::Declined { .. } if last.payload.is_some() => ContentState::Changed,
+        Stripped::Declined { .. } => ContentState::Unknown,
+        Stripped::NotAsked => match (last.payload, last.stripped) {
+            (Some(last), None) => same(last == payload),
+            // It was compared without the parts that do not count; the strippers are gone since.
+            _ => ContentState::Unknown,
+        },
+        Stripped::Digest(now) => match last.stripped {
+            Some(then) if then.stripper == now.stripper => same(then.digest == now.digest),
+            _ => ContentState::Unknown,
+        },
+    }
+}
+
+/// Each span, or run of spans that touch, is replaced by one blank, so that words on both sides stay apart.
+fn digest_without(content: &[u8], mut spans: Vec<Span>) -> [u8; 20] {
+    spans.retain(|span| span.length > 0);
+    spans.sort_by_key(|span| span.offset);
+    let mut hash = Sha1::new();
+    let mut at = 0;
+    let mut previous_end = None;
+    for span in spans {
+        let start = usize::try_from(span.offset)
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        let end = usize::try_from(span.offset.saturating_add(span.length))
+            .unwrap_or(usize::MAX)
+            .min(content.len());
+        if end <= at {
+            continue;
+        }
+        if previous_end != Some(start.max(at)) {
+            hash.update(&content[at..start.max(at)]);
+            hash.update(b" ");
+        }
+        at = end;
+        previous_end = Some(end);
+    }
+    hash.update(&content[at..]);
+    hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(content: &str, spans: &[(u64, u64)], left: &str) {
+        let spans = spans
+            .iter()
+            .map(|&(offset, length)| Span { offset, length })
+            .collect();
+        let expected: [u8; 20] = Sha1::digest(left.as_bytes()).into();
+        assert_eq!(
+            digest_without(content.as_bytes(), spans),
+            expected,
+            "{content}"
+        );
+    }
+
+    #[test]
+    fn spans_become_one_blank_each() {
+        check("a12:00b", &[(1, 5)], "a b");
+        check("abc", &[], "abc");
+        check("abcdef", &[(4, 1), (1, 1)], "a cd f");
+        check("abc", &[(0, 3)], " ");
+        check("abc", &[(1, 0)], "abc");
+    }
+
+    #[test]
+    fn overlapping_and_touching_spans_count_once() {
+        check("abcdef", &[(1, 3), (2, 3)], "a f");
+        check("abcdef", &[(1, 2), (3, 2)], "a f");
+        check("abcdef", &[(1, 4), (2, 1)], "a f");
+    }
+
+    #[test]
+    fn states_against_the_last_version() {
+        let stripped = |byte: u8, stripper: u64| StrippedDigest {
+            digest: [byte; 20],
+            stripper,
+        };
+        let last = |payload: Option<u8>, stripped| Digests {
+            payload: payload.map(|byte| [byte; 20]),
+            stripped,
+        };
+        #[track_caller]
+        fn check(last: Option<Digests>, payload: u8, now: Stripped, expected: ContentState) {
+            assert_eq!(state(last.as_ref(), [payload; 20], &now), expected);
+        }
+        let unknown = || Stripped::Failed {
+            why: "html-strip: trap".into(),
+            failure: None,
+        };
+        let declined = || Stripped::Declined {
+            why: "html-strip:too-large".into(),
+        };
+        check(None, 1, declined(), ContentState::New);
+        for before in [None, Some(stripped(7, 1))] {
+            let last = Some(last(Some(1), before));
+            check(last, 1, declined(), ContentState::Unchanged);
+            check(last, 2, declined(), ContentState::Changed);
+        }
+        check(None, 1, Stripped::NotAsked, ContentState::New);
+        check(Some(last(None, None)), 1, unknown(), ContentState::New);
+        check(
+            Some(last(Some(1), None)),
+            1,
+            Stripped::NotAsked,
+            ContentState::Unchanged,
+        );
+        check(
+            Some(last(Some(1), None)),
+            2,
+            Stripped::NotAsked,
+            ContentState::Changed,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::NotAsked,
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(7, 1)),
+            ContentState::Unchanged,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(8, 1)),
+            ContentState::Changed,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            Stripped::Digest(stripped(7, 2)),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), None)),
+            2,
+            Stripped::Digest(stripped(7, 1)),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            2,
+            unknown(),
+            ContentState::Unknown,
+        );
+        check(
+            Some(last(Some(1), Some(stripped(7, 1)))),
+            1,
+            unknown(),
+            ContentState::Unchanged,
+        );
+    }
+}

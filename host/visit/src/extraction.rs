@@ -1,0 +1,392 @@
+//! Links out of a document: every extractor of the stack, on the document and on the fragments it is made of.
+//!
+//! Extractors return parts of a document that have a media type of their own (an inline script, a style attribute);
+//! those go to the extractors that handle that type, all fragments of a type in one call, whatever languages the
+//! plugins are written in. Links come back as written; here they are resolved and normalised.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use opilio_sandbox::{
+    DateSignal, Document, Extraction, Fragment, Hop as PluginHop, Link, NamedValue, Visit,
+};
+use opilio_uri::{Hop, Uri, UriError};
+
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+
+/// Fragments within fragments are followed this deep: srcdoc in srcdoc in a page, with a script in it. What is nested
+/// deeper was made by a machine.
+const FRAGMENT_DEPTH_MAX: usize = 4;
+
+/// Faults of one extractor on single documents of a batch before the rest is given up: each may cost its time limit.
+const FAULTS_ALONE_MAX: usize = 8;
+
+/// Longest context kept, in bytes.
+const CONTEXT_BYTES_MAX: usize = 200;
+
+/// References that are no URI kept for the log, of one document.
+const REFUSED_MAX: usize = 200;
+
+/// What a document gave.
+#[derive(Debug, Default)]
+pub struct Extracted {
+    /// Links in the order found, each URI and hop once.
+    pub links: Vec<FoundLink>,
+    /// References that are no URI, with the reason; at most [`REFUSED_MAX`].
+    pub refused: Vec<RefusedLink>,
+    /// Links and fragments past the limits.
+    pub dropped: u64,
+    /// Some extractor could not be asked; what it would have found is missing.
+    pub incomplete: bool,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+    /// What extractors said they could not read: plugin and problem.
+    pub problems: Vec<(String, String)>,
+}
+
+/// A link, resolved.
+#[derive(Clone, Debug)]
+pub struct FoundLink {
+    pub uri: Uri,
+    pub hop: Hop,
+    pub context: String,
+    pub attributes: Vec<NamedValue>,
+    /// When it changed, as the document says: a feed's item, a sitemap's lastmod.
+    pub modified: Option<Timestamp>,
+}
+
+/// A reference that the crawl cannot follow.
+#[derive(Clone, Debug)]
+pub struct RefusedLink {
+    pub reference: String,
+    pub problem: LinkProblem,
+}
+
+/// Why a reference cannot be followed.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum LinkProblem {
+    /// It is not a URI.
+    #[error(transparent)]
+    Uri(#[from] UriError),
+    /// A form that is not sent by GET. Asking for its address by GET would be another request than the page's.
+    #[error("not submitted: a form sent by {0}, and the crawl sends no forms but by GET")]
+    Method(String),
+}
+
+/// What extractors are asked about.
+pub struct Asked<'a> {
+    pub document: &'a Document,
+    pub visit: &'a Visit,
+    /// Asked about the whole document, for its fragments as well.
+    pub guards: &'a Guards,
+}
+
+/// Runs the stack on a document. Blocks; call it on a document lane.
+pub fn extract(stack: &[Staged], asked: &Asked<'_>, links_max: usize) -> Extracted {
+    let mut gathered = Gathered {
+        extracted: Extracted::default(),
+        seen: std::collections::HashSet::new(),
+        links_max,
+    };
+    let mut level = vec![asked.document.clone()];
+    for _ in 0..=FRAGMENT_DEPTH_MAX {
+        level = gathered.run_level(stack, asked, &level);
+        if level.is_empty() {
+            break;
+        }
+    }
+    gathered.extracted.dropped += level.len() as u64;
+    gathered.extracted
+}
+
+struct Gathered {
+    extracted: Extracted,
+    seen: std::collections::HashSet<(Uri, char)>,
+    links_max: usize,
+}
+
+/// A document on its way through the stack.
+struct Turn {
+    document: Document,
+    /// What a declared base is resolved against, whatever earlier extractors have declared.
+    declared_against: String,
+    /// An extractor has understood it: those of last resort stay out.
+    understood: bool,
+}
+
+impl Gathered {
+    /// Every extractor on the documents of one nesting level, a call for each media type. Gives the next level.
+    fn run_level(
+        &mut self,
+        stack: &[Staged],
+        about: &Asked<'_>,
+        documents: &[Document],
+    ) -> Vec<Document> {
+        let mut by_type: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
+        for document in documents {
+            by_type
+                .entry(document.media_type().to_owned())
+                .or_default()
+                .push(Turn {
+                    document: document.clone(),
+                    declared_against: document.base(),
+                    understood: false,
+                });
+        }
+        let mut fragments = Vec::new();
+        for (media_type, mut turns) in by_type {
+            for staged in stack {
+                let mut asked: Vec<&mut Turn> = turns
+                    .iter_mut()
+                    .filter(|turn| !(turn.understood && staged.last_resort))
+                    .filter(|turn| staged.plugin.handles(&media_type, turn.document.uri()))
+                    .collect();
+                if !asked.is_empty() && about.guards.admit(staged, about.document, about.visit) {
+                    fragments.extend(self.ask(staged, &mut asked));
+                }
+            }
+        }
+        fragments
+    }
+
+    /// One extractor on documents of one type. Where it fails on all of them together, it is asked about each alone: one
+    /// bad script must not cost a page the others.
+    fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
+        let batch = turns.iter().map(|turn| turn.document.clone()).collect();
+        let mut fragments = Vec::new();
+        let unanswered = match staged.extract(batch) {
+            Ok(extractions) => {
+                for (turn, extraction) in turns.iter_mut().zip(extractions) {
+                    fragments.extend(self.take(&staged.name, turn, extraction));
+                }
+                return fragments;
+            }
+            Err(unanswered) => unanswered,
+        };
+        self.extracted.incomplete = true;
+        let mut left_alone = match unanswered.was_called() && turns.len() > 1 {
+            true => FAULTS_ALONE_MAX,
+            false => 0,
+        };
+        self.extracted.failures.extend(unanswered.failure());
+        for turn in turns {
+            if left_alone == 0 {
+                break;
+            }
+            match staged.extract(vec![turn.document.clone()]) {
+                Ok(extractions) => {
+                    for extraction in extractions {
+                        fragments.extend(self.take(&staged.name, turn, extraction));
+                    }
+                }
+                Err(unanswered) => {
+                    left_alone = match unanswered.was_called() {
+                        true => left_alone - 1,
+                        false => 0,
+                    };
+                    self.extracted.failures.extend(unanswered.failure());
+                }
+            }
+        }
+        fragments
+    }
+
+    fn take(&mut self, plugin: &str, turn: &mut Turn, extraction: Extraction) -> Vec<Document> {
+        turn.understood |= extraction.finished;
+        // A base that is no URI is as good as none, as browsers have it.
+        let base = extraction.base.as_deref();
+        let base = base.and_then(|base| Uri::parse(&turn.declared_against).ok()?.join(base).ok());
+        if let Some(base) = base {
+            turn.document.set_base(base.as_str().to_owned());
+        }
+        self.extracted.dropped += extraction.links_dropped + extraction.fragments_dropped;
+        if let Some(problem) = extraction.problem {
+            self.extracted.problems.push((plugin.to_owned(), problem));
+        }
+        let base = Uri::parse(&turn.document.base());
+        for link in extraction.links {
+            self.take_link(&turn.document, &base, link);
+        }
+        let fragments = extraction.fragments.iter();
+        fragments
+            .filter_map(|fragment| self.take_fragment(plugin, &turn.document, fragment))
+            .collect()
+    }
+
+    fn take_fragment(
+        &mut self,
+        plugin: &str,
+        document: &Document,
+        fragment: &Fragment,
+    ) -> Option<Document> {
+        match document.fragment_of(fragment) {
+            Ok(inner) => {
+                let base = fragment
+                    .base
+                    .as_deref()
+                    .and_then(|base| Uri::parse(&document.base()).ok()?.join(base).ok());
+                if let Some(base) = base {
+                    inner.set_base(base.as_str().to_owned());
+                }
+                Some(inner)
+            }
+            Err(problem) => {
+                self.extracted
+                    .problems
+                    .push((plugin.to_owned(), problem.to_string()));
+                None
+            }
+        }
+    }
+
+    fn take_link(&mut self, document: &Document, base: &Result<Uri, UriError>, link: Link) {
+        let resolved = resolve(document, base, &link).map_err(LinkProblem::Uri);
+        match resolved.and_then(|uri| is_sent_by_get(&link).map(|()| uri)) {
+            Ok(uri) => {
+                // Nobody's password goes into logs and records.
+                let uri = uri.without_userinfo();
+                let hop = hop_of(&link.hop);
+                if !self.seen.insert((uri.clone(), hop.letter())) {
+                    return;
+                }
+                if self.extracted.links.len() >= self.links_max {
+                    self.extracted.dropped += 1;
+                    return;
+                }
+                let mut context = link.context;
+                context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
+                let (attributes, modified) = match link.details {
+                    Some(details) => (details.attributes, details.dates.and_then(changed)),
+                    None => (Vec::new(), None),
+                };
+                self.extracted.links.push(FoundLink {
+                    uri,
+                    hop,
+                    context,
+                    attributes,
+                    modified,
+                });
+            }
+            // A scheme that is not crawled is no fault of anybody's: mailto:, tel:, javascript:.
+            Err(LinkProblem::Uri(UriError::Scheme(_))) => {}
+            Err(problem) if self.extracted.refused.len() < REFUSED_MAX => {
+                self.extracted.refused.push(RefusedLink {
+                    reference: link.uri,
+                    problem,
+                });
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether a link is followed by asking for its URI, which is all that the crawl does.
+fn is_sent_by_get(link: &Link) -> Result<(), LinkProblem> {
+    let details = link.details.as_ref();
+    match details.and_then(|details| details.submission.as_ref()) {
+        Some(submission) if !submission.method.eq_ignore_ascii_case("GET") => {
+            Err(LinkProblem::Method(submission.method.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn resolve(
+    document: &Document,
+    base: &Result<Uri, UriError>,
+    link: &Link,
+) -> Result<Uri, UriError> {
+    let document_base = base.as_ref().map_err(Clone::clone)?;
+    let own = link.base.as_ref().map(|own| document_base.join(own));
+    let own = own.transpose()?;
+    let base = own.as_ref().unwrap_or(document_base);
+    // The standard has the query of a link in the page's own encoding; everything else, a Location header too, is UTF-8.
+    match document.charset() {
+        Some(charset)
+            if link.hop != PluginHop::Redirect
+                && charset.output_encoding() != encoding_rs::UTF_8 =>
+        {
+            base.join_encoded(&link.uri, &|query| charset.encode(query).0)
+        }
+        _ => base.join(&link.uri),
+    }
+}
+
+fn hop_of(hop: &PluginHop) -> Hop {
+    match hop {
+        PluginHop::Link => Hop::Link,
+        PluginHop::Embed => Hop::Embed,
+        PluginHop::Redirect => Hop::Redirect,
+        PluginHop::Inferred => Hop::Inferred,
+        PluginHop::Manifest => Hop::Manifest,
+        PluginHop::Submit => Hop::Submit,
+        // A hop type of a later contract is treated as speculative, as the contract says. Prerequisites are the host's own:
+        // the scope lets them pass, and no page may make one.
+        PluginHop::Speculative | PluginHop::Prerequisite | PluginHop::Other(_) => Hop::Speculative,
+    }
+}
+
+/// When a resource changed, as what links to it says; none where the date is out of range.
+fn changed(dates: DateSignal) -> Option<Timestamp> {
+    let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
+    Timestamp::from_millisecond(millis).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_sandbox::{LinkDetails, Submission};
+
+    use super::*;
+
+    #[test]
+    fn no_plugin_makes_a_prerequisite() {
+        assert_eq!(hop_of(&PluginHop::Prerequisite), Hop::Speculative);
+        assert_eq!(hop_of(&PluginHop::Embed), Hop::Embed);
+    }
+
+    #[test]
+    fn a_form_that_is_posted_is_not_asked_for_by_get() {
+        let form = |method: Option<&str>| Link {
+            uri: "/search".to_owned(),
+            hop: PluginHop::Submit,
+            context: "form/@action".to_owned(),
+            base: None,
+            details: method.map(|method| LinkDetails {
+                submission: Some(Submission {
+                    method: method.to_owned(),
+                    content_type: String::new(),
+                    body: Vec::new(),
+                }),
+                dates: None,
+                attributes: Vec::new(),
+            }),
+        };
+        for sent_by_get in [None, Some("GET"), Some("get")] {
+            assert!(
+                is_sent_by_get(&form(sent_by_get)).is_ok(),
+                "{sent_by_get:?}"
+            );
+        }
+        let problem = is_sent_by_get(&form(Some("POST"))).unwrap_err().to_string();
+        assert!(problem.contains("a form sent by POST"), "{problem}");
+    }
+
+    #[test]
+    fn a_date_of_change_goes_before_one_of_publication() {
+        let changed = |published, modified| {
+            changed(DateSignal {
+                published,
+                modified,
+            })
+            .map(|at| at.as_millisecond())
+        };
+        assert_eq!(changed(Some(5), None), Some(5));
+        assert_eq!(changed(Some(5), Some(7)), Some(7));
+        assert_eq!(changed(None, None), None);
+        assert_eq!(changed(None, Some(u64::MAX)), None);
+    }
+}

@@ -1,0 +1,758 @@
+//! What came, as plugins see it: decoded, judged, digested, extracted. Everything here blocks and runs on a lane.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use encoding_rs::Encoding;
+use opilio_fetch::{Exchange, ResponseHead, charset};
+use opilio_frontier::{ContentState, Digests, Fingerprint, KeptChange, StrippedDigest, UriRecord};
+use opilio_profile::Revisit;
+use opilio_sandbox::{Document, DocumentParts, Header, Plugin, Stage, Verdict, Visit};
+use opilio_uri::Uri;
+
+use crate::change;
+use crate::digest::{self, Stripped};
+use crate::extraction::{self, Extracted};
+use crate::standing::{Memory, plugin_state};
+use crate::status;
+use crate::swings;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+use opilio_stacks::{Stacks, Staged};
+
+/// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
+pub const NOT_EXTRACTED: u64 = 0;
+
+/// Reading one response.
+pub struct Task {
+    pub stacks: Arc<Stacks>,
+    pub exchange: Arc<Exchange>,
+    pub head: ResponseHead,
+    pub uri: String,
+    /// What relative references resolve against.
+    pub base: String,
+    pub visit: Visit,
+    /// Digests of the last archived version.
+    pub last: Option<Digests>,
+    /// What a change evaluator made of that version.
+    pub last_fingerprint: Option<Fingerprint>,
+    /// The extractor stack that last extracted it.
+    pub last_extractor: Option<u64>,
+    /// No body came, and none was to come: 304, or the headers say that nothing has changed.
+    pub bodyless: bool,
+    /// Bytes of content that plugins see.
+    pub content_max: u64,
+    pub links_max: usize,
+    pub memory: Memory,
+}
+
+/// What reading came to.
+pub struct Reading {
+    pub state: ContentState,
+    pub stripped: Option<StrippedDigest>,
+    /// To be kept with this version, should it be archived in full.
+    pub fingerprint: Option<Fingerprint>,
+    /// The change evaluator that decided the state; none where digests did.
+    pub compared_by: Option<Arc<str>>,
+    /// Its reason; may be empty.
+    pub compared_because: String,
+    /// The document as plugins saw it.
+    pub document: Document,
+    /// What guards said of it.
+    pub guards: Guards,
+    /// Size of the payload; none where no body came.
+    pub size: Option<u64>,
+    pub extracted: Extracted,
+    /// Hash of the extractor stack, where it was extracted.
+    pub extracted_by: Option<u64>,
+    /// Archive filters let it be archived.
+    pub archive: bool,
+    /// A post-fetch filter wants it fetched again.
+    pub retry: Option<RetryWanted>,
+    /// A post-fetch filter wants nothing of it.
+    pub rejected: Option<Rejected>,
+    /// Encoding of the text, and where that was said, for the metadata record.
+    pub charset: Option<String>,
+    pub annotations: Vec<String>,
+    pub failures: Vec<Failure>,
+}
+
+/// A post-fetch filter's verdict `retry`.
+pub struct RetryWanted {
+    /// From now until the next attempt.
+    pub after: Duration,
+    /// The filter and its reason.
+    pub because: String,
+}
+
+/// A filter's verdict `reject`.
+pub struct Rejected {
+    /// The fetch status.
+    pub status: i32,
+    /// The filter and its reason.
+    pub because: String,
+}
+
+/// What document filters made of a response.
+pub struct Judged {
+    pub verdict: Verdict,
+    pub reason: String,
+    /// The fetch status, where the verdict is to reject.
+    pub status: i32,
+    pub failures: Vec<Failure>,
+}
+
+/// What wait evaluators made of a visit.
+pub struct Evaluated {
+    pub wait: Option<Duration>,
+    /// Who answered.
+    by: Option<Plugin>,
+    /// What each evaluator of the stack said, in order.
+    pub heard: Vec<Heard>,
+    /// Some evaluator could not be asked.
+    pub failed: bool,
+    pub failures: Vec<Failure>,
+    /// When to ask again without a visit, where an evaluator wants that.
+    pub ask_again: Option<Duration>,
+}
+
+/// What a wait evaluator said.
+pub struct Heard {
+    /// Its name in the profile.
+    pub name: Arc<str>,
+    pub said: Said,
+}
+
+/// See [`Heard`].
+pub enum Said {
+    /// To come back after this.
+    Wait,
+    /// Nothing: the next one is asked.
+    Nothing,
+    /// It does not handle such documents.
+    Unhandled,
+    /// Its own filters keep it from seeing the document.
+    Kept,
+    /// It could not be asked, and why.
+    Failed(String),
+    /// One before it had answered.
+    Unreached,
+}
+
+impl Evaluated {
+    /// The evaluator that answered, by its name in the profile.
+    pub fn answered_by(&self) -> Option<&Arc<str>> {
+        let mut heard = self.heard.iter();
+        let by = heard.find(|heard| matches!(heard.said, Said::Wait));
+        by.map(|heard| &heard.name)
+    }
+
+    /// When to ask again, where the evaluator wants to be asked: no sooner than a visit could be, and at the visit at the latest,
+    /// so that it is asked about news until then.
+    pub fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
+        let ask_again = self.ask_again?;
+        Some(ask_again.max(limits.min_wait).min(wait))
+    }
+
+    /// The wait after a visit that found `state`: what was answered, within the limits of the profile, and no swing too many.
+    pub fn settle(&self, record: &UriRecord, state: ContentState, limits: &Revisit) -> Settled {
+        let wait = self.until_next(record.wait, limits);
+        let last = record.history.first().map(|past| past.state);
+        let held = swings::hold(last.zip(record.wait), &record.kept, state, wait);
+        let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
+        let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
+        let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
+        Settled {
+            until_next: wait,
+            until_asked: self.until_asked(wait, limits),
+            odd: outside.into_iter().chain(oscillates).collect(),
+            swings: held.kept,
+        }
+    }
+
+    /// Counts with the evaluator that answered what was odd about it.
+    pub fn note_odd(&self, odd: impl IntoIterator<Item = OddWait>) {
+        let Some(evaluator) = &self.by else { return };
+        for odd in odd {
+            evaluator.note_odd_wait(odd.name());
+        }
+    }
+
+    /// The wait until the next visit: what was answered, within the limits of the profile.
+    pub fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
+        let wait = match self.wait {
+            Some(wait) => wait,
+            // A fault leaves the previous wait.
+            None if self.failed => previous.unwrap_or(limits.default_wait),
+            None => limits.default_wait,
+        };
+        wait.clamp(limits.min_wait, limits.max_wait)
+    }
+}
+
+/// What became of an evaluator's answer.
+pub struct Settled {
+    pub until_next: Duration,
+    /// To ask before, without a visit.
+    pub until_asked: Option<Duration>,
+    pub odd: Vec<OddWait>,
+    /// To be kept with the URI.
+    pub swings: KeptChange,
+}
+
+/// What an evaluator's answer was corrected for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OddWait {
+    /// Nothing, or what is no number.
+    Zero,
+    /// Below the profile's limit, to which it was raised.
+    TooShort,
+    /// Above the profile's limit, to which it was cut.
+    TooLong,
+    /// Far up and down in turn without a reason; held to the middle.
+    Oscillating,
+}
+
+impl OddWait {
+    /// What is odd about an answer by itself.
+    pub fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
+        match answer {
+            answer if answer > limits.max_wait => Some(Self::TooLong),
+            answer if answer >= limits.min_wait => None,
+            // What is no number arrives as that.
+            Duration::ZERO => Some(Self::Zero),
+            _ => Some(Self::TooShort),
+        }
+    }
+
+    /// As reports and metrics call it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Zero => "zero",
+            Self::TooShort => "too-short",
+            Self::TooLong => "too-long",
+            Self::Oscillating => "oscillating",
+        }
+    }
+}
+
+/// Content that is expected of a payload, coded, for each of its bytes; text seldom shrinks to less than a tenth.
+const DECODED_BYTES: u64 = 16;
+/// Content that is expected of a payload, coded, at least.
+const DECODED_BYTES_MIN: u64 = 1 << 20;
+
+impl Task {
+    /// Bytes of content that are to be expected, for which memory is reserved.
+    pub fn content_expected(&self) -> u64 {
+        let length = self.exchange.payload.length();
+        let expected = match self.head.content_codings().is_empty() {
+            true => length,
+            false => length.saturating_mul(DECODED_BYTES).max(DECODED_BYTES_MIN),
+        };
+        expected.min(self.content_max)
+    }
+
+    /// Reads the response if it has no more than so many bytes of content. `decoded` is told how many there are, before plugins
+    /// see them.
+    ///
+    /// # Errors
+    /// The task, if there is more content and more may be read: memory for all that may be read has to be reserved.
+    pub fn run_within(self, bytes: u64, decoded: impl FnOnce(u64)) -> Result<Reading, Box<Task>> {
+        let read = content(&self.exchange, &self.head, bytes);
+        if bytes < self.content_max && read.0.len() as u64 >= bytes && self.is_coded() {
+            return Err(Box::new(self));
+        }
+        decoded(read.0.len() as u64);
+        Ok(self.read(read))
+    }
+
+    fn is_coded(&self) -> bool {
+        !self.head.content_codings().is_empty()
+    }
+
+    /// Reads the response, whatever memory it takes.
+    pub fn run(self) -> Reading {
+        let content = content(&self.exchange, &self.head, self.content_max);
+        self.read(content)
+    }
+
+    fn read(self, (content, problem): (Bytes, Option<String>)) -> Reading {
+        let cut = content.len() as u64 >= self.content_max;
+        let unread = content.is_empty() && !self.exchange.payload.is_empty();
+        let whole = problem.is_none() && !cut && !unread;
+        let mut annotations = Vec::from_iter(problem);
+        let (document, charset) = self.decode(content, &mut annotations);
+        let mut reading = Reading {
+            state: ContentState::Unchanged,
+            stripped: None,
+            fingerprint: None,
+            compared_by: None,
+            compared_because: String::new(),
+            document: document.clone(),
+            guards: Guards::default(),
+            size: (!self.bodyless).then(|| self.exchange.payload.length()),
+            extracted: Extracted::default(),
+            extracted_by: None,
+            archive: true,
+            retry: None,
+            rejected: None,
+            charset,
+            annotations,
+            failures: Vec::new(),
+        };
+        self.go_through(&document, whole, &mut reading);
+        let guards = reading.guards.take_failures();
+        reading.failures.extend(guards);
+        reading
+    }
+
+    fn go_through(&self, document: &Document, whole: bool, reading: &mut Reading) {
+        if self.post_fetch(document, reading) {
+            return;
+        }
+        let mut visit = self.visit.clone();
+        visit.size = reading.size;
+        if !self.bodyless {
+            self.judge_state(document, whole, &visit, reading);
+        }
+        visit.state = plugin_state(reading.state);
+        self.extract(document, &visit, reading);
+        reading.archive = self.allowed(
+            &self.stacks.archive,
+            &Stage::Archive,
+            document,
+            &visit,
+            reading,
+        );
+    }
+
+    /// The document as plugins see it; its encoding, and where that was said.
+    fn decode(&self, content: Bytes, annotations: &mut Vec<String>) -> (Document, Option<String>) {
+        let media_type = self.head.media_type().unwrap_or_default();
+        let document = |content, encoding| {
+            document(
+                &self.uri,
+                &self.base,
+                &self.head,
+                content,
+                encoding,
+                &self.memory,
+            )
+        };
+        if self.bodyless || !is_text(&media_type) {
+            return (document(content, None), None);
+        }
+        let host = Uri::parse(&self.uri)
+            .ok()
+            .and_then(|uri| uri.host().map(str::to_owned));
+        let clues = charset::Clues {
+            content_type: self.head.first("content-type"),
+            host: host.as_deref(),
+        };
+        let decided = charset::decide(clues, &content);
+        let label = decided.label();
+        annotations.extend(decided.annotations);
+        (document(content, Some(decided.encoding)), Some(label))
+    }
+
+    /// Whether post-fetch filters end the visit here.
+    fn post_fetch(&self, document: &Document, reading: &mut Reading) -> bool {
+        if self.stacks.post_fetch.is_empty() {
+            return false;
+        }
+        let judged = judge_document(
+            &self.stacks.post_fetch,
+            &Stage::PostFetch,
+            document,
+            &self.visit,
+            &reading.guards,
+        );
+        reading.failures.extend(judged.failures);
+        match judged.verdict {
+            Verdict::Retry(after) => {
+                reading.retry = Some(RetryWanted {
+                    after: Duration::from_millis(after),
+                    because: judged.reason,
+                });
+            }
+            Verdict::Reject => {
+                reading.rejected = Some(Rejected {
+                    status: judged.status,
+                    because: judged.reason,
+                });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn judge_state(&self, document: &Document, whole: bool, visit: &Visit, reading: &mut Reading) {
+        if let Some(digest) = self.stripped_before().filter(|_| whole) {
+            reading.state = ContentState::Unchanged;
+            reading.stripped = Some(digest);
+            return;
+        }
+        let mut stripped = digest::stripped(
+            &self.stacks.digest,
+            self.stacks.digest_hash,
+            document,
+            visit,
+            &reading.guards,
+        );
+        if !whole && matches!(stripped, Stripped::Digest(_)) {
+            // What lies behind the cut may have changed.
+            stripped = Stripped::Declined {
+                why: "content-cut".to_owned(),
+            };
+        }
+        reading.state = digest::state(
+            self.last.as_ref(),
+            self.exchange.payload_digest.0,
+            &stripped,
+        );
+        match stripped {
+            Stripped::Digest(digest) => reading.stripped = Some(digest),
+            Stripped::Declined { why } if reading.state != ContentState::Unchanged => {
+                reading.annotations.push(format!("unstripped:{why}"));
+            }
+            Stripped::Declined { .. } => {}
+            Stripped::Failed { why, failure } => {
+                tracing::debug!(uri = self.uri, %why, "no stripped digest");
+                reading.failures.extend(failure.map(|failure| *failure));
+            }
+            Stripped::NotAsked => {}
+        }
+        let is_complete =
+            whole && self.exchange.truncated.is_none() && self.exchange.failure.is_none();
+        if is_complete && reading.state != ContentState::Unchanged {
+            self.compare(document, visit, reading);
+        }
+    }
+
+    /// What the strippers left of the last archived version, where this one has the same bytes and the strippers are the same:
+    /// they would leave the same again. Most visits of a continuous crawl are such.
+    fn stripped_before(&self) -> Option<StrippedDigest> {
+        let last = self.last.as_ref()?;
+        let is_same = last.payload == Some(self.exchange.payload_digest.0);
+        let stripped = last.stripped.filter(|_| is_same)?;
+        (stripped.stripper == self.stacks.digest_hash).then_some(stripped)
+    }
+
+    /// Whether different bytes are a new version.
+    fn compare(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
+        let last = self.last_fingerprint.as_ref();
+        let stack = &self.stacks.change;
+        let compared =
+            change::compare(stack, document, visit, reading.state, last, &reading.guards);
+        reading.state = compared.state.unwrap_or(reading.state);
+        reading.fingerprint = compared.fingerprint;
+        if let Some(by) = &compared.by {
+            reading.annotations.push(said_by(by, &compared.because));
+        }
+        reading.compared_by = compared.by;
+        reading.compared_because = compared.because;
+        reading.failures.extend(compared.failures);
+    }
+
+    /// Everything but what is unchanged is extracted; that too, when the extractors have changed since.
+    fn extract(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
+        let stack = &self.stacks.extract;
+        let known = reading.state == ContentState::Unchanged
+            && (self.bodyless || self.last_extractor == Some(self.stacks.extract_hash));
+        if known
+            || !self.allowed(
+                &self.stacks.pre_extract,
+                &Stage::Extract,
+                document,
+                visit,
+                reading,
+            )
+        {
+            return;
+        }
+        let asked = extraction::Asked {
+            document,
+            visit,
+            guards: &reading.guards,
+        };
+        reading.extracted = extraction::extract(stack, &asked, self.links_max);
+        // Where an extractor failed, links are missing: the next visit extracts again, changed or not.
+        let complete = !reading.extracted.incomplete;
+        reading.failures.append(&mut reading.extracted.failures);
+        reading.extracted_by = Some(if complete {
+            self.stacks.extract_hash
+        } else {
+            NOT_EXTRACTED
+        });
+    }
+
+    fn allowed(
+        &self,
+        stack: &[Staged],
+        stage: &Stage,
+        document: &Document,
+        visit: &Visit,
+        reading: &mut Reading,
+    ) -> bool {
+        if stack.is_empty() {
+            return true;
+        }
+        let judged = judge_document(stack, stage, document, visit, &reading.guards);
+        reading.failures.extend(judged.failures);
+        let what = match stage {
+            Stage::Archive => "unwritten",
+            _ => "unextracted",
+        };
+        if judged.verdict == Verdict::Reject {
+            reading
+                .annotations
+                .push(format!("{what}:{}", judged.reason));
+        }
+        judged.verdict != Verdict::Reject
+    }
+}
+
+/// A plugin and its reason, as an annotation.
+fn said_by(name: &str, reason: &str) -> String {
+    match reason {
+        "" => name.to_owned(),
+        reason => format!("{name}:{reason}"),
+    }
+}
+
+/// A response as plugins see it.
+pub fn document(
+    uri: &str,
+    base: &str,
+    head: &ResponseHead,
+    content: Bytes,
+    charset: Option<&'static Encoding>,
+    memory: &Memory,
+) -> Document {
+    let headers = head.headers.iter().map(|(name, value)| Header {
+        name: name.clone(),
+        value: value.clone(),
+    });
+    Document::new(DocumentParts {
+        uri: uri.to_owned(),
+        base: base.to_owned(),
+        status: i32::from(head.status),
+        headers: headers.collect(),
+        media_type: head
+            .media_type()
+            .unwrap_or_else(|| "application/octet-stream".to_owned()),
+        charset,
+        fragment: None,
+        content,
+        notes: memory.notes.clone(),
+        kept: memory.kept.clone(),
+    })
+}
+
+/// Content with its codings removed, at most `max` bytes, and an annotation where that could not be done in full.
+/// A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
+pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
+    if head.content_codings().is_empty() {
+        let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
+        return (exchange.payload.read_at(0, max).unwrap_or_default(), None);
+    }
+    let decoded = exchange.content(max);
+    let annotation = decoded.problem.map(|problem| problem.annotation());
+    (decoded.content.into(), annotation)
+}
+
+/// Whether content of this type is text. What a server sent without a type may be.
+pub fn is_text(media_type: &str) -> bool {
+    const ENDINGS: [&str; 6] = [
+        "javascript",
+        "ecmascript",
+        "json",
+        "xml",
+        "x-sh",
+        "manifest",
+    ];
+    media_type.is_empty()
+        || media_type.starts_with("text/")
+        || ENDINGS.iter().any(|ending| media_type.ends_with(ending))
+}
+
+/// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails
+/// has no say, unless the profile gives it one.
+pub fn judge_document(
+    stack: &[Staged],
+    stage: &Stage,
+    document: &Document,
+    visit: &Visit,
+    guards: &Guards,
+) -> Judged {
+    let mut judged = Judged {
+        verdict: Verdict::Pass,
+        reason: String::new(),
+        status: status::BLOCKED,
+        failures: Vec::new(),
+    };
+    for staged in stack {
+        if !staged.plugin.handles(document.media_type(), document.uri())
+            || !guards.admit(staged, document, visit)
+        {
+            continue;
+        }
+        let (verdict, reason) = match staged.judge_document(stage, document, visit) {
+            Ok(ruling) => (ruling.verdict, ruling.reason),
+            Err(unanswered) => {
+                let verdict = match unanswered.stands_for() {
+                    Some(true) => Verdict::Accept,
+                    Some(false) => Verdict::Reject,
+                    None => Verdict::Pass,
+                };
+                let reason = unanswered.reason();
+                judged.failures.extend(unanswered.failure());
+                (verdict, reason)
+            }
+        };
+        if verdict != Verdict::Pass {
+            if verdict == Verdict::Reject {
+                judged.status = status::of_refusal(staged);
+            }
+            judged.verdict = verdict;
+            judged.reason = format!("{}:{reason}", staged.name);
+        }
+    }
+    judged
+}
+
+/// Asks wait evaluators about a visit and the document that it brought: the first that answers.
+pub fn evaluate(
+    stack: &[Staged],
+    media_type: &str,
+    visit: &Visit,
+    document: &Document,
+    guards: &Guards,
+) -> Evaluated {
+    let mut evaluated = Evaluated {
+        wait: None,
+        by: None,
+        failed: false,
+        failures: Vec::new(),
+        ask_again: None,
+        heard: Vec::with_capacity(stack.len()),
+    };
+    for staged in stack {
+        let said = if evaluated.by.is_some() {
+            Said::Unreached
+        } else if !staged.plugin.handles(media_type, &visit.candidate.uri) {
+            Said::Unhandled
+        } else if !guards.admit(staged, document, visit) {
+            Said::Kept
+        } else {
+            match staged.evaluate(visit) {
+                Ok(Some(wait)) => {
+                    evaluated.wait = Some(wait.next_visit);
+                    evaluated.by = Some(staged.plugin.clone());
+                    evaluated.ask_again = wait.ask_again;
+                    Said::Wait
+                }
+                Ok(None) => Said::Nothing,
+                Err(unanswered) => {
+                    let reason = unanswered.reason();
+                    evaluated.failed = true;
+                    evaluated.failures.extend(unanswered.failure());
+                    Said::Failed(reason)
+                }
+            }
+        };
+        let name = staged.name.clone();
+        evaluated.heard.push(Heard { name, said });
+    }
+    evaluated.failures.extend(guards.take_failures());
+    evaluated
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use jiff::Timestamp;
+    use opilio_sandbox::Candidate;
+
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A page of so many zeros, which take next to nothing on their way.
+    fn task(zeros: u64) -> Task {
+        let mut coder = GzEncoder::new(Vec::new(), Compression::best());
+        coder.write_all(&vec![0; zeros as usize]).unwrap();
+        let headers = [("Content-Type", "text/html"), ("Content-Encoding", "gzip")];
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let head = ResponseHead {
+            version: "HTTP/1.1".to_owned(),
+            status: 200,
+            reason: String::new(),
+            headers: headers.map(owned).into(),
+            length: 0,
+        };
+        let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
+        let exchange = crate::synthetic::exchange(head.clone(), &coder.finish().unwrap(), times);
+        let uri = "http://a.example/".to_owned();
+        let candidate = Candidate {
+            uri: uri.clone(),
+            surt: String::new(),
+            hop_path: String::new(),
+            via: None,
+            via_surt: None,
+            context: String::new(),
+            seed: true,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+        };
+        Task {
+            stacks: Arc::default(),
+            exchange: Arc::new(exchange),
+            head,
+            base: uri.clone(),
+            uri,
+            visit: Visit::of(candidate, Timestamp::UNIX_EPOCH),
+            last: None,
+            last_fingerprint: None,
+            last_extractor: None,
+            bodyless: false,
+            content_max: 64 * MIB,
+            links_max: 10,
+            memory: Memory::default(),
+        }
+    }
+
+    #[test]
+    fn no_more_is_decoded_than_there_is_memory_for() {
+        let task = task(20 * MIB);
+        let expected = task.content_expected();
+        assert_eq!(expected, MIB);
+        let first = task.run_within(expected, |decoded| panic!("{decoded} bytes"));
+        let Err(again) = first else {
+            panic!("more was decoded than there was memory for")
+        };
+        let (all, mut decoded) = (again.content_max, 0);
+        let Ok(reading) = again.run_within(all, |bytes| decoded = bytes) else {
+            panic!("all that plugins may see was not enough")
+        };
+        assert_eq!(decoded, 20 * MIB);
+        assert_eq!(reading.document.content().len() as u64, decoded);
+    }
+
+    #[test]
+    fn what_is_not_coded_takes_what_it_is_and_no_more_than_plugins_see() {
+        let mut plain = task(3);
+        plain.head.headers.truncate(1);
+        let length = plain.exchange.payload.length();
+        assert_eq!(plain.content_expected(), length);
+        plain.content_max = 5;
+        assert_eq!(plain.content_expected(), 5);
+    }
+}

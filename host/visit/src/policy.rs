@@ -1,0 +1,317 @@
+//! What the profile means to the frontier: its configuration, the settings of queues, and what a URI is worth.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate, Config, GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver,
+    WaitLimits, WaitResolver,
+};
+use opilio_profile::{
+    ByteSize, Context, CostPolicy, Profile, QueuePrecedencePolicy, Revisit, ServerGroup, Strategy,
+    UriPrecedencePolicy, UriSettings,
+};
+use opilio_uri::{HopPath, Uri};
+
+/// Words that calendars have in their URIs, and other pages seldom do.
+const CALENDAR_WORDS: [&str; 10] = [
+    "calendar",
+    "calendrier",
+    "year",
+    "month",
+    "day",
+    "date",
+    "viewcal",
+    "event",
+    "yr=",
+    "jour",
+];
+
+/// The floor that the profile itself sets; 255 is its word for none.
+pub fn precedence_floor(profile: &Profile) -> Option<u8> {
+    Some(profile.frontier.precedence_floor).filter(|floor| *floor < u8::MAX)
+}
+
+/// The frontier's configuration.
+pub fn frontier_config(profile: &Arc<Profile>) -> Config {
+    frontier_config_at(profile, Timestamp::now)
+}
+
+/// The same where somebody else says what time it is.
+pub fn frontier_config_at(
+    profile: &Arc<Profile>,
+    now: impl Fn() -> Timestamp + Send + Sync + 'static,
+) -> Config {
+    let settings = profile.settings();
+    let frontier = &profile.frontier;
+    let resolved = profile.clone();
+    let of_uris = profile.clone();
+    let now = Arc::new(now);
+    let wait_now = now.clone();
+    Config {
+        queue: QueueSettings::default(),
+        // What depends on the time of day is resolved anew when the hash says so: `keep_time` in `crawl/beside.rs`.
+        settings_hash: profile.settings_hash_at(now()),
+        resolver: Some(Resolver::new(move |queue| {
+            queue_settings(&resolved, queue, now())
+        })),
+        group: GroupSettings {
+            valence: small(profile.group.valence),
+            min_delay: profile.group.min_delay,
+        },
+        source_quota: quota(&profile.queue_settings("").quotas.source),
+        embed_preference_hops: frontier.embed_preference(Strategy::Snapshot).into(),
+        embed_preference_hops_of_revisits: frontier.embed_preference(Strategy::Revisit).into(),
+        waits: waits(&settings.revisit, settings.strategy),
+        wait_resolver: Some(WaitResolver::new(move |uri, record| {
+            let media_type = Some(record.media_type.as_str());
+            let settings = of_uris.effective_with(&Context {
+                source: record.source.as_deref(),
+                media_type: media_type.filter(|known| !known.is_empty()),
+                now: Some(wait_now()),
+                ..Context::of(uri)
+            });
+            waits(&settings.revisit, settings.strategy)
+        })),
+        history_length: settings.revisit.history,
+        precedence_floor: precedence_floor(profile),
+        ageing: frontier.ageing,
+        session_budget: frontier
+            .session_budget
+            .map(|budget| u32::try_from(budget).unwrap_or(u32::MAX)),
+        error_penalty: frontier.error_penalty,
+        bandwidth: profile.limits.bandwidth.map(|rate| rate.bytes()),
+        fade_after: settings.revisit.fade_after,
+        cache_bytes: frontier.cache.bytes(),
+        ..Config::default()
+    }
+}
+
+/// How long a URI may wait: under `fixed` no less than from one visit to the next.
+fn waits(revisit: &Revisit, strategy: Strategy) -> WaitLimits {
+    WaitLimits {
+        min: match strategy {
+            Strategy::Fixed => revisit.min_wait.min(revisit.fixed_wait),
+            Strategy::Revisit | Strategy::Snapshot => revisit.min_wait,
+        },
+        max: revisit.max_wait,
+    }
+}
+
+/// What is set for a queue, from its name alone.
+fn queue_settings(profile: &Profile, name: &str, now: Timestamp) -> QueueSettings {
+    let settings = profile.queue_settings_at(name, now);
+    let queue = &settings.queue;
+    let politeness = &settings.politeness;
+    let retry = &settings.retry;
+    QueueSettings {
+        politeness: Politeness {
+            delay_factor: politeness.delay_factor,
+            min_delay: politeness.min_delay,
+            max_delay: politeness.max_delay,
+            crawl_delay_max: politeness.crawl_delay_max,
+            retry_after_max: politeness.retry_after_max,
+        },
+        max_retries: retry.max_retries,
+        retry_delay: retry.delay,
+        retry_delay_max: retry.delay_max,
+        valence: small(queue.valence),
+        bandwidth: politeness.bandwidth.map(|rate| rate.bytes()),
+        precedence: queue.precedence,
+        precedence_policy: match queue.precedence_policy {
+            QueuePrecedencePolicy::Base => PrecedencePolicy::Base,
+            QueuePrecedencePolicy::HighestUri => PrecedencePolicy::HighestUri,
+            QueuePrecedencePolicy::SuccessCounts => {
+                PrecedencePolicy::SuccessCounts(queue.precedence_steps.clone())
+            }
+        },
+        budget: queue.budget,
+        group: match &queue.group {
+            ServerGroup::Named(name) => Some(name.clone()),
+            ServerGroup::None | ServerGroup::Address => None,
+        },
+        quota: quota(&settings.quotas.queue),
+        host_quota: quota(&settings.quotas.host),
+        domain_quota: quota(&settings.quotas.domain),
+    }
+}
+
+fn small(number: u32) -> u16 {
+    u16::try_from(number).unwrap_or(u16::MAX)
+}
+
+pub fn quota(quota: &opilio_profile::Quota) -> Quota {
+    let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
+    Quota {
+        fetched: quota.fetched,
+        succeeded: quota.succeeded,
+        novel: quota.novel,
+        bytes: bytes(quota.bytes),
+        novel_bytes: bytes(quota.novel_bytes),
+        run_time: quota.run_time,
+    }
+}
+
+/// A URI as the frontier takes it, with all that the profile says about it: canonical form, queue, strategy, cost and
+/// precedence.
+pub fn candidate(
+    profile: &Profile,
+    uri: Uri,
+    hop_path: HopPath,
+    via: Option<&str>,
+    source: Option<&str>,
+) -> Candidate {
+    // Nobody's password goes into logs and records.
+    let uri = uri.without_userinfo();
+    let settings = profile.effective_with(&Context {
+        source,
+        ..Context::of(&uri)
+    });
+    let cost = cost(settings.uri.cost_policy, &uri, via);
+    Candidate {
+        canonical: profile.canonical(&uri),
+        queue: profile.queue_name(&uri),
+        via: via.map(str::to_owned),
+        source: source.map(str::to_owned),
+        cost,
+        min_wait: settings.revisit.min_wait,
+        precedence: precedence(&settings.uri, &uri, &hop_path, cost),
+        ..Candidate::new(uri, hop_path, strategy(settings.strategy))
+    }
+}
+
+/// A strategy in the frontier's words.
+pub fn strategy(strategy: Strategy) -> opilio_frontier::Strategy {
+    match strategy {
+        Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
+        Strategy::Revisit => opilio_frontier::Strategy::Revisit,
+        Strategy::Fixed => opilio_frontier::Strategy::Fixed,
+    }
+}
+
+/// What a URI costs its queue's budgets.
+fn cost(policy: CostPolicy, uri: &Uri, via: Option<&str>) -> u8 {
+    match policy {
+        CostPolicy::Zero => 0,
+        CostPolicy::Unit => 1,
+        CostPolicy::Query => {
+            let (page, query) = split(uri.as_str());
+            let only_query_differs = query.is_some() && via.is_some_and(|via| split(via).0 == page);
+            1 + u8::from(query.is_some()) + u8::from(only_query_differs)
+        }
+        CostPolicy::AntiCalendar => 1 + u8::from(is_like_a_calendar(uri.as_str())),
+    }
+}
+
+/// Up to the query, and the query.
+fn split(uri: &str) -> (&str, Option<&str>) {
+    match uri.split_once('?') {
+        Some((page, query)) => (page, Some(query)),
+        None => (uri, None),
+    }
+}
+
+/// A word of calendars, or a number that looks like a year of ours.
+fn is_like_a_calendar(uri: &str) -> bool {
+    let lower = uri.to_ascii_lowercase();
+    let is_year =
+        |number: &str| number.len() == 4 && (number.starts_with("19") || number.starts_with("20"));
+    CALENDAR_WORDS.iter().any(|word| lower.contains(word))
+        || lower.split(|c: char| !c.is_ascii_digit()).any(is_year)
+}
+
+/// The precedence of a URI within its directive, 0 first.
+fn precedence(settings: &UriSettings, uri: &Uri, hop_path: &HopPath, cost: u8) -> u8 {
+    let base = settings.precedence;
+    match settings.precedence_policy {
+        UriPrecedencePolicy::Cost => cost,
+        UriPrecedencePolicy::Base => base,
+        UriPrecedencePolicy::Hops => {
+            let hops = if settings.navigation_hops_only {
+                hop_path.link_hops()
+            } else {
+                hop_path.len()
+            };
+            base.saturating_add(u8::try_from(hops).unwrap_or(u8::MAX))
+        }
+        UriPrecedencePolicy::File => settings
+            .precedences
+            .as_ref()
+            .and_then(|list| list.precedence(uri))
+            .unwrap_or(base),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+
+    #[track_caller]
+    fn check(policy: CostPolicy, uri: &str, via: Option<&str>, expected: u8) {
+        assert_eq!(
+            cost(policy, &Uri::parse(uri).unwrap(), via),
+            expected,
+            "{uri}"
+        );
+    }
+
+    #[test]
+    fn costs_follow_their_policies() {
+        use CostPolicy::*;
+        check(Unit, "http://a.org/?q", None, 1);
+        check(Zero, "http://a.org/?q", None, 0);
+        check(Query, "http://a.org/p", Some("http://a.org/"), 1);
+        check(Query, "http://a.org/p?q", Some("http://a.org/"), 2);
+        check(Query, "http://a.org/p?q", Some("http://a.org/p?r"), 3);
+        check(Query, "http://a.org/p?q", Some("http://a.org/p"), 3);
+        check(AntiCalendar, "http://a.org/p", None, 1);
+        check(AntiCalendar, "http://a.org/Calendar/", None, 2);
+        check(AntiCalendar, "http://a.org/2024/05", None, 2);
+        check(AntiCalendar, "http://a.org/p20245", None, 1);
+        check(AntiCalendar, "http://a.org/12024", None, 1);
+    }
+
+    #[test]
+    fn precedence_follows_its_policy() {
+        let uri = Uri::parse("http://a.org/").unwrap();
+        let of = |table: &str, hops: &str| {
+            let text = format!("seeds = [\"http://a.org/\"]\n{table}");
+            let given = opilio_profile::Given {
+                builtins: opilio_builtin::all()
+                    .map(|builtin| builtin.plugin.to_owned())
+                    .collect(),
+                ..opilio_profile::Given::default()
+            };
+            let profile = Profile::parse("p.toml", &text, &given).unwrap();
+            candidate(
+                &profile,
+                uri.clone(),
+                HopPath::parse(hops).unwrap(),
+                None,
+                None,
+            )
+            .precedence
+        };
+        assert_eq!(of("", "LLE"), 1);
+        assert_eq!(
+            of("[uri]\nprecedence-policy = \"base\"\nprecedence = 7", "LLE"),
+            7
+        );
+        assert_eq!(of("[uri]\nprecedence-policy = \"hops\"", "LLE"), 3);
+        assert_eq!(
+            of(
+                "[uri]\nprecedence-policy = \"hops\"\nnavigation-hops-only = false",
+                "LLE"
+            ),
+            4
+        );
+        assert_eq!(
+            of(
+                "[uri]\nprecedence-policy = \"base\"\n[[override]]\nmatch = { host = [\"a.org\"] }\nuri.precedence = 0",
+                "L"
+            ),
+            0
+        );
+    }
+}

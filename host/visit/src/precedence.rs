@@ -1,0 +1,148 @@
+//! What comes first: precedence plugins, asked about the outlinks of a page, about seeds, and about queues.
+//!
+//! The first that answers holds; where none does, the profile's policy. A queue is ranked when it first has a part in the
+//! crawl of this process and after every [`TURNS_BETWEEN_RANKS`] of its turns, since what it is worth shows in what it
+//! has brought.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use opilio_frontier::QueueReport;
+use opilio_sandbox::{Candidates, Document, Queue};
+
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::{CandidateGuards, Seen, handled};
+
+/// Turns of a queue after which it is ranked again.
+const TURNS_BETWEEN_RANKS: u32 = 20;
+
+/// Queues whose turns are counted; past it counting begins anew, and they are ranked once more.
+const QUEUES_MAX: usize = 100_000;
+
+/// Ranks of a batch, and what went wrong on the way.
+pub struct Ranked {
+    /// One for each candidate, in order; none leaves it to the profile.
+    pub ranks: Vec<Option<u8>>,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+}
+
+/// Asks the stack about candidates found on a page, or about seeds. Blocks; call it on a document lane.
+pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) -> Ranked {
+    let mut ranked = Ranked {
+        ranks: vec![None; candidates.len()],
+        failures: Vec::new(),
+    };
+    let mut guards = CandidateGuards::new(candidates);
+    for staged in stack {
+        let seen = guards.seen_by(staged);
+        let mut places = handled(staged, candidates);
+        places.retain(|&place| ranked.ranks[place].is_none() && seen[place] == Seen::Yes);
+        if places.is_empty() {
+            continue;
+        }
+        let batch = match places.len() == candidates.len() {
+            true => candidates.clone(),
+            false => places
+                .iter()
+                .filter_map(|&place| candidates.get(place).cloned())
+                .collect(),
+        };
+        match staged.rank_candidates(&batch, page) {
+            Ok(ranks) => {
+                for (place, rank) in places.into_iter().zip(ranks) {
+                    ranked.ranks[place] = rank;
+                }
+            }
+            // The profile's precedence is good enough for a page's links; nothing is lost.
+            Err(unanswered) => ranked.failures.extend(unanswered.failure()),
+        }
+    }
+    ranked.failures.extend(guards.failures);
+    ranked
+}
+
+/// Asks the stack about a queue. Blocks.
+pub fn rank_queue(
+    stack: &[Staged],
+    report: &QueueReport,
+    now: Timestamp,
+) -> (Option<u8>, Vec<Failure>) {
+    let tally = report.tally;
+    let queue = Queue {
+        name: report.queue.clone(),
+        queued: report.ready + report.waiting,
+        succeeded: tally.succeeded,
+        failed: report.failed,
+        bytes: tally.bytes,
+        best: report.best,
+        base: report.settings.precedence,
+        now,
+    };
+    let mut failures = Vec::new();
+    for staged in stack {
+        match staged.rank_queue(&queue) {
+            Ok(Some(rank)) => return (Some(rank), failures),
+            Ok(None) => {}
+            Err(unanswered) => failures.extend(unanswered.failure()),
+        }
+    }
+    (None, failures)
+}
+
+/// When queues are to be ranked.
+#[derive(Default)]
+pub struct QueueTurns(Mutex<HashMap<String, u32>>);
+
+impl QueueTurns {
+    /// A turn of this queue is over. Whether it is to be ranked now.
+    pub fn is_due_after_turn(&self, queue: &str) -> bool {
+        self.count(queue, 1)
+    }
+
+    /// URIs have come into this queue. Whether it is to be ranked now, as it has not been before.
+    pub fn is_due_when_found(&self, queue: &str) -> bool {
+        self.count(queue, 0)
+    }
+
+    fn count(&self, queue: &str, turns: u32) -> bool {
+        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match queues.get_mut(queue) {
+            Some(since) => {
+                *since += turns;
+                let is_due = *since >= TURNS_BETWEEN_RANKS;
+                if is_due {
+                    *since = 0;
+                }
+                is_due
+            }
+            None => {
+                if queues.len() >= QUEUES_MAX {
+                    queues.clear();
+                }
+                queues.insert(queue.to_owned(), 0);
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_ranked_when_it_is_found_and_then_every_so_many_turns() {
+        let turns = QueueTurns::default();
+        assert!(turns.is_due_when_found("a"));
+        assert!(!turns.is_due_when_found("a"));
+        let due: Vec<bool> = (0..2 * TURNS_BETWEEN_RANKS)
+            .map(|_| turns.is_due_after_turn("a"))
+            .collect();
+        assert_eq!(due.iter().filter(|is_due| **is_due).count(), 2);
+        assert!(due[TURNS_BETWEEN_RANKS as usize - 1]);
+        assert!(turns.is_due_after_turn("b"));
+    }
+}

@@ -1,0 +1,111 @@
+//! Which found URIs belong to the crawl: the scope stack, asked once for all outlinks of a page.
+//!
+//! The last ruling that is not `pass` decides; where all pass, the URI is out. The scope fails closed: a URI about
+//! which a filter cannot be asked is not crawled, unless the profile says otherwise.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use opilio_sandbox::{Candidates, Stage, Verdict};
+
+use opilio_stacks::Staged;
+use opilio_stacks::batch::{self, Answer};
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::{CandidateGuards, Seen, handled};
+
+/// What the scope says of one candidate.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// It is in.
+    pub accepted: bool,
+    /// The filter that decided; none where all passed.
+    pub by: Option<String>,
+    /// Its reason; may be empty.
+    pub reason: String,
+    /// It was decided by an answer that is missing.
+    pub failed: bool,
+}
+
+impl Decision {
+    /// Who decided and why, as an annotation.
+    pub fn because(&self) -> String {
+        match &self.by {
+            Some(by) if self.reason.is_empty() => by.clone(),
+            Some(by) => format!("{by}:{}", self.reason),
+            None => String::new(),
+        }
+    }
+}
+
+/// Decisions on a batch, and what went wrong on the way.
+pub struct Judged {
+    /// One for each candidate, in order.
+    pub decisions: Vec<Decision>,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+    /// Filters that could not be asked about some candidates, and about how many.
+    pub unjudged: BTreeMap<Arc<str>, u64>,
+}
+
+/// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
+pub fn judge(stack: &[Staged], stage: &Stage, candidates: &Candidates, accepts: bool) -> Judged {
+    let unasked = Decision {
+        accepted: accepts,
+        by: None,
+        reason: String::new(),
+        failed: false,
+    };
+    let mut judged = Judged {
+        decisions: vec![unasked; candidates.len()],
+        failures: Vec::new(),
+        unjudged: BTreeMap::new(),
+    };
+    let mut guards = CandidateGuards::new(candidates);
+    for staged in stack {
+        let seen = guards.seen_by(staged);
+        let mut places = handled(staged, candidates);
+        for &place in &places {
+            if let Seen::Unknown(reason) = &seen[place] {
+                judged.miss(place, staged, staged.policy.stands_for, reason);
+            }
+        }
+        places.retain(|&place| seen[place] == Seen::Yes);
+        let answers = batch::ask(staged, stage, candidates, &places);
+        judged.failures.extend(answers.failures);
+        for (place, answer) in answers.list.into_iter().enumerate() {
+            match answer {
+                Answer::NotAsked => {}
+                Answer::Ruled(ruling) => match ruling.verdict {
+                    Verdict::Accept => judged.decide(place, staged, true, ruling.reason),
+                    Verdict::Reject => judged.decide(place, staged, false, ruling.reason),
+                    _ => {}
+                },
+                Answer::Failed(missing) => {
+                    judged.miss(place, staged, missing.stands_for, &missing.reason);
+                }
+            }
+        }
+    }
+    judged.failures.extend(guards.failures);
+    judged
+}
+
+impl Judged {
+    fn decide(&mut self, place: usize, staged: &Staged, accepted: bool, reason: String) {
+        self.decisions[place] = Decision {
+            accepted,
+            by: Some(staged.name.to_string()),
+            reason,
+            failed: false,
+        };
+    }
+
+    /// A filter that could not be asked. A later one may still decide otherwise: it has been asked and has answered.
+    fn miss(&mut self, place: usize, staged: &Staged, stands_for: Option<bool>, reason: &str) {
+        *self.unjudged.entry(staged.name.clone()).or_default() += 1;
+        if let Some(accepted) = stands_for {
+            self.decide(place, staged, accepted, reason.to_owned());
+            self.decisions[place].failed = true;
+        }
+    }
+}

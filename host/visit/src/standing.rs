@@ -1,0 +1,234 @@
+//! A URI's standing as plugins see it: the frontier's records in the contract's words.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate as Seed, ContentState, Issue, KeptChange, KeptValue, KeptValues, UriRecord,
+    Visit as Turn,
+};
+use opilio_sandbox::{
+    Candidate, ContentState as PluginState, Kept, KeptChange as Change, KeptValue as Value,
+    KeptValues as Values, Notes, PastVisit, Signal, Visit,
+};
+use opilio_uri::Uri;
+
+use crate::around::{Around, Shared};
+use crate::extraction::FoundLink;
+use crate::link_attributes;
+
+/// A URI of which something is known.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub uri: &'a Uri,
+    pub record: &'a UriRecord,
+    /// How late its visit is.
+    pub overdue: Duration,
+}
+
+impl<'a> Known<'a> {
+    /// As the frontier issued it.
+    pub fn of(issue: &'a Issue) -> Known<'a> {
+        Known {
+            uri: &issue.uri,
+            record: &issue.record,
+            overdue: issue.overdue,
+        }
+    }
+}
+
+/// What the plugins of one visit share. Clones are the same.
+#[derive(Clone, Default)]
+pub struct Memory {
+    /// What they leave for each other.
+    pub notes: Notes,
+    /// What they keep from visit to visit.
+    pub kept: Kept,
+    /// What is known of the site's documents.
+    pub around: Around,
+}
+
+impl Memory {
+    /// At the beginning of a visit: what is kept with the URI, and with its site.
+    pub fn new(uri: &KeptValues, site: &KeptValues) -> Memory {
+        Memory {
+            notes: Notes::new(),
+            kept: Kept::new(values(uri), values(site)),
+            around: Around::of(site),
+        }
+    }
+}
+
+fn values(kept: &KeptValues) -> Values {
+    let mut values = Values::new();
+    for (plugin, name, kept) in kept.iter() {
+        let value = Value {
+            version: kept.version,
+            value: kept.value.clone(),
+        };
+        values
+            .entry(plugin.to_owned())
+            .or_default()
+            .insert(name.to_owned(), value);
+    }
+    values
+}
+
+/// What plugins have changed, for the frontier to keep.
+pub fn changes(changes: Vec<Change>) -> Vec<KeptChange> {
+    let changes = changes.into_iter().map(|change| KeptChange {
+        plugin: change.plugin,
+        name: change.name,
+        value: change.value.map(|kept| KeptValue {
+            version: kept.version,
+            value: kept.value,
+        }),
+    });
+    changes.collect()
+}
+
+/// A known URI, as filters saw it at discovery.
+pub fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
+    Candidate {
+        uri: uri.as_str().to_owned(),
+        surt: uri.surt(),
+        hop_path: record.hop_path.as_str().to_owned(),
+        via_surt: record
+            .via
+            .as_deref()
+            .and_then(|via| Uri::parse(via).ok())
+            .map(|via| via.surt()),
+        via: record.via.clone(),
+        context: record.context.clone(),
+        seed: record.seed,
+        source: record.source.clone(),
+        address: None,
+        attributes: link_attributes::of(record),
+    }
+}
+
+/// A seed, as precedence plugins see it.
+pub fn seed(seed: &Seed) -> Candidate {
+    Candidate {
+        uri: seed.uri.as_str().to_owned(),
+        surt: seed.uri.surt(),
+        hop_path: String::new(),
+        via: None,
+        via_surt: None,
+        context: String::new(),
+        seed: true,
+        source: seed.source.clone(),
+        address: None,
+        attributes: Vec::new(),
+    }
+}
+
+/// A link found on the page `via`.
+pub fn found_candidate(
+    via: &Uri,
+    via_surt: &str,
+    record: &UriRecord,
+    link: &FoundLink,
+) -> Candidate {
+    Candidate {
+        uri: link.uri.as_str().to_owned(),
+        surt: link.uri.surt(),
+        hop_path: record.hop_path.then(link.hop).as_str().to_owned(),
+        via: Some(via.as_str().to_owned()),
+        via_surt: Some(via_surt.to_owned()),
+        context: link.context.clone(),
+        seed: record.seed && link.hop == opilio_uri::Hop::Redirect,
+        source: record.source.clone(),
+        address: None,
+        attributes: link.attributes.clone(),
+    }
+}
+
+/// The visit once its headers have come.
+pub fn visit(
+    issue: &Issue,
+    now: Timestamp,
+    status: i32,
+    media_type: Option<String>,
+    memory: &Memory,
+) -> Visit {
+    let media_type = media_type.unwrap_or_default();
+    let shared = Shared::of(&issue.uri, &issue.record, &media_type, None);
+    let neighbourhood = memory.around.neighbourhood(&shared);
+    Visit {
+        status,
+        media_type,
+        neighbourhood,
+        ..before(Known::of(issue), now, memory)
+    }
+}
+
+/// What is known before any answer.
+fn before(known: Known<'_>, now: Timestamp, memory: &Memory) -> Visit {
+    let record = known.record;
+    let history = record.history.iter().map(|past| PastVisit {
+        at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
+        status: past.status,
+        state: plugin_state(past.state),
+        size: past.size,
+    });
+    let validators = [
+        ("etag", &record.validators.etag),
+        ("last-modified", &record.validators.last_modified),
+    ];
+    Visit {
+        last_wait: record.wait.filter(|_| record.visits > 0),
+        overdue: if record.visits > 0 {
+            known.overdue
+        } else {
+            Duration::ZERO
+        },
+        visits: record.visits + 1,
+        versions: record.versions,
+        history: history.collect(),
+        validators: validators
+            .into_iter()
+            .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
+            .collect(),
+        outlinks: record.outlinks,
+        inlinks: record.referrers.into(),
+        signals: record.kept.signals().into_iter().map(signal).collect(),
+        notes: memory.notes.clone(),
+        kept: memory.kept.clone(),
+        ..Visit::of(candidate(known.uri, record), now)
+    }
+}
+
+fn signal(signal: opilio_frontier::Signal) -> Signal {
+    let instant = |at: Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
+    Signal {
+        at: instant(signal.at),
+        source: signal.source,
+        modified: Some(instant(signal.modified)),
+    }
+}
+
+/// The visit once it has been judged: what wait evaluators see.
+pub fn after(known: Known<'_>, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
+    let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
+    let shared = Shared::of(known.uri, known.record, &turn.media_type, Some(turn));
+    Visit {
+        status: turn.status,
+        media_type: turn.media_type.clone(),
+        neighbourhood: memory.around.neighbourhood(&shared),
+        state: plugin_state(turn.state),
+        size: turn.size,
+        versions: known.record.versions + u64::from(new_version),
+        outlinks: turn.outlinks.unwrap_or(known.record.outlinks),
+        ..before(known, now, memory)
+    }
+}
+
+pub fn plugin_state(state: ContentState) -> PluginState {
+    match state {
+        ContentState::New => PluginState::New,
+        ContentState::Changed => PluginState::Changed,
+        ContentState::Unchanged => PluginState::Unchanged,
+        ContentState::Unknown => PluginState::Unknown,
+    }
+}

@@ -1,0 +1,133 @@
+//! Evaluators that do not know what they want: answers to one page that go far up and far down in turn, though every visit
+//! found the same. These are held to the middle. Learning narrows answers down; a rhythm of days stretches one and not three
+//! in a row.
+//!
+//! In a crawl the last answer is the wait in the URI's record. How far it has swung so far is kept among what plugins keep with
+//! the URI, under a name that none can have, and only while it swings.
+
+use std::time::Duration;
+
+use opilio_frontier::{ContentState, KeptChange, KeptValue, KeptValues};
+
+/// No plugin is called so: their names are words joined by hyphens.
+const OWNER: &str = ":swings";
+
+/// The one value: which way the last swing went, and how many there were in a row.
+const NAME: &str = "swings";
+
+/// Of the value's form.
+const VERSION: u32 = 1;
+
+/// An answer this many times as long, or as short, as the one before is a swing.
+const FACTOR: f64 = 4.0;
+
+/// Swings in a row, each against the one before, from which on an evaluator oscillates.
+const IN_A_ROW: u32 = 3;
+
+/// A wait that does not oscillate.
+pub struct Held {
+    pub wait: Duration,
+    /// The answer did.
+    pub oscillates: bool,
+    /// What is to be kept with the URI.
+    pub kept: KeptChange,
+}
+
+/// The wait after one more visit, which found `state`: what was answered, or from the third swing on the middle between that and
+/// the last wait, by ratio. `last` is what the visit before found, and the wait after it.
+pub fn hold(
+    last: Option<(ContentState, Duration)>,
+    kept: &KeptValues,
+    state: ContentState,
+    answer: Duration,
+) -> Held {
+    let kept = kept.get(OWNER, NAME);
+    let kept = kept.filter(|kept| kept.version == VERSION);
+    let (way, in_a_row) = kept
+        .and_then(|kept| kept.value.split_once(' '))
+        .unwrap_or_default();
+    let in_a_row: u32 = in_a_row.parse().unwrap_or(0);
+    let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
+    // Where something else was found, the answer may be another.
+    let before = last.filter(|(found, _)| *found == state);
+    let ratio = before.map_or(1.0, |(_, before)| seconds(answer) / seconds(before));
+    let now = if ratio >= FACTOR {
+        Some("up")
+    } else if ratio <= 1.0 / FACTOR {
+        Some("down")
+    } else {
+        None
+    };
+    let in_a_row = match now {
+        None => 0,
+        Some(now) if in_a_row > 0 && now != way => in_a_row + 1,
+        Some(_) => 1,
+    };
+    let oscillates = in_a_row >= IN_A_ROW;
+    let wait = match before {
+        Some((_, before)) if oscillates => {
+            Duration::from_secs_f64((seconds(answer) * seconds(before)).sqrt())
+        }
+        _ => answer,
+    };
+    let value = now.map(|way| KeptValue {
+        version: VERSION,
+        value: format!("{way} {in_a_row}"),
+    });
+    Held {
+        wait,
+        oscillates,
+        kept: KeptChange {
+            plugin: OWNER.to_owned(),
+            name: NAME.to_owned(),
+            value,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ContentState::{Changed, Unchanged};
+
+    /// Answers in hours, and the waits that are made of them.
+    #[track_caller]
+    fn check(answers: &[(ContentState, u64)], expected: &[u64], oscillating: usize) {
+        let (mut last, mut kept) = (None, KeptValues::default());
+        let (mut waits, mut counted) = (Vec::new(), 0);
+        for (state, hours) in answers {
+            let held = hold(last, &kept, *state, Duration::from_secs(3600 * hours));
+            counted += usize::from(held.oscillates);
+            kept.apply(held.kept);
+            waits.push(held.wait.as_secs() / 3600);
+            last = Some((*state, held.wait));
+        }
+        assert_eq!((waits.as_slice(), counted), (expected, oscillating));
+    }
+
+    #[test]
+    fn far_up_and_down_and_up_without_a_reason_is_held_to_the_middle() {
+        // √(1 × 36), √(6 × 1), √(2.45 × 36), √(9.39 × 1)
+        check(
+            &[1, 36, 1, 36, 1, 36, 1].map(|hours| (Unchanged, hours)),
+            &[1, 36, 1, 6, 2, 9, 3],
+            4,
+        );
+    }
+
+    #[test]
+    fn what_learns_or_has_its_reasons_is_taken_as_it_is() {
+        let steady = |answers: &[(ContentState, u64)]| {
+            let hours: Vec<u64> = answers.iter().map(|(_, hours)| *hours).collect();
+            check(answers, &hours, 0);
+        };
+        // The rules of crawlers: by a factor below two.
+        steady(&[24, 36, 24, 36, 24, 36].map(|hours| (Unchanged, hours)));
+        // Longer and longer.
+        steady(&[1, 8, 64, 512].map(|hours| (Unchanged, hours)));
+        // A week's end.
+        steady(&[4, 5, 62, 4, 5, 4, 62, 4].map(|hours| (Unchanged, hours)));
+        // Short where it changed, long where it did not.
+        steady(&[(Changed, 1), (Unchanged, 24)].repeat(4));
+    }
+}
