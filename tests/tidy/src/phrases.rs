@@ -1,0 +1,72 @@
+//! "X is none" and "X is no Y" are riddles in comments, errors and log lines. Plain English says "missing", "invalid", "not a
+//! Y" or "no Y found" (`docs/STYLE.md`). "There is no Y" and "is no longer" are plain and not counted.
+
+use crate::ratchet::{Offender, Ratchet};
+use crate::repository::{Source, sources};
+
+/// Lines in comments and texts with such a phrase, counted once for each phrase. Lower it whenever it falls.
+const PHRASES_MAX: usize = 418;
+
+/// This crate quotes the phrases.
+const OWN_FOLDER: &str = "tests/tidy/";
+
+const PHRASES: [&str; 3] = ["is none", "are none", "is no "];
+
+const PLAIN: [&str; 5] = [
+    "is no longer",
+    "there is no ",
+    "There is no ",
+    "there is none",
+    "There is none",
+];
+
+const RATCHET: Ratchet = Ratchet {
+    constant: "PHRASES_MAX (tests/tidy/src/phrases.rs)",
+    max: PHRASES_MAX,
+    faults: "lines say \"is none\", \"are none\" or \"is no X\"",
+    fix: "write \"not a …\", \"no … found\", \"missing\" or \"invalid\"; see docs/STYLE.md",
+};
+
+/// Lines with a phrase. No Rust code outside comments and texts reads like one, so whole lines are searched.
+fn offenders(sources: &[Source]) -> Vec<Offender> {
+    let mut offenders = Vec::new();
+    for source in sources.iter().filter(|it| !it.path.starts_with(OWN_FOLDER)) {
+        for (number, line) in source.text.lines().enumerate() {
+            let counted = PLAIN
+                .iter()
+                .fold(line.to_owned(), |line, plain| line.replace(plain, ""));
+            for _ in PHRASES.iter().filter(|it| counted.contains(**it)) {
+                offenders.push(Offender {
+                    path: source.path.clone(),
+                    line: number + 1,
+                    text: line.trim().to_owned(),
+                });
+            }
+        }
+    }
+    offenders
+}
+
+#[test]
+fn riddles_with_none_and_no_do_not_become_more() {
+    if let Err(message) = RATCHET.hold(offenders(&sources("rs"))) {
+        panic!("{message}");
+    }
+}
+
+#[test]
+fn riddles_count_and_plain_sentences_do_not() {
+    let text = "\
+// The base64 is none.
+/// A line that is no address.
+const A: &str = \"lines that are none of an index\";
+// There is no file, and there is none below.
+// It is no longer there.
+";
+    let found: Vec<_> = offenders(&[Source::new("a.rs", text)])
+        .into_iter()
+        .map(|it| it.line)
+        .collect();
+    assert_eq!(found, [1, 2, 3]);
+    assert_eq!(offenders(&[Source::new("tests/tidy/src/a.rs", text)]), []);
+}

@@ -1,0 +1,103 @@
+//! A count of faults that may fall and never grow. It stands in the module of its check.
+//!
+//! When the count has fallen the check fails too, until the number in the module is lowered. Otherwise new faults could
+//! take the place of those that were fixed.
+
+use crate::recency;
+
+/// Faults that a failure lists; the newest ones come first.
+const LISTED_MAX: usize = 12;
+
+/// The limit of one count.
+pub(crate) struct Ratchet {
+    /// The constant that holds `max`, with its file.
+    pub(crate) constant: &'static str,
+    /// As many as there are today.
+    pub(crate) max: usize,
+    /// The counted fault, in the plural.
+    pub(crate) faults: &'static str,
+    /// How to fix one.
+    pub(crate) fix: &'static str,
+}
+
+/// A line with a fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Offender {
+    pub(crate) path: String,
+    /// From 1.
+    pub(crate) line: usize,
+    /// The line without the blanks around it.
+    pub(crate) text: String,
+}
+
+impl Ratchet {
+    /// Fails unless there are exactly `max` offenders.
+    pub(crate) fn hold(&self, offenders: Vec<Offender>) -> Result<(), String> {
+        let Ratchet {
+            constant,
+            max,
+            faults,
+            fix,
+        } = self;
+        let found = offenders.len();
+        if found < *max {
+            return Err(format!(
+                "{found} {faults}: {} fewer than before.\nfix: set {constant} to {found}",
+                max - found
+            ));
+        }
+        if found == *max {
+            return Ok(());
+        }
+        let more = found - max;
+        let listed: String = recency::newest_first(offenders)
+            .iter()
+            .take(more.clamp(3, LISTED_MAX))
+            .map(|it| format!("  {}:{}: {}\n", it.path, it.line, it.text))
+            .collect();
+        Err(format!(
+            "{found} {faults}: {more} more than {constant} allows. The newest:\n{listed}fix: {fix}"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATCHET: Ratchet = Ratchet {
+        constant: "SAMPLE_MAX (here)",
+        max: 2,
+        faults: "samples",
+        fix: "remove it",
+    };
+
+    fn offenders(count: usize) -> Vec<Offender> {
+        let offender = |line| Offender {
+            path: "no/such/file.rs".to_owned(),
+            line,
+            text: "text".to_owned(),
+        };
+        (1..=count).map(offender).collect()
+    }
+
+    #[test]
+    fn the_count_of_today_passes() {
+        assert_eq!(RATCHET.hold(offenders(2)), Ok(()));
+    }
+
+    #[test]
+    fn one_more_fails_with_its_place_and_how_to_fix_it() {
+        let message = RATCHET.hold(offenders(3)).expect_err("three of two");
+        assert!(
+            message.contains("no/such/file.rs:1: text") && message.contains("fix: remove it"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn one_fewer_fails_until_the_number_is_lowered() {
+        let message = RATCHET.hold(offenders(1)).expect_err("one of two");
+        assert!(message.contains("set SAMPLE_MAX (here) to 1"), "{message}");
+    }
+}
