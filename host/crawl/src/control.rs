@@ -43,9 +43,7 @@ pub use crate::explain::{
 };
 pub use crate::history::{Change, Changed};
 pub use crate::settings::Effect;
-pub use answer::{
-    Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, Step, WhyAnswer,
-};
+pub use answer::{Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, WhyAnswer};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };

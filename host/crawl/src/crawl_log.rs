@@ -165,46 +165,6 @@ impl LogLine {
     }
 }
 
-/// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
-/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`; and, behind the wait, the evaluator that said it: `wt-by:adaptive`.
-pub fn revisit_annotations(
-    wait: Duration,
-    by: Option<&str>,
-    visits: u64,
-    versions: u64,
-    overdue: Duration,
-) -> Vec<String> {
-    let mut notes = vec![format!("wt:{}", spelled(wait))];
-    notes.extend(by.map(|by| format!("wt-by:{by}")));
-    notes.push(format!("{visits}vis"));
-    notes.push(format!("{versions}ver"));
-    notes.push(format!("ov:{}", spelled(overdue)));
-    notes
-}
-
-/// A duration as the predecessor spells it: the units from the largest that is not zero down to milliseconds,
-/// such as `1d12h0m0s0ms`.
-fn spelled(duration: Duration) -> String {
-    let milliseconds = duration.as_millis();
-    let parts = [
-        (milliseconds / 86_400_000, "d"),
-        (milliseconds / 3_600_000 % 24, "h"),
-        (milliseconds / 60_000 % 60, "m"),
-        (milliseconds / 1_000 % 60, "s"),
-        (milliseconds % 1_000, "ms"),
-    ];
-    let first = parts
-        .iter()
-        .position(|&(count, _)| count > 0)
-        .unwrap_or(parts.len() - 1);
-    parts[first..]
-        .iter()
-        .fold(String::new(), |mut text, (count, unit)| {
-            let _ = write!(text, "{count}{unit}");
-            text
-        })
-}
-
 /// `2026-11-20T12:34:56.789Z`.
 pub(crate) fn iso_milliseconds(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
@@ -340,27 +300,5 @@ mod tests {
             line.to_string(),
             "2026-11-20T12:34:56.789Z    -2          - http://example.org/ - - no-type #007 - - - -"
         );
-    }
-
-    #[track_caller]
-    fn check_spelled(milliseconds: u64, expected: &str) {
-        assert_eq!(spelled(Duration::from_millis(milliseconds)), expected);
-    }
-
-    #[test]
-    fn durations_are_spelled_as_in_the_thesis() {
-        check_spelled(45_000, "45s0ms");
-        check_spelled(3, "3ms");
-        check_spelled(0, "0ms");
-        check_spelled(86_400_000 + 12 * 3_600_000, "1d12h0m0s0ms");
-    }
-
-    #[test]
-    fn revisits_carry_the_notes_of_the_thesis() {
-        let (wait, overdue) = (Duration::from_secs(45), Duration::from_millis(3));
-        let notes = revisit_annotations(wait, None, 3, 1, overdue);
-        assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");
-        let notes = revisit_annotations(wait, Some("adaptive"), 3, 1, overdue);
-        assert_eq!(notes.join(","), "wt:45s0ms,wt-by:adaptive,3vis,1ver,ov:3ms");
     }
 }

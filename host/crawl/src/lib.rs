@@ -13,7 +13,6 @@ mod alerts;
 mod archive;
 mod breakdown;
 mod census;
-mod chain;
 mod context;
 pub mod control;
 mod cookies;
@@ -50,6 +49,7 @@ mod settings;
 mod share;
 mod tables;
 pub mod transfer;
+mod visit;
 
 pub use alerts::{
     Acknowledged, Alert, AlertKind, Severity, free_space, give_up, http_client, kept_alerts,
@@ -62,7 +62,7 @@ pub use crawl::{
     Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, builtin_plugins, check_plugins,
     plan, settings_schemas,
 };
-pub use crawl_log::{ExtraInfo, LogLine, revisit_annotations};
+pub use crawl_log::{ExtraInfo, LogLine};
 pub use explain::{Asked, explain};
 pub use fetchers::FetcherError;
 pub use job::{

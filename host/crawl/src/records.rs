@@ -18,35 +18,10 @@ use opilio_uri::Uri;
 use crate::crawl_log::annotations_text;
 use crate::duplicates::PayloadDigests;
 use opilio_visit::extraction::FoundLink;
+use opilio_visit::{Keep, Previous};
 
 /// The predecessor's media type for what both sides of an FTP session said.
 const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
-
-/// How a capture is kept.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// The whole response.
-    Response,
-    /// The payload is stored already, byte for byte.
-    Identical(Previous),
-    /// Another URI has brought the payload.
-    Duplicate(Previous),
-    /// The server said that nothing has changed (304).
-    NotModified(Previous),
-    /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
-    HeadersUnchanged(Previous),
-    /// That it was visited, with the headers that came: the content is the same though the bytes differ.
-    Note(Previous),
-    /// Nothing.
-    Nothing,
-}
-
-/// The capture that a revisit refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Previous {
-    pub uri: String,
-    pub at: WarcLocation,
-}
 
 /// What the metadata record says.
 #[derive(Debug, Default)]

@@ -18,6 +18,7 @@ use crate::series::Sample;
 use crate::share::{Share, ShareTaken};
 use crate::tables::TableReport;
 use opilio_stacks::KnownStack;
+use opilio_visit::Step;
 
 /// One line of the control socket's other direction.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -277,39 +278,6 @@ pub struct FetchInFlight {
     /// Since when that is.
     #[serde(default)]
     pub step_since: Timestamp,
-}
-
-/// How far a URI on its way is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Scope, address, robots.txt, logins and filters are asked whether it may be fetched.
-    #[default]
-    Prepare,
-    /// It is asked for, and the answer is received. Of a URI with the scheme `dns` this is the look-up.
-    Fetch,
-    /// Its digest is made, compared, and its links are found and judged.
-    Read,
-    /// It waits to be written, and is written, to the archive.
-    Archive,
-    /// It is thought over when to come back.
-    Wait,
-    /// What came of it is handed to the frontier, the logs and the observers.
-    Finish,
-}
-
-impl Step {
-    /// The word for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Step::Prepare => "prepare",
-            Step::Fetch => "fetch",
-            Step::Read => "read",
-            Step::Archive => "archive",
-            Step::Wait => "wait",
-            Step::Finish => "finish",
-        }
-    }
 }
 
 /// Why a URI was, or was not, fetched.

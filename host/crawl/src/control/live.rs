@@ -9,8 +9,9 @@ use opilio_fetch::{Received, Taken};
 use opilio_frontier::Ticket;
 use tokio::sync::Notify;
 
-use super::{FetchInFlight, Standing, Step};
+use super::{FetchInFlight, Standing};
 use crate::share::ShareTaken;
+use opilio_visit::Step;
 
 /// Shared by the dispatcher, the workers and whoever gives commands.
 #[derive(Default)]

@@ -10,10 +10,10 @@ use tokio::task::JoinSet;
 
 use super::Crawl;
 use super::workers::Workers;
-use crate::chain::Chain;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, JobLog};
 use crate::progress::End;
+use crate::visit::CrawlVisit;
 use opilio_visit::policy;
 
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
@@ -141,7 +141,9 @@ async fn work(
     worker: usize,
     flight: Flight,
 ) -> (usize, Result<(), Halt>) {
-    let done = Chain::new(&context, &issue, &flight).run(worker).await;
+    let done = CrawlVisit::new(&context, *issue, &flight, worker)
+        .run()
+        .await;
     (worker, done)
 }
 

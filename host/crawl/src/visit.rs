@@ -1,0 +1,525 @@
+//! The crawl's side of a visit: sockets, the frontier's store, the archive, logs and plugin lanes.
+//!
+//! Every decision is taken by `opilio_visit`. Whatever happens on the way, the URI goes back to the frontier with an outcome.
+//! An error that the crawl cannot go on with (a full disk, a broken store, a scope filter that keeps failing) halts it
+//! instead. The URI is then found in process at the next start and put back in its queue.
+
+mod fetch;
+mod login;
+mod look_up;
+mod read;
+mod robots;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::Exchange;
+use opilio_fetch::robots::Robots;
+use opilio_frontier::{
+    Disposition, Finished, Issue, KeptValues, Outcome, Place, UriRecord, WarcLocation,
+};
+use opilio_profile::{ServerGroup, Stage};
+use opilio_sandbox::{Finished as Event, NamedValue};
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_uri::Uri;
+use opilio_visit::budget::{self, Answered};
+use opilio_visit::extraction::RefusedLink;
+use opilio_visit::found::{Reading, Task};
+use opilio_visit::scope::Decision;
+use opilio_visit::{
+    Addresses, Admission, Capture, Conclusion, Driver, Ending, Keep, LogEntry, Login, Pipeline,
+    Previous, RobotsAnswer, ScratchFailed, Step, Stored, standing, status,
+};
+use tracing::Instrument as _;
+
+use crate::context::{Context, Halt};
+use crate::control::Flight;
+use crate::crawl_log::{ExtraInfo, LogLine};
+use crate::lanes::{Lane, Reserved};
+use crate::logins::Needs;
+use crate::records;
+
+/// One issued URI in the hands of a worker.
+pub(crate) struct CrawlVisit<'a> {
+    context: &'a Arc<Context>,
+    pipeline: Arc<Pipeline>,
+    flight: &'a Flight,
+    worker: usize,
+}
+
+impl<'a> CrawlVisit<'a> {
+    /// Starts the visit of a URI that the frontier has issued.
+    pub(crate) fn new(
+        context: &'a Arc<Context>,
+        issue: Issue,
+        flight: &'a Flight,
+        worker: usize,
+    ) -> CrawlVisit<'a> {
+        let started = records::to_millisecond(Timestamp::now());
+        let (profile, stacks) = (context.current(), context.stacks());
+        CrawlVisit {
+            context,
+            pipeline: Arc::new(Pipeline::new(issue, profile, stacks, started)),
+            flight,
+            worker,
+        }
+    }
+
+    /// Takes the URI all the way and hands it back to the frontier.
+    pub(crate) async fn run(&self) -> Result<(), Halt> {
+        let issue = &self.pipeline.issue;
+        let record = &issue.record;
+        let span = tracing::info_span!(
+            parent: None,
+            "uri",
+            url.full = issue.uri.as_str(),
+            opilio.queue = issue.queue.as_str(),
+            opilio.hop_path = record.hop_path.as_str(),
+            opilio.via = record.via.as_deref(),
+            opilio.attempts = record.attempts,
+            opilio.status = tracing::field::Empty,
+            opilio.size = tracing::field::Empty,
+            opilio.annotations = tracing::field::Empty,
+        );
+        self.visit().instrument(span).await
+    }
+
+    async fn visit(&self) -> Result<(), Halt> {
+        let pipeline = &self.pipeline;
+        let uri = &pipeline.issue.uri;
+        if pipeline.issue.visit_after.is_some() {
+            let outcome = opilio_visit::consider(pipeline, self).await?;
+            self.finish(outcome)?;
+            return Ok(());
+        }
+        let conclusion = match pipeline.over_quota() {
+            Some(conclusion) => conclusion,
+            None if uri.scheme() == "dns" => self.look_up().await?,
+            None => match self.fetch_and_read().await {
+                Err(Halt::Lane(panic)) if self.context.counters.survives_panic() => {
+                    tracing::error!(%uri, "{panic}; please report it");
+                    Conclusion::failed(status::SERIOUS_ERROR, format!("err={panic}"))
+                }
+                concluded => concluded?,
+            },
+        };
+        opilio_visit::finish(pipeline, self, conclusion).await
+    }
+
+    async fn fetch_and_read(&self) -> Result<Conclusion, Halt> {
+        let pipeline = &self.pipeline;
+        let permit = match opilio_visit::admit(pipeline, self).await? {
+            Admission::Fetch(permit) => permit,
+            Admission::Ends(conclusion) => return Ok(*conclusion),
+        };
+        let memory = opilio_visit::memory(pipeline, self)?;
+        self.step(Step::Fetch);
+        let fetch = self.fetch(&pipeline.issue.uri, &permit, &memory);
+        let Some(fetched) = self.flight.unless_cancelled(fetch).await else {
+            return Ok(pipeline.cancelled(self.elapsed()));
+        };
+        let (exchange, mid_fetch) = fetched?;
+        self.failed(&mid_fetch.failures)?;
+        let verdict = mid_fetch.verdict;
+        opilio_visit::receive(pipeline, self, &permit, exchange, verdict, memory).await
+    }
+
+    /// The site whose share of the lanes the visit uses: its registrable domain, or its queue if it has none.
+    fn site(&self) -> &str {
+        let issue = &self.pipeline.issue;
+        issue.uri.registrable_domain().unwrap_or(&issue.queue)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::try_from(Timestamp::now() - self.pipeline.started).unwrap_or_default()
+    }
+
+    fn line(&self, entry: LogEntry) -> LogLine {
+        let issue = &self.pipeline.issue;
+        let record = &issue.record;
+        let extra = ExtraInfo {
+            received: entry.received,
+            file: entry.archived.as_ref().map(|at| at.file.clone()),
+            offset: entry.archived.as_ref().map(|at| at.offset),
+        };
+        LogLine {
+            logged: Timestamp::now(),
+            status: entry.status,
+            size: entry.size,
+            uri: issue.uri.as_str().to_owned(),
+            hop_path: record.hop_path.as_str().to_owned(),
+            via: record.via.clone(),
+            media_type: entry.media_type,
+            worker: self.worker,
+            fetch: entry.fetch,
+            digest: entry.digest,
+            source: record.source.clone(),
+            annotations: entry.annotations,
+            extra: self.context.profile.logs.extra_info.then_some(extra),
+        }
+    }
+
+    /// The event that observers are told.
+    fn event(&self, entry: LogEntry) -> Event {
+        let pipeline = &self.pipeline;
+        let (state, notes) = (entry.state, entry.notes.clone());
+        let line = self.line(entry);
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Event {
+            at: u64::try_from(pipeline.started.as_millisecond()).unwrap_or(0),
+            uri: line.uri,
+            status: line.status,
+            media_type: line.media_type.unwrap_or_default(),
+            size: line.size,
+            took: line.fetch.map(|(_, took)| milliseconds(took)),
+            state: standing::plugin_state(state),
+            hop_path: line.hop_path,
+            via: line.via,
+            source: line.source,
+            queue: pipeline.issue.queue.clone(),
+            digest: line.digest,
+            annotations: line.annotations,
+            attributes: notes
+                .into_iter()
+                .map(|(name, value)| NamedValue { name, value })
+                .collect(),
+        }
+    }
+
+    /// Puts the queue into the group of its server's address, if the profile groups by it. Servers with several addresses
+    /// belong to the group of the lowest.
+    fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
+        let (context, issue) = (self.context, &self.pipeline.issue);
+        let queue = &issue.queue;
+        if context.current().queue_settings(queue).queue.group != ServerGroup::Address {
+            return Ok(());
+        }
+        let address = addresses.iter().min().map(ToString::to_string);
+        if address != issue.group {
+            let now = Timestamp::now();
+            context
+                .frontier()
+                .set_address_group(queue, address.as_deref(), now)?;
+        }
+        Ok(())
+    }
+
+    /// Whether the profile leaves it to the proxy to find the host's addresses: nobody else may be able to.
+    fn is_looked_up_by_proxy(&self, host: &str) -> bool {
+        let proxy = self.pipeline.settings.fetch.proxy.as_ref();
+        proxy.is_some_and(|proxy| proxy.looks_up(host))
+    }
+
+    /// Waits for a server without occupying a worker if it is slow.
+    async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
+        let throttle = self.context.fetchers.base().throttle();
+        let slow_after = self.pipeline.settings.fetch.slow_after;
+        let held_up = || throttle.taken().waits;
+        self.flight.waiting(slow_after, held_up, work).await
+    }
+}
+
+impl From<ScratchFailed> for Halt {
+    fn from(ScratchFailed(source): ScratchFailed) -> Halt {
+        Halt::Scratch(source)
+    }
+}
+
+impl Driver for CrawlVisit<'_> {
+    type Error = Halt;
+    type Reservation = Reserved;
+
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn step(&self, step: Step) {
+        self.flight.step(step);
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        lane: opilio_visit::Lane,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Halt> {
+        let lanes = &self.context.lanes;
+        Ok(match lane {
+            opilio_visit::Lane::Document => lanes.document(self.site(), 0, |_| work()).await?,
+            opilio_visit::Lane::Header => lanes.run(Lane::Header, work).await?,
+        })
+    }
+
+    async fn read(&self, task: Task) -> Result<(Reading, Reserved), Halt> {
+        Ok(read::within_memory(&self.context.lanes, self.site(), task).await?)
+    }
+
+    fn failed(&self, failures: &[Failure]) -> Result<(), Halt> {
+        self.context.failures(failures)
+    }
+
+    fn site_values(&self, uri: &Uri) -> Result<KeptValues, Halt> {
+        Ok(self.context.frontier().site_values(uri)?)
+    }
+
+    fn addresses(&self, host: &str) -> Result<Addresses, Halt> {
+        if self.is_looked_up_by_proxy(host) {
+            return Ok(Addresses::NotNeeded);
+        }
+        let (context, dns) = (self.context, &self.pipeline.profile.dns);
+        let known = context
+            .servers
+            .addresses(&context.frontier, host, dns, self.pipeline.started);
+        let Some(known) = known else {
+            return Ok(Addresses::Unknown);
+        };
+        if !known.addresses.is_empty() {
+            self.join_group(&known.addresses)?;
+        }
+        Ok(Addresses::Known(known.addresses))
+    }
+
+    fn login(&self, uri: &Uri) -> Login {
+        let context = self.context;
+        if context.logins.part_of(uri).is_some() {
+            return Login::Itself;
+        }
+        let needs = context
+            .logins
+            .needs(&context.frontier, uri, self.pipeline.started);
+        match needs {
+            Needs::Nothing => Login::NotNeeded,
+            Needs::First(first) => Login::First(first),
+            Needs::Refused(name) => Login::Refused(name),
+        }
+    }
+
+    fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)> {
+        let context = self.context;
+        context
+            .servers
+            .robots(&context.frontier, uri, self.pipeline.started)
+    }
+
+    fn custom_robots(&self, text: &str) -> Arc<Robots> {
+        self.context.servers.custom(text)
+    }
+
+    fn keep_robots(
+        &self,
+        uri: &Uri,
+        answer: (i32, Vec<u8>),
+        lifetime: Duration,
+        from: Timestamp,
+    ) -> Result<Arc<Robots>, Halt> {
+        let (servers, frontier) = (&self.context.servers, &self.context.frontier);
+        Ok(servers.keep_robots(frontier, uri, answer, lifetime, from)?)
+    }
+
+    async fn robots_answer(&self, exchange: &Arc<Exchange>) -> Result<RobotsAnswer, Halt> {
+        self.follow_robots(exchange).await
+    }
+
+    fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), Halt> {
+        let queue = &self.pipeline.issue.queue;
+        let mut frontier = self.context.frontier();
+        Ok(frontier.set_crawl_delay(queue, delay, Timestamp::now())?)
+    }
+
+    fn turned_away(&self, exchange: &Exchange) -> Result<Option<Uri>, Halt> {
+        self.login_page_after(exchange)
+    }
+
+    async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
+        self.context.seed_moved(seed, target).await
+    }
+
+    fn used_stack(&self, stage: Stage, hash: u64, stack: &[Staged]) -> Result<(), Halt> {
+        Ok(self.context.known_stacks.note(stage, hash, stack)?)
+    }
+
+    fn judged_links<'l>(
+        &self,
+        links: impl Iterator<Item = (&'l Uri, &'l Decision)>,
+    ) -> Result<(), Halt> {
+        if !self.context.logs.has_scope() {
+            return Ok(());
+        }
+        let decided: Vec<(&str, bool, String)> = links
+            .map(|(link, decision)| (link.as_str(), decision.accepted, decision.because()))
+            .collect();
+        let lines = decided
+            .iter()
+            .map(|(link, accepted, because)| (*link, *accepted, because.as_str()));
+        Ok(self
+            .context
+            .logs
+            .scope(self.pipeline.issue.uri.as_str(), lines)?)
+    }
+
+    fn scope_fault(&self, plugin: &Arc<str>) {
+        self.context.scope_fault(plugin);
+    }
+
+    fn refused_links(&self, malformed: &[RefusedLink], out_of_scope: u64) -> Result<(), Halt> {
+        let page = self.pipeline.issue.uri.as_str();
+        self.context.logs.uri_errors(page, malformed)?;
+        self.context.counters.out_of_scope(out_of_scope);
+        Ok(())
+    }
+
+    fn original(&self, payload: [u8; 20]) -> Result<Option<Previous>, Halt> {
+        let Some(duplicates) = &self.context.duplicates else {
+            return Ok(None);
+        };
+        let original = duplicates.original(&self.pipeline.issue.record.uri, payload)?;
+        Ok(original.map(records::previous_of))
+    }
+
+    async fn store(&self, capture: Capture<'_>, keep: Keep) -> Result<Stored, Halt> {
+        self.write_capture(capture, keep).await
+    }
+
+    fn measures(&self) -> Result<BTreeMap<String, f64>, Halt> {
+        let issue = &self.pipeline.issue;
+        let mut budget = self.context.budget();
+        let frontier = self.context.frontier();
+        let place = budget::Place::of(issue);
+        Ok(budget.measures(&frontier, place, self.pipeline.started)?)
+    }
+
+    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Halt> {
+        let pipeline = &self.pipeline;
+        let mut budget = self.context.budget();
+        let mut frontier = self.context.frontier();
+        let answered = Answered {
+            now: pipeline.started,
+            wait,
+            is_visit,
+            pace: frontier.pace(&pipeline.issue.queue, self.elapsed())?,
+            queued: frontier.statistics().queued,
+            budget: pipeline.profile.settings().revisit.budget,
+        };
+        budget.answered(&frontier, &pipeline.issue, answered)?;
+        // Prices are kept now and then.
+        if let Some(prices) = budget.due_prices(pipeline.started) {
+            frontier.put_servers(&prices)?;
+        }
+        Ok(())
+    }
+
+    async fn login_came(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
+        self.read_login(exchange).await
+    }
+
+    fn finishing(&self, outcome: &Outcome, entry: &LogEntry) -> Result<(), Halt> {
+        let is_lost = matches!(
+            outcome,
+            Outcome::Failed { .. } | Outcome::Disregarded { .. } | Outcome::OutOfScope { .. }
+        );
+        if is_lost {
+            self.login_lost()?;
+        }
+        if matches!(outcome, Outcome::Succeeded(_)) || entry.is_archived() {
+            // Before the frontier knows: a crash in between writes the line twice rather than never.
+            self.context.logs.crawl(&self.line(entry.clone()))?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, outcome: Outcome) -> Result<Finished, Halt> {
+        let ticket = self.pipeline.issue.ticket;
+        tracing::info_span!("settle").in_scope(|| {
+            let mut frontier = self.context.frontier();
+            Ok(frontier.finished(ticket, outcome, Timestamp::now())?)
+        })
+    }
+
+    fn link_refused(&self, link: &Uri, why: &str) -> Result<(), Halt> {
+        let page = self.pipeline.issue.uri.as_str();
+        Ok(self.context.logs.uri_error(page, link.as_str(), &why)?)
+    }
+
+    fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Halt> {
+        let mut frontier = self.context.frontier();
+        let record = frontier.record(uri)?;
+        let waits = |record: &UriRecord| {
+            matches!(record.place, Place::Queued { .. }) && record.precedence > rank
+        };
+        if record.is_some_and(|record| waits(&record)) {
+            // Not where it is just being fetched, when it matters no more.
+            frontier.set_precedence(uri, rank, Timestamp::now())?;
+        }
+        Ok(())
+    }
+
+    async fn rank_queues(&self, found: impl Iterator<Item = String>) -> Result<(), Halt> {
+        let (context, queue) = (self.context, &self.pipeline.issue.queue);
+        if context.stacks().precedence.is_empty() {
+            return Ok(());
+        }
+        let mut queues: BTreeSet<String> = found
+            .filter(|queue| context.turns.is_due_when_found(queue))
+            .collect();
+        if context.turns.is_due_after_turn(queue) {
+            queues.insert(queue.clone());
+        }
+        context.rank_queues(queues).await
+    }
+
+    fn keep_no_addresses(&self, host: &str, expires: Timestamp) -> Result<(), Halt> {
+        let (context, dns) = (self.context, &self.pipeline.profile.dns);
+        let (servers, frontier) = (&context.servers, &context.frontier);
+        Ok(servers.keep_addresses(frontier, host, dns, Vec::new(), expires)?)
+    }
+
+    async fn finished(
+        &self,
+        pipeline: &Pipeline,
+        entry: LogEntry,
+        ending: Ending,
+        disposition: Disposition,
+    ) -> Result<(), Halt> {
+        let context = self.context;
+        let line = self.line(entry.clone());
+        match disposition {
+            Disposition::GivenUp { .. } => {
+                self.login_lost()?;
+                context.logs.crawl(&line)?;
+            }
+            Disposition::Retrying { attempts } => context.logs.nonfatal(&line, attempts)?,
+            Disposition::Deferred => {}
+            // Others have their line already.
+            _ if ending == Ending::Failed && !entry.is_archived() => context.logs.crawl(&line)?,
+            _ => {}
+        }
+        let span = tracing::Span::current();
+        if !span.is_disabled() {
+            span.record("opilio.status", line.status);
+            span.record("opilio.size", line.size);
+            span.record("opilio.annotations", line.annotations.join(","));
+        }
+        let issue = &pipeline.issue;
+        let succeeded = ending == Ending::Succeeded;
+        let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();
+        context.finished(&issue.queue, &line, document);
+        if !opilio_visit::comes_again(disposition) && !context.observers.is_empty() {
+            context.observers.tell(self.event(entry)).await;
+        }
+        Ok(())
+    }
+}
+
+/// A place in the archive as the frontier keeps it.
+fn warc_location(location: opilio_archive::Location, date: Timestamp) -> WarcLocation {
+    WarcLocation {
+        file: location.file,
+        offset: location.offset,
+        record_id: location.record_id.to_string(),
+        date,
+    }
+}

@@ -1,0 +1,168 @@
+//! The exchange with a server: cookies, credentials, mid-fetch filters.
+
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
+use opilio_uri::Uri;
+use opilio_visit::standing::Memory;
+use opilio_visit::{Keep, MidFetch, Permit, judge_head, redirect_of};
+use tracing::Instrument as _;
+
+use super::CrawlVisit;
+use crate::context::Halt;
+use crate::logins::Part;
+use crate::records::{self, About};
+
+impl CrawlVisit<'_> {
+    /// One exchange, mid-fetch filters included. A challenge that the profile can answer is answered, and a redirect to the
+    /// same URI with a cookie is followed; both are archived beside what came then.
+    pub(super) async fn fetch(
+        &self,
+        uri: &Uri,
+        permit: &Permit,
+        memory: &Memory,
+    ) -> Result<(Exchange, MidFetch), Halt> {
+        let context = self.context;
+        // What was challenged once is sent along from then on.
+        let known = context.credentials.authorization(uri);
+        let answered = known.is_some();
+        let cookies = self.cookies_for(uri);
+        let request = self.request(uri, permit, known);
+        let (exchange, mid_fetch) = self.exchange(request, memory).await?;
+        self.keep_cookies(uri, &exchange)?;
+        // A form is not sent twice.
+        let head = exchange.head.as_ref().filter(|_| !permit.is_login);
+        let head = head.filter(|_| uri.is_http());
+        let answer = head.and_then(|head| context.credentials.answer(uri, head, answered));
+        let (authorization, remark) = match answer {
+            Some(answer) => (
+                Some(answer.header),
+                format!("authenticated:{}", answer.name),
+            ),
+            // As a link it would be known already, and the page never be had.
+            None if head.is_some()
+                && redirect_of(uri, &exchange).as_ref() == Some(uri)
+                && self.cookies_for(uri) != cookies =>
+            {
+                let known = context.credentials.authorization(uri);
+                (known, "cookieRedirect".to_owned())
+            }
+            None => return Ok((exchange, mid_fetch)),
+        };
+        let issue = &self.pipeline.issue;
+        let about = About {
+            via: issue.record.via.as_deref(),
+            hop_path: issue.record.hop_path.as_str(),
+            source: issue.record.source.as_deref(),
+            annotations: &exchange.annotations,
+            ..About::default()
+        };
+        let records = records::of_exchange(uri, &exchange, &Keep::Response, &about);
+        context
+            .archive(records::in_passing(records, &issue.uri))
+            .await?;
+        let request = self.request(uri, permit, authorization);
+        let (mut exchange, mid_fetch) = self.exchange(request, memory).await?;
+        self.keep_cookies(uri, &exchange)?;
+        exchange.annotations.push(remark);
+        Ok((exchange, mid_fetch))
+    }
+
+    /// The Cookie header for a URI.
+    fn cookies_for(&self, uri: &Uri) -> Option<String> {
+        let context = self.context;
+        let are_kept = self.pipeline.settings.cookies.accept && uri.is_http();
+        let header = || {
+            context
+                .cookies
+                .header(&context.frontier, uri, Timestamp::now())
+        };
+        are_kept.then(header).flatten()
+    }
+
+    fn keep_cookies(&self, uri: &Uri, exchange: &Exchange) -> Result<(), Halt> {
+        let settings = &self.pipeline.settings.cookies;
+        if let (true, Some(head)) = (settings.accept && uri.is_http(), &exchange.head) {
+            let (context, now) = (self.context, Timestamp::now());
+            let per_host = settings.per_host;
+            context
+                .cookies
+                .receive(&context.frontier, uri, head, per_host, now)?;
+        }
+        Ok(())
+    }
+
+    fn request(&self, uri: &Uri, permit: &Permit, authorization: Option<String>) -> Request {
+        let context = self.context;
+        let decided = self.pipeline.request_headers(uri, permit);
+        let mut headers = decided.more;
+        if let Some(cookies) = self.cookies_for(uri) {
+            headers.push(("Cookie".to_owned(), cookies));
+        }
+        if let Some(authorization) = authorization {
+            headers.push(("Authorization".to_owned(), authorization));
+        }
+        let is_login = permit.is_login && uri == &self.pipeline.issue.uri;
+        let part = is_login.then(|| context.logins.part_of(uri)).flatten();
+        Request {
+            addresses: permit.addresses.clone(),
+            referer: decided.referer,
+            if_none_match: decided.if_none_match,
+            if_modified_since: decided.if_modified_since,
+            headers,
+            body: part.as_ref().and_then(Part::body),
+            login: context.credentials.login(uri),
+            received: self.flight.received(),
+            ..Request::new(uri.clone(), Vec::new())
+        }
+    }
+
+    async fn exchange(
+        &self,
+        request: Request,
+        memory: &Memory,
+    ) -> Result<(Exchange, MidFetch), Halt> {
+        let uri = &self.pipeline.issue.uri;
+        let is_own = request.uri == *uri;
+        // The first is the one that is tried first.
+        let address = request.addresses.first().map(ToString::to_string);
+        let mid_fetch = Mutex::new(MidFetch::default());
+        let on_head = async |head: &ResponseHead| {
+            if !is_own {
+                return HeadVerdict::Continue;
+            }
+            let asked = judge_head(&self.pipeline, self, head, address.clone(), memory).await;
+            let asked = asked.unwrap_or_else(|problem| {
+                tracing::error!(%uri, "{problem}");
+                MidFetch::default()
+            });
+            let answer = match &asked.verdict {
+                None => HeadVerdict::Continue,
+                Some(verdict) => HeadVerdict::Abort {
+                    reason: verdict.reason().to_owned(),
+                },
+            };
+            *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
+            answer
+        };
+        let fetcher = self.context.fetchers.of(&self.pipeline.settings.fetch);
+        let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
+        let exchange = async {
+            match request.uri.scheme() {
+                "ftp" | "ftps" => fetcher.ftp(request, on_head).await,
+                "whois" => fetcher.whois(request).await,
+                _ => fetcher.http(request, on_head).await,
+            }
+        };
+        // In a box, since whatever waits for a future holds it once more on the stack.
+        let exchange = Box::pin(exchange.instrument(tracing::info_span!("fetch")));
+        let exchange = self.waiting(exchange).await;
+        let mid_fetch = mid_fetch.into_inner();
+        if let Some(FetchFailure::Stopped) = exchange.failure {
+            return Err(Halt::Stopped);
+        }
+        let mid_fetch = mid_fetch.unwrap_or_else(PoisonError::into_inner);
+        Ok((exchange, mid_fetch))
+    }
+}

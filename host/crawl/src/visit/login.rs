@@ -1,0 +1,82 @@
+//! Login pages and forms among the visits of a crawl.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_fetch::Exchange;
+use opilio_uri::Uri;
+use opilio_visit::{found, redirect_of};
+
+use super::CrawlVisit;
+use crate::context::Halt;
+use crate::lanes::Lane;
+use crate::logins::{Came, Part};
+
+/// Bytes of a login page or of the answer to its form that are read; the form is in them.
+const LOGIN_PAGE_BYTES_MAX: u64 = 1 << 20;
+
+impl CrawlVisit<'_> {
+    /// The login page to ask for, if something else answers now in the place of a page that needs a login: the login is sent
+    /// anew, and the page asked for once more.
+    pub(super) fn login_page_after(&self, exchange: &Exchange) -> Result<Option<Uri>, Halt> {
+        let Some(head) = &exchange.head else {
+            return Ok(None);
+        };
+        let uri = &self.pipeline.issue.uri;
+        let target = redirect_of(uri, exchange);
+        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        Ok(logins.turned_away(frontier, uri, head.status, target.as_ref())?)
+    }
+
+    /// The page of a login has come, or the answer to its form: decides what is next.
+    pub(super) async fn read_login(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
+        let context = self.context;
+        let Some(part) = context.logins.part_of(&self.pipeline.issue.uri) else {
+            return Ok(());
+        };
+        let read = exchange.clone();
+        let text = context
+            .lanes
+            .run(Lane::Document, move || {
+                let head = read.head.as_ref();
+                let content = head.map(|head| found::content(&read, head, LOGIN_PAGE_BYTES_MAX).0);
+                String::from_utf8_lossy(&content.unwrap_or_default()).into_owned()
+            })
+            .await?;
+        let (logins, frontier) = (&context.logins, &context.frontier);
+        let came = logins.came(frontier, &part, exchange.status(), &text, Timestamp::now())?;
+        self.tell_of_login(&came);
+        Ok(())
+    }
+
+    /// A login's page or form was not fetched, and will not be.
+    pub(super) fn login_lost(&self) -> Result<(), Halt> {
+        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        let Some(part) = logins.part_of(&self.pipeline.issue.uri) else {
+            return Ok(());
+        };
+        let (Part::Page(name) | Part::Form { name, .. }) = &part;
+        let why = "its page or form cannot be fetched";
+        let came = logins.fail(frontier, name, why, Timestamp::now())?;
+        self.tell_of_login(&came);
+        Ok(())
+    }
+
+    fn tell_of_login(&self, came: &Came) {
+        match came {
+            Came::Page => {}
+            Came::In(name) => {
+                let what = format!("login {name}");
+                self.context.job_log.crawl(&what, "logged in");
+            }
+            Came::Refused(name, why) => {
+                let why =
+                    format!("{why}; the pages that need it fail, and it is tried again in an hour");
+                tracing::warn!("login {name}: {why}");
+                self.context
+                    .job_log
+                    .crawl(&format!("alert login {name}"), &why);
+            }
+        }
+    }
+}

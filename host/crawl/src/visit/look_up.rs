@@ -1,0 +1,122 @@
+//! The visit of a `dns:` URI, and look-ups of other hosts in passing.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::{FetchFailure, PayloadDigest};
+use opilio_frontier::{ContentState, Digests, Outcome, Success, Visit};
+use opilio_uri::Uri;
+use opilio_visit::{Conclusion, Driver, LogEntry, Step, status};
+use tracing::Instrument as _;
+
+use super::{CrawlVisit, warc_location};
+use crate::context::Halt;
+use crate::records;
+
+impl CrawlVisit<'_> {
+    /// Looks the host of a `dns:` URI up.
+    pub(super) async fn look_up(&self) -> Result<Conclusion, Halt> {
+        let (context, pipeline) = (self.context, &self.pipeline);
+        let uri = &pipeline.issue.uri;
+        let host = uri.path();
+        self.step(Step::Fetch);
+        let dns = &pipeline.profile.dns;
+        let fetcher = context.fetchers.base();
+        let resolving = fetcher.resolve(host, pipeline.started);
+        let resolving = resolving.instrument(tracing::info_span!("dns"));
+        let (servers, frontier) = (&context.servers, &context.frontier);
+        // No longer than until the pages that wait for it are probed.
+        let denied_for = dns.negative_expires.min(pipeline.settings.revisit.min_wait);
+        let denied = |good_for: Duration| {
+            let expires = Timestamp::now() + good_for;
+            servers.keep_addresses(frontier, host, dns, Vec::new(), expires)
+        };
+        let resolution = match self.waiting(resolving).await {
+            Ok(resolution) => resolution,
+            Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
+            // A name that had an address before has lost it by a mistake, more often than not.
+            Err(ref failure @ FetchFailure::NoAddress { ttl, .. })
+                if !servers.had_addresses(frontier, host) =>
+            {
+                denied(ttl.map_or(denied_for, |ttl| ttl.min(denied_for)))?;
+                return Ok(Conclusion::failed(failure.status(), String::new()));
+            }
+            Err(failure) if !pipeline.settings.retry.has_error(failure.status()) => {
+                denied(denied_for)?;
+                return Ok(Conclusion::failed(failure.status(), String::new()));
+            }
+            Err(failure) => return Ok(Conclusion::retry(failure.status(), None, None)),
+        };
+        let good_for = resolution.ttl.clamp(dns.min_expires, dns.max_expires);
+        let record = records::of_resolution(uri, &resolution, pipeline.started);
+        let location = context.archive(vec![record]).await?.into_iter().next();
+        let archived = location.map(|location| warc_location(location, pipeline.started));
+        let expires = pipeline.started + good_for;
+        servers.keep_addresses(frontier, host, dns, resolution.addresses, expires)?;
+        let payload = PayloadDigest::of(resolution.text.as_bytes());
+        let size = resolution.text.len() as u64;
+        let visit = Visit {
+            status: status::DNS_OK,
+            state: ContentState::New,
+            size: Some(size),
+            media_type: "text/dns".to_owned(),
+            digests: Some(Digests {
+                payload: Some(payload.0),
+                stripped: None,
+            }),
+            archived: archived.clone(),
+            ..Visit::default()
+        };
+        let success = Success {
+            visit,
+            ..Success::default()
+        };
+        let entry = LogEntry {
+            status: status::DNS_OK,
+            size: Some(size),
+            media_type: Some("text/dns".to_owned()),
+            fetch: Some((pipeline.started, self.elapsed())),
+            digest: Some(payload.to_string()),
+            state: ContentState::New,
+            received: Some(size),
+            archived,
+            ..LogEntry::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        Ok(Conclusion::new(outcome, entry))
+    }
+
+    /// Addresses of another host, looked up at once and archived if they are not known. Otherwise the fetch status.
+    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<Result<Vec<IpAddr>, i32>, Halt> {
+        let context = self.context;
+        let Some(host) = uri.host() else {
+            return Ok(Err(status::UNFETCHABLE));
+        };
+        if self.is_looked_up_by_proxy(host) {
+            return Ok(Ok(Vec::new()));
+        }
+        let now = Timestamp::now();
+        let dns = &self.pipeline.profile.dns;
+        let (servers, frontier) = (&context.servers, &context.frontier);
+        if let Some(known) = servers.addresses(frontier, host, dns, now) {
+            return Ok(match known.addresses.is_empty() {
+                true => Err(status::NO_ADDRESS),
+                false => Ok(known.addresses),
+            });
+        }
+        let fetcher = context.fetchers.base();
+        let resolution = match self.waiting(fetcher.resolve(host, now)).await {
+            Ok(resolution) => resolution,
+            Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
+            Err(failure) => return Ok(Err(failure.status())),
+        };
+        let record = records::of_resolution(&Uri::dns(host), &resolution, now);
+        let records = records::in_passing(vec![record], &self.pipeline.issue.uri);
+        context.archive(records).await?;
+        let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
+        let addresses = resolution.addresses;
+        servers.keep_addresses(frontier, host, dns, addresses.clone(), expires)?;
+        Ok(Ok(addresses))
+    }
+}

@@ -1,0 +1,120 @@
+//! Redirects of a robots.txt, which are followed at once: the whole host waits for its rules.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::Exchange;
+use opilio_fetch::robots::ROBOTS_REDIRECTS_MAX;
+use opilio_uri::Uri;
+use opilio_visit::robots::answer_of;
+use opilio_visit::standing::Memory;
+use opilio_visit::{Keep, Permit, RobotsAnswer, redirect_of};
+
+use super::CrawlVisit;
+use crate::context::Halt;
+use crate::records::{self, About};
+
+/// How long a robots.txt waits for the queue of the host that it redirects to, before it is put off.
+const TURN_PATIENCE: Duration = Duration::from_secs(60);
+
+impl CrawlVisit<'_> {
+    /// The answer to a request for robots.txt, its redirects followed and archived.
+    pub(super) async fn follow_robots(
+        &self,
+        exchange: &Arc<Exchange>,
+    ) -> Result<RobotsAnswer, Halt> {
+        let (context, issue) = (self.context, &self.pipeline.issue);
+        let (servers, frontier) = (&context.servers, &context.frontier);
+        let mut answer = answer_of(exchange);
+        let mut at = issue.uri.clone();
+        let mut redirect = redirect_of(&at, exchange);
+        for _ in 0..ROBOTS_REDIRECTS_MAX {
+            let Some(target) = redirect.take() else { break };
+            // Many hosts redirect to one; those that come later need not ask.
+            if let Some(known) = servers.robots_answer(frontier, &target, Timestamp::now()) {
+                answer = known;
+                break;
+            }
+            if !self.wait_for_turn(&target).await? {
+                return Ok(RobotsAnswer::Busy(TURN_PATIENCE));
+            }
+            let addresses = match self.addresses_now(&target).await? {
+                Ok(addresses) => addresses,
+                // Nobody knows the rules (RFC 9309 §2.3.1.4): the redirect itself says nothing.
+                Err(status) => {
+                    self.give_turn_back(&target, Duration::ZERO)?;
+                    answer = (status, Vec::new());
+                    break;
+                }
+            };
+            let permit = Permit {
+                addresses,
+                ..Permit::default()
+            };
+            let (next, _) = self.fetch(&target, &permit, &Memory::default()).await?;
+            self.give_turn_back(&target, next.duration)?;
+            let about = About {
+                via: Some(at.as_str()),
+                hop_path: issue.record.hop_path.as_str(),
+                ..About::default()
+            };
+            let records = records::of_exchange(&target, &next, &Keep::Response, &about);
+            let records = records::in_passing(records, &issue.uri);
+            context.archive(records).await?;
+            answer = answer_of(&next);
+            redirect = redirect_of(&target, &next);
+            let is_own = target.robots_txt().as_ref() == Some(&target);
+            if is_own && redirect.is_none() && (200..500).contains(&answer.0) {
+                let lifetime = self.pipeline.settings.robots.expires;
+                let now = Timestamp::now();
+                servers.keep_robots(frontier, &target, answer.clone(), lifetime, now)?;
+            }
+            at = target;
+        }
+        let (status, body) = answer;
+        Ok(RobotsAnswer::Came(status, body))
+    }
+
+    /// Waits until the queue of a URI that is fetched in passing may be asked, and takes its turn. False if that takes too
+    /// long.
+    async fn wait_for_turn(&self, uri: &Uri) -> Result<bool, Halt> {
+        let context = self.context;
+        let queue = context.current().queue_name(uri);
+        if queue == self.pipeline.issue.queue {
+            let settings = context.current().queue_settings(&queue);
+            let politeness = &settings.politeness;
+            self.rest(politeness.min_delay.min(TURN_PATIENCE)).await?;
+            return Ok(true);
+        }
+        let end = Timestamp::now() + TURN_PATIENCE;
+        loop {
+            let now = Timestamp::now();
+            let Some(at) = context.frontier().take_turn(&queue, uri, now)? else {
+                return Ok(true);
+            };
+            if at > end {
+                return Ok(false);
+            }
+            self.rest(Duration::try_from(at - now).unwrap_or_default())
+                .await?;
+        }
+    }
+
+    /// Lets time pass without occupying a worker if it is long, and no longer than the crawl goes on.
+    async fn rest(&self, time: Duration) -> Result<(), Halt> {
+        let cut = self.context.fetchers.base().cut();
+        let rest = self.waiting(tokio::time::sleep(time));
+        cut.unless_made(rest).await.ok_or(Halt::Stopped)
+    }
+
+    fn give_turn_back(&self, uri: &Uri, took: Duration) -> Result<(), Halt> {
+        let context = self.context;
+        let queue = context.current().queue_name(uri);
+        if queue != self.pipeline.issue.queue {
+            let now = Timestamp::now();
+            context.frontier().give_turn_back(&queue, took, now)?;
+        }
+        Ok(())
+    }
+}

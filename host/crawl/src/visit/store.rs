@@ -1,0 +1,79 @@
+//! Writing a capture: duplicates of other URIs, WARC records, the place in the archive.
+
+use opilio_archive::StoredPayload;
+use opilio_fetch::Exchange;
+use opilio_visit::{Capture, Keep, Stored};
+
+use super::{CrawlVisit, warc_location};
+use crate::context::Halt;
+use crate::duplicates::{Held, PayloadDigests};
+use crate::records::{self, About};
+
+impl CrawlVisit<'_> {
+    /// Writes the records of a capture and notes where its payload is stored. `keep` is what the capture itself calls for; a
+    /// payload that another URI has brought is not stored again.
+    pub(super) async fn write_capture(
+        &self,
+        mut capture: Capture<'_>,
+        keep: Keep,
+    ) -> Result<Stored, Halt> {
+        let (exchange, issue) = (capture.exchange, &self.pipeline.issue);
+        let payload = self.context.payload_digests(exchange).await?;
+        let held = self.hold(exchange, &keep, payload).await?;
+        let keep = match held.as_ref().and_then(|held| held.found.clone()) {
+            Some(stored) => Keep::Duplicate(records::previous_of(stored)),
+            None => keep,
+        };
+        capture.annotate(&self.pipeline, &keep);
+        let record = &issue.record;
+        let about = About {
+            payload: Some(payload),
+            via: record.via.as_deref(),
+            hop_path: record.hop_path.as_str(),
+            source: record.source.as_deref(),
+            charset: capture.reading.charset.clone(),
+            annotations: &capture.annotations,
+            decisions: capture.decisions,
+            notes: capture.memory.notes.all().into_iter().collect(),
+            links: &capture.reading.extracted.links,
+        };
+        let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
+        let location = self.context.archive(records).await?.into_iter().next();
+        let date = records::date_of(exchange);
+        if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
+            held.keep(&StoredPayload {
+                uri: issue.uri.as_str().to_owned(),
+                date,
+                record_id: Some(location.record_id.to_string()),
+                file: location.file.clone(),
+                offset: location.offset,
+            })?;
+        }
+        Ok(Stored {
+            keep,
+            at: location.map(|location| warc_location(location, date)),
+            annotations: capture.annotations,
+        })
+    }
+
+    /// Holds a payload that is to be stored whole, so that nobody else stores the same meanwhile. If it is stored already, the
+    /// answer says where. None if it is not looked up.
+    async fn hold(
+        &self,
+        exchange: &Exchange,
+        keep: &Keep,
+        payload: PayloadDigests,
+    ) -> Result<Option<Held<'_>>, Halt> {
+        let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
+        match &self.context.duplicates {
+            Some(duplicates)
+                if *keep == Keep::Response
+                    && is_complete
+                    && duplicates.wants(exchange.payload.length()) =>
+            {
+                Ok(Some(duplicates.hold(payload).await?))
+            }
+            _ => Ok(None),
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Before the fetch: scope, addresses, robots.txt, logins, pre-fetch filters.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_fetch::robots::{Agents, Reason, Robots, Verdict};
+use opilio_frontier::{Candidate, Directive, Outcome, Strategy, UNTIL_CHANGED};
+use opilio_profile::RobotsPolicy;
+use opilio_sandbox::{Candidates, Stage};
+use opilio_uri::{Hop, Uri};
+
+use crate::driver::{Addresses, Driver, Lane, Login};
+use crate::pipeline::{Conclusion, LogEntry, Pipeline};
+use crate::scope::{self, Judged};
+use crate::{standing, status};
+
+/// The result of the stages before a fetch.
+pub enum Admission {
+    /// The URI may be fetched.
+    Fetch(Permit),
+    /// The URI is not fetched now.
+    Ends(Box<Conclusion>),
+}
+
+/// The terms of a fetch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Permit {
+    /// Addresses to connect to. Empty if a proxy looks the host up.
+    pub addresses: Vec<IpAddr>,
+    /// The user agent to name instead of the profile's.
+    pub agent: Option<String>,
+    /// Annotations.
+    pub annotations: Vec<String>,
+    /// Whether the URI is part of a login.
+    pub is_login: bool,
+}
+
+impl Admission {
+    fn ends(conclusion: Conclusion) -> Admission {
+        Admission::Ends(Box::new(conclusion))
+    }
+}
+
+/// Decides whether the URI may be fetched now.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn admit<D: Driver>(pipeline: &Arc<Pipeline>, driver: &D) -> Result<Admission, D::Error> {
+    if let Some(conclusion) = still_in_scope(pipeline, driver).await? {
+        return Ok(Admission::ends(conclusion));
+    }
+    let permit = match preconditions(pipeline, driver)? {
+        Admission::Fetch(permit) => permit,
+        ends @ Admission::Ends(_) => return Ok(ends),
+    };
+    if !permit.is_login
+        && let Some(conclusion) = pre_fetch(pipeline, driver, &permit).await?
+    {
+        return Ok(Admission::ends(conclusion));
+    }
+    Ok(Admission::Fetch(permit))
+}
+
+/// Asks the scope again about a URI that was found through links: the operator may have changed it since.
+async fn still_in_scope<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+) -> Result<Option<Conclusion>, D::Error> {
+    let record = &pipeline.issue.record;
+    let is_judged = record.scope == pipeline.stacks.scope_hash;
+    if is_judged || record.seed || record.hop_path.is_empty() || pipeline.is_prerequisite() {
+        return Ok(None);
+    }
+    let judged = judged_by_scope(pipeline, driver).await?;
+    if !judged.unjudged.is_empty() {
+        // A filter that fails says nothing about what it has let in before.
+        return Ok(None);
+    }
+    let decision = judged.decisions.into_iter().next();
+    let refused = decision.filter(|decision| !decision.accepted);
+    Ok(refused.map(|decision| {
+        let outcome = Outcome::OutOfScope {
+            status: status::OUT_OF_SCOPE,
+            reason: decision.because(),
+        };
+        let entry = LogEntry::of(status::OUT_OF_SCOPE, decision.because());
+        Conclusion::new(outcome, entry)
+    }))
+}
+
+/// The decision of the scope filters in force on the URI.
+pub(crate) async fn judged_by_scope<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+) -> Result<Judged, D::Error> {
+    let pipeline = pipeline.clone();
+    let judge = move || {
+        let candidate = standing::candidate(&pipeline.issue.uri, &pipeline.issue.record);
+        let candidates = Candidates::new(vec![candidate]);
+        scope::judge(&pipeline.stacks.scope, &Stage::Scope, &candidates, false)
+    };
+    let judged = driver.run(Lane::Header, judge).await?;
+    driver.failed(&judged.failures)?;
+    Ok(judged)
+}
+
+/// Looks for addresses, robots.txt and login. A missing one becomes a prerequisite.
+fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission, D::Error> {
+    let uri = &pipeline.issue.uri;
+    let unfetchable = || Admission::ends(Conclusion::failed(status::UNFETCHABLE, String::new()));
+    let host = match uri.scheme() {
+        "whois" => Some(opilio_fetch::whois_host(uri)),
+        _ => uri.host(),
+    };
+    let Some(host) = host else {
+        return Ok(unfetchable());
+    };
+    let mut permit = Permit::default();
+    match driver.addresses(host)? {
+        Addresses::NotNeeded => {}
+        Addresses::Unknown => return Ok(Admission::ends(deferred(pipeline, Uri::dns(host)))),
+        Addresses::Known(addresses) if addresses.is_empty() => {
+            let conclusion = Conclusion::failed(status::NO_ADDRESS, String::new());
+            return Ok(Admission::ends(conclusion));
+        }
+        Addresses::Known(addresses) => permit.addresses = addresses,
+    }
+    // Servers of FTP and WHOIS have no robots.txt.
+    if pipeline.is_robots() || !uri.is_http() {
+        return Ok(Admission::Fetch(permit));
+    }
+    let login = driver.login(uri);
+    if login == Login::Itself {
+        // The operator decides where to log in; robots.txt files commonly forbid such pages.
+        permit.is_login = true;
+        return Ok(Admission::Fetch(permit));
+    }
+    let Some((robots, good_for)) = driver.robots(uri) else {
+        return Ok(match uri.robots_txt() {
+            Some(robots) => Admission::ends(deferred(pipeline, robots)),
+            None => unfetchable(),
+        });
+    };
+    if let Some(refusal) = refused_by_robots(pipeline, driver, &robots, good_for, &mut permit) {
+        return Ok(Admission::ends(refusal));
+    }
+    Ok(match login {
+        Login::NotNeeded | Login::Itself => Admission::Fetch(permit),
+        Login::First(first) if first == *uri => {
+            permit.is_login = true;
+            Admission::Fetch(permit)
+        }
+        Login::First(first) => Admission::ends(deferred(pipeline, first)),
+        Login::Refused(name) => {
+            let annotation = format!("login:{name}");
+            Admission::ends(Conclusion::failed(status::PREREQUISITE_FAILED, annotation))
+        }
+    })
+}
+
+/// The refusal of robots.txt, by the profile's policy. It holds for as long as the robots.txt does.
+fn refused_by_robots<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    robots: &Robots,
+    good_for: Duration,
+    permit: &mut Permit,
+) -> Option<Conclusion> {
+    let settings = &pipeline.settings.robots;
+    let own = pipeline.profile.user_agent.as_str();
+    if settings.policy == RobotsPolicy::Ignore {
+        return None;
+    }
+    let custom =
+        (settings.policy == RobotsPolicy::Custom).then(|| driver.custom_robots(&settings.text));
+    let robots = custom.as_deref().unwrap_or(robots);
+    let target = pipeline.issue.uri.path_and_query();
+    let (agent, verdict) = robots.verdict_among(own, agents(settings), target);
+    if settings.masquerade && agent != own {
+        permit.agent = Some(agent.to_owned());
+    }
+    let Verdict::Refused(reason) = verdict else {
+        return None;
+    };
+    let mut annotations = vec!["robotExcluded".to_owned()];
+    if let Reason::Rule(line) = &reason {
+        annotations.push(format!("robotsLine:{}", line.number));
+    }
+    if settings.policy == RobotsPolicy::Audit {
+        permit.annotations = annotations;
+        return None;
+    }
+    Some(match reason {
+        // An address that may not be connected to, for robots.txt as for any other URI of its host. Its name may be given
+        // another address at any time.
+        Reason::Unreachable(status::BLOCKED) => Conclusion::postponed(
+            status::BLOCKED,
+            "robots.txt leads to a refused address or port".to_owned(),
+        ),
+        Reason::Unreachable(_) => Conclusion::failed(status::ROBOTS_FAILED, String::new()),
+        reason => Conclusion::new(
+            Outcome::Disregarded {
+                status: status::ROBOTS,
+                reason: format!("robotExcluded: {reason}"),
+                // The profile's own text does not expire.
+                wait: Some(match custom {
+                    Some(_) => UNTIL_CHANGED,
+                    None => good_for,
+                }),
+                transfer: None,
+            },
+            LogEntry {
+                annotations,
+                ..LogEntry::of(status::ROBOTS, String::new())
+            },
+        ),
+    })
+}
+
+/// The user agents whose rules the profile goes by.
+pub(crate) fn agents(settings: &opilio_profile::Robots) -> Agents<'_> {
+    match settings.policy {
+        RobotsPolicy::FirstNamed => Agents::FirstNamed(&settings.agents),
+        RobotsPolicy::MostFavoured => Agents::MostFavoured(&settings.agents),
+        _ => Agents::Own,
+    }
+}
+
+/// The URI waits for a prerequisite, which goes first in its queue.
+pub(crate) fn deferred(pipeline: &Pipeline, prerequisite: Uri) -> Conclusion {
+    let issue = &pipeline.issue;
+    let record = &issue.record;
+    let hop_path = record.hop_path.then(Hop::Prerequisite);
+    let candidate = Candidate {
+        queue: issue.queue.clone(),
+        via: Some(issue.uri.as_str().to_owned()),
+        source: record.source.clone(),
+        directive: Directive::Highest,
+        force: true,
+        ..Candidate::new(prerequisite, hop_path, Strategy::Snapshot)
+    };
+    let outcome = Outcome::Deferred {
+        prerequisites: vec![candidate],
+    };
+    Conclusion::new(outcome, LogEntry::default())
+}
+
+/// Asks the pre-fetch filters. Prerequisites pass.
+async fn pre_fetch<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    permit: &Permit,
+) -> Result<Option<Conclusion>, D::Error> {
+    if pipeline.stacks.pre_fetch.is_empty() || pipeline.is_prerequisite() {
+        return Ok(None);
+    }
+    let address = permit.addresses.first().map(ToString::to_string);
+    let asked = pipeline.clone();
+    let judge = move || {
+        let mut candidate = standing::candidate(&asked.issue.uri, &asked.issue.record);
+        candidate.address = address;
+        let candidates = Candidates::new(vec![candidate]);
+        scope::judge(&asked.stacks.pre_fetch, &Stage::PreFetch, &candidates, true)
+    };
+    let judged = driver.run(Lane::Header, judge).await?;
+    driver.failed(&judged.failures)?;
+    let decision = judged.decisions.into_iter().next();
+    let refused = decision.filter(|decision| !decision.accepted);
+    Ok(refused.map(|decision| {
+        if decision.failed {
+            return Conclusion::postponed(status::RUNTIME, decision.because());
+        }
+        let mut filters = pipeline.stacks.pre_fetch.iter();
+        let by = filters.find(|filter| Some(&*filter.name) == decision.by.as_deref());
+        let status = by.map_or(status::BLOCKED, status::of_refusal);
+        Conclusion::disregarded(status, decision.because())
+    }))
+}

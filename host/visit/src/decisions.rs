@@ -1,0 +1,81 @@
+//! The decisions about a capture, for its metadata record: the scope filter that accepted the URI, the change evaluator, the
+//! wait evaluator, with their reasons and the hashes of these plugins.
+
+use std::sync::Arc;
+
+use opilio_archive::PluginInForce;
+use opilio_stacks::{Stacks, Staged};
+
+use crate::admission::judged_by_scope;
+use crate::driver::Driver;
+use crate::found::Reading;
+use crate::pipeline::Pipeline;
+use crate::scope::Decision;
+use crate::waits::Waits;
+
+/// Fields of the metadata record, in order.
+pub type Fields = Vec<(&'static str, String)>;
+
+/// Lists the decisions about a capture whose content was judged. `waits` is the wait until the next visit, if there is one.
+pub(crate) async fn decisions<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    stacks: &Stacks,
+    reading: &Reading,
+    waits: Option<&Waits>,
+) -> Result<Fields, D::Error> {
+    let mut fields = Fields::new();
+    let mut deciders: Vec<&Staged> = Vec::new();
+    if pipeline.issue.record.seed {
+        fields.push(("acceptedAs", "seed".to_owned()));
+    } else if pipeline.is_prerequisite() {
+        fields.push(("acceptedAs", "prerequisite".to_owned()));
+    } else if let Some(decision) = accepted_by(pipeline, driver).await?
+        && let Some(by) = &decision.by
+    {
+        fields.push(("acceptedBy", words(by, &decision.reason)));
+        deciders.extend(named(&pipeline.stacks.scope, by));
+    }
+    if let Some(by) = &reading.compared_by {
+        fields.push(("comparedBy", words(by, &reading.compared_because)));
+        deciders.extend(named(&stacks.change, by));
+    }
+    if let Some(waits) = waits {
+        fields.push(("waitMs", waits.until_next.as_millis().to_string()));
+        if let Some(by) = &waits.by {
+            fields.push(("waitBy", by.to_string()));
+            deciders.extend(named(&stacks.wait, by));
+        }
+    }
+    let mut hashes: Vec<String> = deciders
+        .into_iter()
+        .map(|decider| PluginInForce::from(decider).to_string())
+        .collect();
+    hashes.dedup();
+    fields.extend(hashes.into_iter().map(|plugin| ("plugin", plugin)));
+    Ok(fields)
+}
+
+/// The scope's decision on the URI, by the filters in force now; none if it does not accept the URI (tables may have
+/// changed since) or cannot be asked. The decision made when the URI was found is not kept: 8 bytes a record say which
+/// filters made it.
+async fn accepted_by<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+) -> Result<Option<Decision>, D::Error> {
+    let judged = judged_by_scope(pipeline, driver).await?;
+    let decision = judged.decisions.into_iter().next();
+    Ok(decision.filter(|decision| decision.accepted && !decision.failed))
+}
+
+/// The plugin with this name in a stack.
+fn named<'s>(stack: &'s [Staged], name: &str) -> Option<&'s Staged> {
+    stack.iter().find(|staged| *staged.name == *name)
+}
+
+fn words(name: &str, reason: &str) -> String {
+    match reason {
+        "" => name.to_owned(),
+        reason => format!("{name} {reason}"),
+    }
+}

@@ -1,0 +1,282 @@
+//! The caller's side of a visit: everything that needs a socket, a store, a clock or a thread.
+//!
+//! There are two drivers. The crawl answers from servers, the frontier's store and plugin lanes. The simulator answers from a
+//! synthetic web in virtual time. Both run the same pipeline, so a decision is the same in both.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::Exchange;
+use opilio_fetch::robots::Robots;
+use opilio_frontier::{Disposition, Finished, KeptValues, Outcome, Transfer};
+use opilio_profile::Stage;
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::extraction::RefusedLink;
+use crate::found::{OddWait, Reading, Task};
+use crate::keeping::{Capture, Keep, Previous, Stored};
+use crate::pipeline::{LogEntry, Pipeline};
+use crate::scope::Decision;
+
+/// The threads that a piece of work is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Lane {
+    /// Work on documents, which may take long.
+    Document,
+    /// Short questions that a socket may wait for.
+    Header,
+}
+
+/// The progress of a visit, as operators see it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Step {
+    /// Scope, address, robots.txt, logins and filters are asked whether it may be fetched.
+    #[default]
+    Prepare,
+    /// It is asked for, and the answer is received. Of a URI with the scheme `dns` this is the look-up.
+    Fetch,
+    /// Its digest is made, compared, and its links are found and judged.
+    Read,
+    /// It waits to be written, and is written, to the archive.
+    Archive,
+    /// Wait evaluators are asked when to come back.
+    Wait,
+    /// Its outcome is handed to the frontier, the logs and the observers.
+    Finish,
+}
+
+impl Step {
+    /// The word for it in reports and commands.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Step::Prepare => "prepare",
+            Step::Fetch => "fetch",
+            Step::Read => "read",
+            Step::Archive => "archive",
+            Step::Wait => "wait",
+            Step::Finish => "finish",
+        }
+    }
+}
+
+/// The addresses of a host, as far as they are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Addresses {
+    /// Not known, or no longer: the host must be looked up first.
+    Unknown,
+    /// Known; empty if the last look-up found that the host has none.
+    Known(Vec<IpAddr>),
+    /// Not needed: a proxy looks hosts up, or nothing is looked up at all.
+    NotNeeded,
+}
+
+/// The part of a login in the visit of a URI.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Login {
+    /// The URI needs no login, or is logged in already.
+    NotNeeded,
+    /// The URI is the page or the target of a login form. robots.txt does not apply to it.
+    Itself,
+    /// This URI must be fetched first.
+    First(Uri),
+    /// The login of this name was refused.
+    Refused(String),
+}
+
+/// The answer to a request for robots.txt, redirects followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RobotsAnswer {
+    /// HTTP status, or a negative fetch status, and the body.
+    Came(i32, Vec<u8>),
+    /// A redirect leads to a server that is busy for longer than this.
+    Busy(Duration),
+}
+
+/// The kind of outcome that a visit had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// A response that counts.
+    Succeeded,
+    /// It was to be tried again, or waits for a prerequisite.
+    Unfinished,
+    /// It failed or was refused.
+    Failed,
+}
+
+/// Answers the questions of a visit and does its work. Methods named for an event only take note of it.
+pub trait Driver {
+    /// An error that ends the crawl.
+    type Error;
+    /// Memory that is reserved for a document until it is dropped.
+    type Reservation;
+
+    /// The time now.
+    fn now(&self) -> Timestamp;
+
+    /// The visit has come so far.
+    fn step(&self, _step: Step) {}
+
+    /// Runs work that calls plugins and therefore blocks.
+    fn run<T: Send + 'static>(
+        &self,
+        lane: Lane,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> impl Future<Output = Result<T, Self::Error>>;
+
+    /// Reads a response once there is memory for its content.
+    fn read(
+        &self,
+        task: Task,
+    ) -> impl Future<Output = Result<(Reading, Self::Reservation), Self::Error>>;
+
+    /// Calls of plugins have failed.
+    fn failed(&self, failures: &[Failure]) -> Result<(), Self::Error>;
+
+    /// The values that plugins keep for the site of the URI.
+    fn site_values(&self, uri: &Uri) -> Result<KeptValues, Self::Error>;
+
+    /// The addresses of a host.
+    fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;
+
+    /// The login that concerns the URI.
+    fn login(&self, _uri: &Uri) -> Login {
+        Login::NotNeeded
+    }
+
+    /// The rules of a server's robots.txt and for how long they hold; none if it has to be fetched.
+    fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)>;
+
+    /// The rules of a robots.txt that the profile has in place of a server's own.
+    fn custom_robots(&self, text: &str) -> Arc<Robots>;
+
+    /// Keeps the answer to a request for robots.txt for at most `lifetime` from `from`. Returns its rules.
+    fn keep_robots(
+        &self,
+        uri: &Uri,
+        answer: (i32, Vec<u8>),
+        lifetime: Duration,
+        from: Timestamp,
+    ) -> Result<Arc<Robots>, Self::Error>;
+
+    /// Follows the redirects of a robots.txt, which has come with `exchange`.
+    fn robots_answer(
+        &self,
+        exchange: &Arc<Exchange>,
+    ) -> impl Future<Output = Result<RobotsAnswer, Self::Error>>;
+
+    /// Sets the `Crawl-delay` of the URI's queue.
+    fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), Self::Error>;
+
+    /// The login page to ask for, if a response says that nobody is logged in any more.
+    fn turned_away(&self, _exchange: &Exchange) -> Result<Option<Uri>, Self::Error> {
+        Ok(None)
+    }
+
+    /// Time and bytes of an exchange.
+    fn transfer(&self, exchange: &Exchange) -> Transfer {
+        Transfer {
+            duration: exchange.duration,
+            bytes: exchange.wire.length(),
+        }
+    }
+
+    /// Widens the scope: a seed redirects to `target`.
+    fn seed_moved(&self, seed: &str, target: &Uri)
+    -> impl Future<Output = Result<(), Self::Error>>;
+
+    /// The stack with this hash is about to be named in a record.
+    fn used_stack(&self, _stage: Stage, _hash: u64, _stack: &[Staged]) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// The scope has decided on links.
+    fn judged_links<'l>(
+        &self,
+        _links: impl Iterator<Item = (&'l Uri, &'l Decision)>,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// A filter of the scope could not be asked about links.
+    fn scope_fault(&self, _plugin: &Arc<str>) {}
+
+    /// References that the crawl cannot follow, and how many links were out of scope.
+    fn refused_links(
+        &self,
+        _malformed: &[RefusedLink],
+        _out_of_scope: u64,
+    ) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// The capture that has a payload, if another URI brought it.
+    fn original(&self, _payload: [u8; 20]) -> Result<Option<Previous>, Self::Error> {
+        Ok(None)
+    }
+
+    /// Writes a capture to the archive.
+    fn store(
+        &self,
+        capture: Capture<'_>,
+        keep: Keep,
+    ) -> impl Future<Output = Result<Stored, Self::Error>>;
+
+    /// Prices and other measures for wait evaluators.
+    fn measures(&self) -> Result<BTreeMap<String, f64>, Self::Error>;
+
+    /// The time from the last visit to the next has been decided, after a visit or without one.
+    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), Self::Error>;
+
+    /// A wait evaluator was asked: whether it answered, and what the answer was corrected for.
+    fn wait_answered(&self, _answered: bool, _odd: &[OddWait]) {}
+
+    /// The response belongs to a login, and its visit is over.
+    fn login_came(
+        &self,
+        _exchange: &Arc<Exchange>,
+    ) -> impl Future<Output = Result<(), Self::Error>> {
+        std::future::ready(Ok(()))
+    }
+
+    /// The visit is about to be handed to the frontier. Lines of captures are written now.
+    fn finishing(&self, _outcome: &Outcome, _entry: &LogEntry) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Hands the outcome to the frontier.
+    fn finish(&self, outcome: Outcome) -> Result<Finished, Self::Error>;
+
+    /// The frontier refused a link of the page.
+    fn link_refused(&self, _link: &Uri, _why: &str) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Lowers the precedence value of a waiting URI to `rank`, if that is better.
+    fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Self::Error>;
+
+    /// Has precedence plugins rank the queue of the visit and those of `found`, as far as they are due.
+    fn rank_queues(
+        &self,
+        found: impl Iterator<Item = String>,
+    ) -> impl Future<Output = Result<(), Self::Error>>;
+
+    /// Keeps that a host could not be looked up: the attempts are used up.
+    fn keep_no_addresses(&self, host: &str, expires: Timestamp) -> Result<(), Self::Error>;
+
+    /// The frontier has the outcome.
+    fn finished(
+        &self,
+        pipeline: &Pipeline,
+        entry: LogEntry,
+        ending: Ending,
+        disposition: Disposition,
+    ) -> impl Future<Output = Result<(), Self::Error>>;
+}

@@ -1,0 +1,107 @@
+//! The end of a visit: the frontier gets the outcome, and what follows from its answer.
+
+use std::time::Duration;
+
+use opilio_frontier::{Disposition, Outcome, Scheduled};
+use opilio_uri::Uri;
+
+use crate::driver::{Driver, Ending, Step};
+use crate::pipeline::{Conclusion, LogEntry, Pipeline};
+
+/// The longest rest of a queue that is believed, whatever a profile or a server says.
+const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Hands a conclusion to the frontier.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn finish<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    conclusion: Conclusion,
+) -> Result<(), D::Error> {
+    driver.step(Step::Finish);
+    let Conclusion {
+        outcome,
+        mut entry,
+        ranks,
+    } = conclusion;
+    driver.finishing(&outcome, &entry)?;
+    let ending = match &outcome {
+        Outcome::Succeeded(_) => Ending::Succeeded,
+        Outcome::Retry { .. } | Outcome::Deferred { .. } => Ending::Unfinished,
+        _ => Ending::Failed,
+    };
+    let outlinks: Vec<(Uri, String)> = match &outcome {
+        Outcome::Succeeded(success) => {
+            let links = success.outlinks.iter();
+            let links = links.map(|link| (link.uri.clone(), link.queue.clone()));
+            links.collect()
+        }
+        _ => Vec::new(),
+    };
+    let finished = driver.finish(outcome)?;
+    for ((link, _), scheduled) in outlinks.iter().zip(&finished.scheduled) {
+        if let Scheduled::Refused(why) = scheduled {
+            driver.link_refused(link, &why.to_string())?;
+        }
+    }
+    // A page links again to what waits already: it goes by the better of the two precedences. Being linked from a page of
+    // less worth says nothing against it.
+    for (((link, _), scheduled), rank) in outlinks.iter().zip(&finished.scheduled).zip(ranks) {
+        if let (Scheduled::Known, Some(rank)) = (scheduled, rank) {
+            driver.raise(link, rank)?;
+        }
+    }
+    driver
+        .rank_queues(outlinks.into_iter().map(|(_, queue)| queue))
+        .await?;
+    if let Disposition::GivenUp { status, tries, .. } = finished.disposition {
+        entry.status = status;
+        entry.annotations.push(format!("{tries}t"));
+        give_up_prerequisite(pipeline, driver, status, finished.queue_ready)?;
+    }
+    driver
+        .finished(pipeline, entry, ending, finished.disposition)
+        .await
+}
+
+/// A prerequisite was tried as often as the profile wants: those that wait for it must learn of it. They come when their
+/// queue has rested, which it does for longer than what is known would hold. Once the first of them is probed again, the
+/// prerequisite is asked for anew.
+fn give_up_prerequisite<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    status: i32,
+    queue_ready: jiff::Timestamp,
+) -> Result<(), D::Error> {
+    let (uri, now) = (&pipeline.issue.uri, driver.now());
+    let from = queue_ready.clamp(now, now + REST_MAX);
+    let settings = &pipeline.settings;
+    let probed_after = settings.revisit.min_wait;
+    if uri.scheme() == "dns" {
+        let expires = from + pipeline.profile.dns.negative_expires.min(probed_after);
+        driver.keep_no_addresses(uri.path(), expires)?;
+    } else if pipeline.is_robots() {
+        let lifetime = settings.robots.expires.min(probed_after);
+        driver.keep_robots(uri, (status, Vec::new()), lifetime, from)?;
+    }
+    Ok(())
+}
+
+/// Whether a URI comes again soon, so that its visit is not over for observers.
+#[must_use]
+pub fn comes_again(disposition: Disposition) -> bool {
+    matches!(
+        disposition,
+        Disposition::Retrying { .. } | Disposition::Deferred
+    )
+}
+
+impl LogEntry {
+    /// Whether a capture of the visit is in the archive.
+    #[must_use]
+    pub fn is_archived(&self) -> bool {
+        self.archived.is_some()
+    }
+}

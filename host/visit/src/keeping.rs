@@ -1,0 +1,173 @@
+//! How a capture is kept: whole, as a revisit of a stored capture, or not at all.
+
+use std::sync::Arc;
+
+use opilio_fetch::Exchange;
+use opilio_frontier::{ContentState, WarcLocation};
+use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
+
+use crate::decisions::Fields;
+use crate::driver::Driver;
+use crate::found::Reading;
+use crate::pipeline::Pipeline;
+use crate::standing::Memory;
+
+/// How a capture is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// The whole response.
+    Response,
+    /// The payload is stored already, byte for byte.
+    Identical(Previous),
+    /// Another URI has brought the payload.
+    Duplicate(Previous),
+    /// The server said that nothing has changed (304).
+    NotModified(Previous),
+    /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
+    HeadersUnchanged(Previous),
+    /// The visit and the headers that came: the content is the same though the bytes differ.
+    Note(Previous),
+    /// Nothing.
+    Nothing,
+}
+
+/// The capture that a revisit record refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Previous {
+    /// Its URI.
+    pub uri: String,
+    /// Its first record.
+    pub at: WarcLocation,
+}
+
+/// Whether the body of a response was fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// As far as it came.
+    Fetched,
+    /// The server answered 304: it sent none.
+    NotModified,
+    /// A mid-fetch filter took the headers as proof that nothing has changed.
+    LeftAlone,
+}
+
+/// A capture on its way into the archive.
+pub struct Capture<'c> {
+    /// The exchange.
+    pub exchange: &'c Arc<Exchange>,
+    /// The response as it was read.
+    pub reading: &'c Reading,
+    /// Whether its body was fetched.
+    pub body: Body,
+    /// Notes of plugins.
+    pub memory: &'c Memory,
+    /// Annotations so far. [`Capture::annotate`] adds those that depend on how it is kept.
+    pub annotations: Vec<String>,
+    /// The decisions about it, for the metadata record.
+    pub decisions: Fields,
+}
+
+/// A capture that has been through the archive.
+pub struct Stored {
+    /// How it was kept.
+    pub keep: Keep,
+    /// Its first record; none if nothing was written.
+    pub at: Option<WarcLocation>,
+    /// All annotations.
+    pub annotations: Vec<String>,
+}
+
+/// Decides how a capture is kept, by the settings for its media type.
+pub(crate) fn keep<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    exchange: &Exchange,
+    reading: &Reading,
+    body: Body,
+    settings: &Revisit,
+) -> Result<Keep, D::Error> {
+    let record = &pipeline.issue.record;
+    let previous = previous(pipeline, driver)?;
+    let identical = record.digests.payload == Some(exchange.payload_digest.0);
+    let is_arc = pipeline.profile.archive.format == ArchiveFormat::Arc;
+    Ok(match (previous, reading.state) {
+        _ if !reading.archive => Keep::Nothing,
+        // ARC has no record for a payload that is not there.
+        _ if is_arc && body != Body::Fetched => Keep::Nothing,
+        _ if is_arc => Keep::Response,
+        (Some(previous), ContentState::Unchanged) if body == Body::NotModified => {
+            Keep::NotModified(previous)
+        }
+        (Some(previous), ContentState::Unchanged) if body == Body::LeftAlone => {
+            match settings.unchanged_headers {
+                UnchangedHeaders::Revisit => Keep::HeadersUnchanged(previous),
+                UnchangedHeaders::Note => Keep::Note(previous),
+                UnchangedHeaders::Drop => Keep::Nothing,
+                UnchangedHeaders::ServerNotModified => Keep::NotModified(previous),
+            }
+        }
+        (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
+        (Some(previous), ContentState::Unchanged) => match settings.stripped_equal {
+            StrippedEqual::Archive => Keep::Response,
+            StrippedEqual::Note => Keep::Note(previous),
+            StrippedEqual::Drop => Keep::Nothing,
+        },
+        _ => Keep::Response,
+    })
+}
+
+/// The capture with the payload of the version that was archived last: its own, or one of another URI.
+fn previous<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Option<Previous>, D::Error> {
+    let record = &pipeline.issue.record;
+    let Some(at) = record.archived.clone() else {
+        return Ok(None);
+    };
+    let original = match record.digests.payload {
+        Some(payload) => driver.original(payload)?,
+        None => None,
+    };
+    let own = || Previous {
+        uri: record.uri.clone(),
+        at,
+    };
+    Ok(Some(original.unwrap_or_else(own)))
+}
+
+impl Capture<'_> {
+    /// Completes the annotations once it is decided how the capture is kept.
+    pub fn annotate(&mut self, pipeline: &Pipeline, keep: &Keep) {
+        let notes = self.memory.notes.annotations();
+        let of_plugins = notes.iter().map(crate::annotations::of_plugin);
+        self.annotations.extend(of_plugins);
+        let record = &pipeline.issue.record;
+        let mut add = |annotation: &str| self.annotations.push(annotation.to_owned());
+        if record.attempts > 0 {
+            add(&format!("{}t", record.attempts + 1));
+        }
+        if self.reading.state == ContentState::Unchanged {
+            add("unchanged");
+        }
+        if self.body == Body::NotModified {
+            add("duplicate:server-not-modified");
+        }
+        match keep {
+            Keep::Identical(_) => {
+                add("duplicate:digest");
+                add("warcRevisit:digest");
+            }
+            Keep::Duplicate(_) => {
+                add("duplicate:digest");
+                add("warcRevisit:uriAgnosticDigest");
+            }
+            Keep::NotModified(_) => add("warcRevisit:notModified"),
+            Keep::HeadersUnchanged(_) => add("warcRevisit:headersUnchanged"),
+            Keep::Response | Keep::Note(_) | Keep::Nothing => {}
+        }
+        if self.reading.extracted.dropped > 0 {
+            add(&format!("dol:{}", self.reading.extracted.dropped));
+        }
+        for (plugin, problem) in &self.reading.extracted.problems {
+            tracing::debug!(uri = %pipeline.issue.uri, plugin, problem, "could not be read in full");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The pipeline of one visit: the issued URI, and the settings and plugins that hold for it until the visit is over.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use encoding_rs::Encoding;
+use jiff::Timestamp;
+use opilio_fetch::{Exchange, ResponseHead};
+use opilio_frontier::{ContentState, Issue, Outcome, Transfer, UNTIL_CHANGED, WarcLocation};
+use opilio_profile::{Profile, Settings};
+use opilio_sandbox::Document;
+use opilio_stacks::Stacks;
+use opilio_uri::{Hop, Uri};
+
+use crate::found;
+use crate::standing::Memory;
+use crate::status;
+
+/// One issued URI on its way. Settings and plugins are those in force when the visit began, whatever is changed meanwhile.
+pub struct Pipeline {
+    /// The URI as the frontier issued it.
+    pub issue: Issue,
+    /// The profile.
+    pub profile: Arc<Profile>,
+    /// The settings that hold for the URI before its media type is known.
+    pub settings: Arc<Settings>,
+    /// The plugins that hold for the URI before its media type is known.
+    pub stacks: Arc<Stacks>,
+    /// All plugins in force.
+    pub(crate) in_force: Arc<Stacks>,
+    /// When the visit began.
+    pub started: Timestamp,
+}
+
+/// The end of a visit: the outcome for the frontier, and the part of the log line that the visit decides.
+pub struct Conclusion {
+    /// For the frontier.
+    pub outcome: Outcome,
+    /// For `crawl.log` and observers.
+    pub entry: LogEntry,
+    /// The ranks that plugins gave to the outlinks, in their order.
+    pub ranks: Vec<Option<u8>>,
+}
+
+/// The part of a log line that a visit decides.
+#[derive(Clone, Default)]
+pub struct LogEntry {
+    /// Fetch status.
+    pub status: i32,
+    /// Bytes of the payload.
+    pub size: Option<u64>,
+    /// Media type as the server named it.
+    pub media_type: Option<String>,
+    /// When the fetch began, and how long it took.
+    pub fetch: Option<(Timestamp, Duration)>,
+    /// Digest of the payload, labelled.
+    pub digest: Option<String>,
+    /// Annotations, in order.
+    pub annotations: Vec<String>,
+    /// Bytes of the response, its head included, as they came over the wire.
+    pub received: Option<u64>,
+    /// The first record of the capture; none if nothing was archived.
+    pub archived: Option<WarcLocation>,
+    /// The state of the content.
+    pub state: ContentState,
+    /// Notes of plugins on the document.
+    pub notes: BTreeMap<String, String>,
+}
+
+impl Pipeline {
+    /// Starts a visit with the profile and the plugins in force.
+    pub fn new(
+        issue: Issue,
+        profile: Arc<Profile>,
+        in_force: Arc<Stacks>,
+        started: Timestamp,
+    ) -> Pipeline {
+        let settings = profile.effective_with(&opilio_profile::Context {
+            source: issue.record.source.as_deref(),
+            now: Some(started),
+            ..opilio_profile::Context::of(&issue.uri)
+        });
+        let stacks = in_force.selected(&settings, profile.settings());
+        Pipeline {
+            issue,
+            profile,
+            settings,
+            stacks,
+            in_force,
+            started,
+        }
+    }
+
+    /// Settings for a URI of the same source.
+    pub(crate) fn settings_for(&self, uri: &Uri, media_type: Option<&str>) -> Arc<Settings> {
+        self.profile.effective_with(&opilio_profile::Context {
+            source: self.issue.record.source.as_deref(),
+            now: Some(self.started),
+            media_type,
+            uri,
+        })
+    }
+
+    /// Settings and plugins for a response of this media type.
+    pub(crate) fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
+        let settings = self.settings_for(&self.issue.uri, Some(media_type));
+        let stacks = self.stacks_of(&settings);
+        (settings, stacks)
+    }
+
+    /// The plugins that settings select.
+    pub(crate) fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
+        self.in_force.selected(settings, self.profile.settings())
+    }
+
+    /// Whether other URIs wait for this one: a look-up, a robots.txt, a login.
+    pub fn is_prerequisite(&self) -> bool {
+        self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
+    }
+
+    /// Whether the URI is a robots.txt. Its URI alone decides: a link may lead to it as well, and it is the same document.
+    pub fn is_robots(&self) -> bool {
+        self.issue.uri.robots_txt().as_ref() == Some(&self.issue.uri)
+    }
+
+    /// The base for relative references until an extractor reports one. Strings of a script are resolved by the page that
+    /// runs it, so the base of a script is the page that it was found on.
+    pub(crate) fn base(&self, head: &ResponseHead) -> String {
+        let media_type = head.media_type().unwrap_or_default();
+        let script = media_type.ends_with("javascript") || media_type.ends_with("ecmascript");
+        let page = self.issue.record.via.as_ref().filter(|_| script);
+        page.map_or_else(|| self.issue.uri.as_str().to_owned(), Clone::clone)
+    }
+
+    /// The document as plugins see it.
+    pub(crate) fn document(
+        &self,
+        head: &ResponseHead,
+        content: Bytes,
+        charset: Option<&'static Encoding>,
+        memory: &Memory,
+    ) -> Document {
+        let uri = self.issue.uri.as_str();
+        found::document(uri, &self.base(head), head, content, charset, memory)
+    }
+
+    /// Whether the extractors in force have read the page as it is archived.
+    pub(crate) fn is_extracted(&self) -> bool {
+        let record = &self.issue.record;
+        let (_, stacks) = self.for_response(&record.media_type);
+        record.extractor == Some(stacks.extract_hash)
+    }
+
+    /// Whether the URI may be tried again.
+    pub(crate) fn attempts_left(&self) -> bool {
+        !self.is_idle_robots() && self.issue.record.attempts < self.settings.retry.max_retries
+    }
+
+    /// Whether the URI is a robots.txt that the profile does not obey. It is not tried again: its whole queue would wait.
+    pub(crate) fn is_idle_robots(&self) -> bool {
+        self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
+    }
+
+    /// Whether a failure is tried again: the profile wants it, and attempts are left.
+    pub(crate) fn may_pass(&self, status: i32) -> bool {
+        self.settings.retry.has_error(status) && self.attempts_left()
+    }
+
+    /// The conclusion for a URI whose host, domain or source has used up a quota; none if there is no such.
+    pub fn over_quota(&self) -> Option<Conclusion> {
+        let over = self.issue.over_quota.as_ref()?;
+        let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);
+        let status = match over.limit {
+            "run-time" => status::RUN_TIME,
+            _ => status::QUOTA,
+        };
+        Some(Conclusion::postponed(status, annotation))
+    }
+
+    /// The conclusion for a fetch that the operator has broken off. What had come of it is not archived.
+    pub fn cancelled(&self, duration: Duration) -> Conclusion {
+        Conclusion {
+            outcome: Outcome::Failed {
+                status: status::CANCELLED,
+                transfer: Some(Transfer { duration, bytes: 0 }),
+            },
+            entry: LogEntry {
+                fetch: Some((self.started, duration)),
+                ..LogEntry::of(status::CANCELLED, "cancelled".to_owned())
+            },
+            ranks: Vec::new(),
+        }
+    }
+}
+
+impl Conclusion {
+    /// A conclusion without outlinks.
+    pub fn new(outcome: Outcome, entry: LogEntry) -> Conclusion {
+        Conclusion {
+            outcome,
+            entry,
+            ranks: Vec::new(),
+        }
+    }
+
+    /// The URI cannot be fetched, and no request was sent.
+    pub fn failed(status: i32, annotation: String) -> Conclusion {
+        let outcome = Outcome::Failed {
+            status,
+            transfer: None,
+        };
+        Conclusion::new(outcome, LogEntry::of(status, annotation))
+    }
+
+    /// The URI is refused until its refusal is changed, and no request was sent.
+    pub fn disregarded(status: i32, annotation: String) -> Conclusion {
+        let outcome = disregarded(status, annotation.clone(), None);
+        Conclusion::new(outcome, LogEntry::of(status, annotation))
+    }
+
+    /// The URI is not fetched for a reason that may be gone at any time, and no request was sent.
+    pub fn postponed(status: i32, annotation: String) -> Conclusion {
+        let outcome = Outcome::Disregarded {
+            status,
+            reason: annotation.clone(),
+            wait: None,
+            transfer: None,
+        };
+        Conclusion::new(outcome, LogEntry::of(status, annotation))
+    }
+
+    /// The server cannot be reached, for this URI as for others.
+    pub fn retry(status: i32, after: Option<Duration>, transfer: Option<Transfer>) -> Conclusion {
+        let outcome = Outcome::Retry {
+            status,
+            queue_after: 1,
+            after,
+            transfer,
+        };
+        Conclusion::new(outcome, LogEntry::of(status, String::new()))
+    }
+}
+
+impl LogEntry {
+    /// An entry with this status, and this annotation if it is not empty.
+    pub fn of(status: i32, annotation: String) -> LogEntry {
+        let annotations = if annotation.is_empty() {
+            Vec::new()
+        } else {
+            vec![annotation]
+        };
+        LogEntry {
+            status,
+            annotations,
+            ..LogEntry::default()
+        }
+    }
+}
+
+/// A URI is refused until its refusal is changed.
+pub(crate) fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outcome {
+    Outcome::Disregarded {
+        status,
+        reason,
+        wait: Some(UNTIL_CHANGED),
+        transfer,
+    }
+}
+
+/// The target of a redirect over HTTP.
+pub fn redirect_of(uri: &Uri, exchange: &Exchange) -> Option<Uri> {
+    let head = exchange
+        .head
+        .as_ref()
+        .filter(|head| (300..400).contains(&head.status))?;
+    uri.join(head.first("location")?).ok().filter(Uri::is_http)
+}

@@ -1,0 +1,62 @@
+//! The visit of a robots.txt: whether its answer counts, for how long, and the `Crawl-delay` in it.
+
+use std::sync::Arc;
+
+use opilio_fetch::Exchange;
+use opilio_fetch::robots::ROBOTS_BYTES_MAX;
+use opilio_profile::RobotsPolicy;
+
+use crate::admission::agents;
+use crate::driver::{Driver, RobotsAnswer};
+use crate::exchange::retry_after;
+use crate::pipeline::{Conclusion, Pipeline};
+use crate::{found, status};
+
+/// Decides what an answer to a request for robots.txt means. Returns a conclusion if it is asked for again; otherwise the
+/// answer is kept, and the visit goes on as that of any other document.
+pub(crate) async fn receive<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    exchange: &Arc<Exchange>,
+) -> Result<Option<Conclusion>, D::Error> {
+    let transfer = driver.transfer(exchange);
+    let answer = match driver.robots_answer(exchange).await? {
+        RobotsAnswer::Came(status, body) => (status, body),
+        RobotsAnswer::Busy(after) => {
+            let status = status::ROBOTS_FAILED;
+            return Ok(Some(Conclusion::retry(status, Some(after), Some(transfer))));
+        }
+    };
+    let settings = &pipeline.settings;
+    let unreachable = !(200..500).contains(&answer.0);
+    // An address or a port that the profile forbids is forbidden the next time as well.
+    let refused = answer.0 == status::BLOCKED;
+    let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
+    if unreachable && !refused && may_pass && pipeline.attempts_left() {
+        // One bad moment of the server must not close the site: asked again, as often as the profile wants.
+        let after = retry_after(exchange);
+        return Ok(Some(Conclusion::retry(answer.0, after, Some(transfer))));
+    }
+    // A server that could not be asked is asked again when its pages are probed.
+    let lifetime = match answer.0 > 0 {
+        true => settings.robots.expires,
+        false => settings.robots.expires.min(settings.revisit.min_wait),
+    };
+    let uri = &pipeline.issue.uri;
+    let robots = driver.keep_robots(uri, answer, lifetime, driver.now())?;
+    let settings = &settings.robots;
+    let custom =
+        (settings.policy == RobotsPolicy::Custom).then(|| driver.custom_robots(&settings.text));
+    let robots = custom.unwrap_or(robots);
+    let agent = robots.agent_among(&pipeline.profile.user_agent, agents(settings));
+    let delay = robots.crawl_delay(agent).filter(|delay| !delay.is_zero());
+    driver.set_crawl_delay(delay)?;
+    Ok(None)
+}
+
+/// Status and body of a response to a request for robots.txt, no redirect followed.
+pub fn answer_of(exchange: &Exchange) -> (i32, Vec<u8>) {
+    let head = exchange.head.as_ref();
+    let body = head.map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
+    (exchange.status(), body.unwrap_or_default().to_vec())
+}

@@ -1,0 +1,468 @@
+//! After the fetch: the content is read, links are judged, the capture is stored, and the next visit is decided.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use opilio_fetch::robots_tag::RobotsTag;
+use opilio_fetch::{Exchange, ResponseHead};
+use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Validators, Visit};
+use opilio_profile::{Settings, Stage, Strategy};
+use opilio_stacks::Stacks;
+use opilio_uri::Hop;
+
+use crate::admission::{Permit, deferred};
+use crate::around::{Earlier, Shared};
+use crate::decisions::decisions;
+use crate::driver::{Driver, Step};
+use crate::exchange::{Usable, usable};
+use crate::extraction::FoundLink;
+use crate::found::{self, Reading, Rejected, RetryWanted};
+use crate::head::HeadVerdict;
+use crate::keeping::{Body, Capture, Keep, Stored, keep};
+use crate::links::{Outlinks, outlinks};
+use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
+use crate::standing::{self, Memory};
+use crate::waits::wait;
+use crate::{policy, redirect, robots, status};
+
+/// The note under which extractors leave the content of `<meta name=robots>`.
+const ROBOTS_META: &str = "robots-meta";
+
+/// A response could not be written to the scratch directory.
+#[derive(Clone, Debug)]
+pub struct ScratchFailed(pub Arc<io::Error>);
+
+/// A response that counts, with the settings and plugins for its media type.
+struct Response {
+    exchange: Arc<Exchange>,
+    head: ResponseHead,
+    body: Body,
+    settings: Arc<Settings>,
+    stacks: Arc<Stacks>,
+}
+
+/// Takes the visit from the exchange to its conclusion. `verdict` is that of mid-fetch filters, `memory` the one that they
+/// were asked with.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn receive<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    permit: &Permit,
+    mut exchange: Exchange,
+    verdict: Option<HeadVerdict>,
+    memory: Memory,
+) -> Result<Conclusion, D::Error>
+where
+    D::Error: From<ScratchFailed>,
+{
+    driver.step(Step::Read);
+    exchange
+        .annotations
+        .extend(permit.annotations.iter().cloned());
+    let exchange = Arc::new(exchange);
+    if pipeline.is_robots()
+        && let Some(conclusion) = robots::receive(pipeline, driver, &exchange).await?
+    {
+        return Ok(conclusion);
+    }
+    let may_be_turned_away =
+        !permit.is_login && !pipeline.is_prerequisite() && !pipeline.is_robots();
+    if may_be_turned_away && let Some(page) = driver.turned_away(&exchange)? {
+        return Ok(deferred(pipeline, page));
+    }
+    let transfer = driver.transfer(&exchange);
+    match usable(pipeline, &exchange, transfer, verdict.as_ref()) {
+        Usable::Yes => {}
+        Usable::Ends(conclusion) => return Ok(*conclusion),
+        Usable::Scratch(source) => return Err(ScratchFailed(source).into()),
+    }
+    let conclusion = settle(pipeline, driver, &exchange, verdict, memory).await?;
+    if permit.is_login {
+        driver.login_came(&exchange).await?;
+    }
+    Ok(conclusion)
+}
+
+/// Reads, judges and stores a response that counts.
+async fn settle<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    exchange: &Arc<Exchange>,
+    verdict: Option<HeadVerdict>,
+    memory: Memory,
+) -> Result<Conclusion, D::Error> {
+    let Some(head) = exchange.head.clone() else {
+        return Ok(Conclusion::failed(exchange.status(), String::new()));
+    };
+    let record = &pipeline.issue.record;
+    let mut annotations = exchange.annotations.clone();
+    let body = match verdict {
+        _ if head.status == 304 && record.archived.is_some() => Body::NotModified,
+        Some(HeadVerdict::Unchanged(reason)) => {
+            annotations.push(reason);
+            Body::LeftAlone
+        }
+        _ => Body::Fetched,
+    };
+    // A 304 seldom names a type; it is that of the version it stands for.
+    let media_type = head.media_type();
+    let media_type = media_type.unwrap_or_else(|| record.media_type.clone());
+    let (settings, stacks) = pipeline.for_response(&media_type);
+    let response = Response {
+        exchange: exchange.clone(),
+        head,
+        body,
+        settings,
+        stacks,
+    };
+    let task = response.task(pipeline, &memory);
+    // The memory is given back once the capture is stored.
+    let (mut reading, _reservation) = driver.read(task).await?;
+    annotations.extend(reading.annotations.iter().cloned());
+    driver.failed(&reading.failures)?;
+    note_stacks(driver, &response.stacks, &reading)?;
+    if let Some(Rejected { status, because }) = reading.rejected {
+        annotations.push(because.clone());
+        let entry = LogEntry {
+            status,
+            digest: None,
+            ..response.entry(annotations, &memory)
+        };
+        let outcome = disregarded(status, because, Some(driver.transfer(exchange)));
+        return Ok(Conclusion::new(outcome, entry));
+    }
+    if let Some(RetryWanted { after, because }) = reading.retry.take() {
+        if !pipeline.attempts_left() {
+            annotations.push(format!("retriesExhausted:{because}"));
+            return give_up(pipeline, driver, response, reading, &memory, annotations).await;
+        }
+        annotations.push(because);
+        let entry = LogEntry {
+            status: exchange.status(),
+            annotations,
+            ..LogEntry::default()
+        };
+        let outcome = Outcome::Retry {
+            status: entry.status,
+            queue_after: pipeline.settings.retry.queue_after,
+            after: Some(after),
+            transfer: Some(driver.transfer(exchange)),
+        };
+        return Ok(Conclusion::new(outcome, entry));
+    }
+    succeed(pipeline, driver, response, reading, memory, annotations).await
+}
+
+/// Judges the links, decides the wait and stores the capture.
+async fn succeed<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    response: Response,
+    mut reading: Reading,
+    memory: Memory,
+    mut annotations: Vec<String>,
+) -> Result<Conclusion, D::Error> {
+    let (issue, settings) = (&pipeline.issue, &response.settings);
+    response.heed_page(pipeline, &memory, &mut reading, &mut annotations);
+    end_redirects(pipeline, &mut reading, &mut annotations);
+    if !settings.revisit.signals {
+        // This list's dates are not believed.
+        let links = reading.extracted.links.iter_mut();
+        links.for_each(|link| link.modified = None);
+    }
+    let Outlinks {
+        accepted,
+        ranks,
+        refused,
+        unjudged,
+    } = outlinks(pipeline, driver, &reading).await?;
+    for (plugin, links) in &unjudged {
+        driver.scope_fault(plugin);
+        annotations.push(format!("scope-fault:{plugin}:{links}"));
+        // What it would have let in is not known: the next visit finds the links again, changed or not.
+        reading.extracted_by = Some(found::NOT_EXTRACTED);
+    }
+    driver.refused_links(&reading.extracted.refused, refused.len() as u64)?;
+
+    let refresh_embeds = settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
+    let exchange = &response.exchange;
+    let keep = keep(
+        pipeline,
+        driver,
+        exchange,
+        &reading,
+        response.body,
+        &settings.revisit,
+    )?;
+    let mut visit = response.visit(pipeline, &reading, &keep);
+    // Before the archive, whose metadata record says when the next visit is due.
+    driver.step(Step::Wait);
+    let asked = (&**settings, response.stacks.clone());
+    let waits = wait(pipeline, driver, &visit, asked, &mut reading, &memory).await?;
+    let decisions = match keep {
+        Keep::Nothing => Vec::new(),
+        _ => decisions(pipeline, driver, &response.stacks, &reading, waits.as_ref()).await?,
+    };
+    let capture = Capture {
+        exchange,
+        reading: &reading,
+        body: response.body,
+        memory: &memory,
+        annotations,
+        decisions,
+    };
+    driver.step(Step::Archive);
+    let Stored {
+        keep,
+        at,
+        mut annotations,
+    } = driver.store(capture, keep).await?;
+    visit.duplicate = matches!(keep, Keep::Duplicate(_));
+    visit.archived = at.clone().filter(|_| visit.digests.is_some());
+    let earlier = Earlier::of(&issue.record);
+    let shared = Shared::of(&issue.uri, &issue.record, &visit.media_type, Some(&visit));
+    let around = memory
+        .around
+        .after(&shared, earlier, &visit, pipeline.started);
+    let until_next = waits.as_ref().map(|waits| waits.until_next);
+    let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
+    if let Some(waits) = &waits {
+        annotations.extend(waits.annotations(pipeline, &visit));
+    }
+    // Wait evaluators are the last that may keep anything.
+    let kept = memory.kept.changes();
+    visit.kept = standing::changes(kept.uri);
+    let target = redirect_of(&issue.uri, exchange);
+    visit
+        .kept
+        .extend(redirect::remember(&issue.record, exchange, target));
+    visit.kept.extend(waits.and_then(|waits| waits.swings));
+    let entry = LogEntry {
+        state: visit.state,
+        received: Some(exchange.wire.length()),
+        archived: at,
+        ..response.entry(annotations, &memory)
+    };
+    let is_prerequisite = pipeline.is_prerequisite();
+    let success = Success {
+        visit,
+        wait: until_next,
+        ask_again: until_asked,
+        strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
+        // Asked again before the fetch, if it had changed.
+        scope: Some(pipeline.stacks.scope_hash),
+        outlinks: accepted,
+        refresh_embeds,
+        refused,
+        kept_for_site: for_site(pipeline, kept.site, around),
+        transfer: driver.transfer(exchange),
+    };
+    Ok(Conclusion {
+        outcome: Outcome::Succeeded(Box::new(success)),
+        entry,
+        ranks,
+    })
+}
+
+/// A response that a post-fetch filter wants fetched again, after the last attempt: it is archived, so that people can see
+/// what came, and the URI has failed. It is no version of the document: digests and validators stay those of the last.
+async fn give_up<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    response: Response,
+    reading: Reading,
+    memory: &Memory,
+    mut annotations: Vec<String>,
+) -> Result<Conclusion, D::Error> {
+    let exchange = &response.exchange;
+    annotations.push(format!("os{}", response.head.status));
+    let reading = Reading {
+        // Nobody has judged it. A 304 stands for what is archived.
+        state: match response.body {
+            Body::Fetched => ContentState::Unknown,
+            Body::NotModified | Body::LeftAlone => ContentState::Unchanged,
+        },
+        ..reading
+    };
+    let (body, revisit) = (response.body, &pipeline.settings.revisit);
+    let keep = keep(pipeline, driver, exchange, &reading, body, revisit)?;
+    let decisions = decisions(pipeline, driver, &pipeline.stacks, &reading, None).await?;
+    let capture = Capture {
+        exchange,
+        reading: &reading,
+        body,
+        memory,
+        annotations,
+        decisions,
+    };
+    driver.step(Step::Archive);
+    let stored = driver.store(capture, keep).await?;
+    let entry = LogEntry {
+        status: status::TOO_MANY_RETRIES,
+        received: Some(exchange.wire.length()),
+        archived: stored.at,
+        ..response.entry(stored.annotations, memory)
+    };
+    let outcome = Outcome::Failed {
+        status: entry.status,
+        transfer: Some(driver.transfer(exchange)),
+    };
+    Ok(Conclusion::new(outcome, entry))
+}
+
+impl Response {
+    /// The work of reading it.
+    fn task(&self, pipeline: &Pipeline, memory: &Memory) -> found::Task {
+        let (issue, head) = (&pipeline.issue, &self.head);
+        let (status, media_type) = (i32::from(head.status), head.media_type());
+        let mut visit = standing::visit(issue, pipeline.started, status, media_type, memory);
+        visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
+        let record = &issue.record;
+        let limits = &pipeline.profile.limits;
+        found::Task {
+            stacks: self.stacks.clone(),
+            exchange: self.exchange.clone(),
+            head: head.clone(),
+            uri: issue.uri.as_str().to_owned(),
+            base: pipeline.base(head),
+            visit,
+            last: record.archived.is_some().then_some(record.digests),
+            last_fingerprint: record.fingerprint.clone(),
+            last_extractor: record.extractor,
+            bodyless: self.body != Body::Fetched,
+            content_max: limits.plugin_content.bytes(),
+            links_max: limits.outlinks,
+            memory: memory.clone(),
+        }
+    }
+
+    /// The log entry of a response that was read.
+    fn entry(&self, annotations: Vec<String>, memory: &Memory) -> LogEntry {
+        let exchange = &self.exchange;
+        let is_fetched = self.body == Body::Fetched;
+        LogEntry {
+            status: exchange.status(),
+            size: Some(exchange.payload.length()),
+            media_type: self.head.media_type(),
+            fetch: Some((exchange.started, exchange.duration)),
+            digest: is_fetched.then(|| exchange.payload_digest.to_string()),
+            annotations,
+            notes: notes_of(memory),
+            ..LogEntry::default()
+        }
+    }
+
+    /// What the page says to robots: noted, and obeyed if the profile wants that.
+    fn heed_page(
+        &self,
+        pipeline: &Pipeline,
+        memory: &Memory,
+        reading: &mut Reading,
+        annotations: &mut Vec<String>,
+    ) {
+        let robots = &self.settings.robots;
+        let notes = memory.notes.all();
+        let meta = notes.get(ROBOTS_META).map(String::as_str);
+        let agent = &pipeline.profile.user_agent;
+        let said = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
+            .and(RobotsTag::of_meta(meta.unwrap_or_default()));
+        if said == RobotsTag::default() {
+            return;
+        }
+        let words: Vec<_> = said.words().collect();
+        annotations.push(format!("robotsTag:{}", words.join("+")));
+        if !robots.policy.heeds_pages() {
+            return;
+        }
+        if said.nofollow {
+            // A redirect of the server is no link of the page.
+            let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
+            reading.extracted.links.retain(stays);
+        }
+        if said.noarchive && robots.noarchive && reading.archive {
+            reading.archive = false;
+            annotations.push("unwritten:noarchive".to_owned());
+        }
+    }
+
+    /// The visit as the frontier is to remember it, but for where it is archived.
+    fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &Keep) -> Visit {
+        let (exchange, head) = (&self.exchange, &self.head);
+        let kept = *keep == Keep::Response;
+        let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
+        let validators = Validators {
+            etag: head.first("etag").map(str::to_owned),
+            last_modified: head.first("last-modified").map(str::to_owned),
+        };
+        let digests = Digests {
+            payload: Some(exchange.payload_digest.0),
+            stripped: reading.stripped,
+        };
+        let media_type = head.media_type();
+        Visit {
+            status: exchange.status(),
+            state: reading.state,
+            duplicate: false,
+            size: reading.size,
+            media_type: media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone()),
+            digests: kept.then_some(digests),
+            // Only a complete body may stand behind a 304.
+            validators: kept.then(|| match complete && head.status == 200 {
+                true => validators,
+                false => Validators::default(),
+            }),
+            archived: None,
+            extractor: reading.extracted_by,
+            outlinks: reading
+                .extracted_by
+                .filter(|by| *by != found::NOT_EXTRACTED)
+                .map(|_| reading.extracted.links.len() as u64),
+            fingerprint: reading.fingerprint.clone().filter(|_| kept),
+            kept: Vec::new(),
+        }
+    }
+}
+
+/// Keeps what the stacks are whose hashes the record is to have.
+fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Result<(), D::Error> {
+    if reading.extracted_by == Some(stacks.extract_hash) {
+        driver.used_stack(Stage::Extract, stacks.extract_hash, &stacks.extract)?;
+    }
+    if reading.stripped.is_some() {
+        driver.used_stack(Stage::Digest, stacks.digest_hash, &stacks.digest)?;
+    }
+    Ok(())
+}
+
+/// What is kept for the site: values that plugins have set and, if documents are visited again, figures on all of them.
+fn for_site(
+    pipeline: &Pipeline,
+    kept: Vec<opilio_sandbox::KeptChange>,
+    around: Vec<KeptChange>,
+) -> Vec<KeptChange> {
+    let mut changes = standing::changes(kept);
+    if !pipeline.is_prerequisite() && pipeline.settings.strategy != Strategy::Snapshot {
+        changes.extend(around);
+    }
+    changes
+}
+
+/// A redirect that would be one too many in a row is noted and not followed.
+fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut Vec<String>) {
+    let hops = pipeline.issue.record.hop_path.hops().rev();
+    let before = hops.take_while(|hop| *hop == Hop::Redirect).count();
+    let links = &mut reading.extracted.links;
+    let is_redirect = |link: &FoundLink| link.hop == Hop::Redirect;
+    let max = pipeline.settings.fetch.redirects_max;
+    if before >= max && links.iter().any(is_redirect) {
+        links.retain(|link| !is_redirect(link));
+        annotations.push(format!("redirectsTrunc:{before}"));
+    }
+}
+
+fn notes_of(memory: &Memory) -> BTreeMap<String, String> {
+    memory.notes.all().into_iter().collect()
+}

@@ -1,0 +1,190 @@
+//! When a document is visited again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_frontier::{ContentState, KeptChange, Outcome, Visit};
+use opilio_profile::{Settings, Strategy};
+use opilio_stacks::Stacks;
+
+use crate::consideration::Consideration;
+use crate::driver::{Driver, Lane, Step};
+use crate::found::{self, Reading};
+use crate::pipeline::Pipeline;
+use crate::standing::{self, Known, Memory};
+
+/// The wait until the next visit.
+pub(crate) struct Waits {
+    pub(crate) until_next: Duration,
+    /// When to ask evaluators before that, without a visit.
+    pub(crate) until_asked: Option<Duration>,
+    /// The answers so far, for detecting oscillation.
+    pub(crate) swings: Option<KeptChange>,
+    /// The evaluator that answered, by its name in the profile; none if the profile's own wait holds.
+    pub(crate) by: Option<Arc<str>>,
+}
+
+/// Decides the wait until the next visit: under the revisit strategy what the first evaluator with an answer says, within
+/// the limits of the profile. None if the URI is not visited again.
+pub(crate) async fn wait<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+    visit: &Visit,
+    (settings, stacks): (&Settings, Arc<Stacks>),
+    reading: &mut Reading,
+    memory: &Memory,
+) -> Result<Option<Waits>, D::Error> {
+    let record = &pipeline.issue.record;
+    match settings.strategy {
+        // A prerequisite is asked for again when it has expired.
+        _ if pipeline.is_prerequisite() => return Ok(None),
+        Strategy::Snapshot => return Ok(None),
+        Strategy::Fixed => {
+            return Ok(Some(Waits {
+                until_next: settings.revisit.fixed_wait,
+                until_asked: None,
+                swings: None,
+                by: None,
+            }));
+        }
+        Strategy::Revisit => {}
+    }
+    let known = Known::of(&pipeline.issue);
+    let mut asked = standing::after(known, pipeline.started, visit, memory);
+    asked.measures = driver.measures()?;
+    let media_type = visit.media_type.clone();
+    let document = reading.document.clone();
+    // Nobody asks them later.
+    let guards = std::mem::take(&mut reading.guards);
+    let evaluate = move || found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
+    let answer = driver.run(Lane::Header, evaluate).await?;
+    driver.failed(&answer.failures)?;
+    let settled = answer.settle(record, visit.state, &settings.revisit);
+    driver.wait_answered(answer.wait.is_some(), &settled.odd);
+    answer.note_odd(settled.odd);
+    driver.promised(settled.until_next, true)?;
+    Ok(Some(Waits {
+        until_next: settled.until_next,
+        until_asked: settled.until_asked,
+        swings: Some(settled.swings),
+        by: answer.answered_by().cloned(),
+    }))
+}
+
+impl Waits {
+    /// The annotations of a visit after which the URI waits.
+    pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &Visit) -> Vec<String> {
+        let record = &pipeline.issue.record;
+        let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
+        let versions = record.versions + u64::from(new_version);
+        let (by, overdue) = (self.by.as_deref(), pipeline.issue.overdue);
+        revisit_annotations(self.until_next, by, record.visits + 1, versions, overdue)
+    }
+}
+
+/// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
+/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`; and, behind the wait, the evaluator that answered: `wt-by:adaptive`.
+fn revisit_annotations(
+    wait: Duration,
+    by: Option<&str>,
+    visits: u64,
+    versions: u64,
+    overdue: Duration,
+) -> Vec<String> {
+    let mut annotations = vec![format!("wt:{}", spelled(wait))];
+    annotations.extend(by.map(|by| format!("wt-by:{by}")));
+    annotations.push(format!("{visits}vis"));
+    annotations.push(format!("{versions}ver"));
+    annotations.push(format!("ov:{}", spelled(overdue)));
+    annotations
+}
+
+/// Asks the wait evaluators about a URI that waits: one of them wanted to be asked again before the visit, since prices and
+/// the site's figures change. Nothing is sent, nothing is logged, and kept values stay as they were.
+///
+/// # Errors
+/// Those of the driver.
+pub async fn consider<D: Driver>(
+    pipeline: &Arc<Pipeline>,
+    driver: &D,
+) -> Result<Outcome, D::Error> {
+    let issue = &pipeline.issue;
+    let (settings, stacks) = pipeline.for_response(&issue.record.media_type);
+    let unchanged = Outcome::Considered {
+        wait: None,
+        ask_again: None,
+    };
+    if settings.strategy != Strategy::Revisit {
+        return Ok(unchanged);
+    }
+    driver.step(Step::Wait);
+    let memory = memory(pipeline, driver)?;
+    let asked = Consideration::of(issue, pipeline.started, driver.measures()?, &memory);
+    let answer = driver
+        .run(Lane::Header, move || asked.evaluate(&stacks.wait))
+        .await?;
+    driver.failed(&answer.failures)?;
+    let considered = Consideration::judge(issue, pipeline.started, &answer, &settings.revisit);
+    let Some(considered) = considered else {
+        return Ok(unchanged);
+    };
+    driver.promised(considered.in_all, false)?;
+    Ok(considered.outcome())
+}
+
+/// The values that plugins keep with the URI and its site.
+///
+/// # Errors
+/// Those of the driver.
+pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Memory, D::Error> {
+    let site = driver.site_values(&pipeline.issue.uri)?;
+    Ok(Memory::new(&pipeline.issue.record.kept, &site))
+}
+
+/// A duration as Heritrix spells it: the units from the largest that is not zero down to milliseconds, such as
+/// `1d12h0m0s0ms`.
+fn spelled(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let parts = [
+        (milliseconds / 86_400_000, "d"),
+        (milliseconds / 3_600_000 % 24, "h"),
+        (milliseconds / 60_000 % 60, "m"),
+        (milliseconds / 1_000 % 60, "s"),
+        (milliseconds % 1_000, "ms"),
+    ];
+    let first = parts
+        .iter()
+        .position(|&(count, _)| count > 0)
+        .unwrap_or(parts.len() - 1);
+    parts[first..]
+        .iter()
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check_spelled(milliseconds: u64, expected: &str) {
+        assert_eq!(spelled(Duration::from_millis(milliseconds)), expected);
+    }
+
+    #[test]
+    fn durations_are_spelled_as_in_the_thesis() {
+        check_spelled(45_000, "45s0ms");
+        check_spelled(3, "3ms");
+        check_spelled(0, "0ms");
+        check_spelled(86_400_000 + 12 * 3_600_000, "1d12h0m0s0ms");
+    }
+
+    #[test]
+    fn revisits_carry_the_notes_of_the_thesis() {
+        let (wait, overdue) = (Duration::from_secs(45), Duration::from_millis(3));
+        let notes = revisit_annotations(wait, None, 3, 1, overdue);
+        assert_eq!(notes.join(","), "wt:45s0ms,3vis,1ver,ov:3ms");
+        let notes = revisit_annotations(wait, Some("adaptive"), 3, 1, overdue);
+        assert_eq!(notes.join(","), "wt:45s0ms,wt-by:adaptive,3vis,1ver,ov:3ms");
+    }
+}
