@@ -39,7 +39,7 @@ use crate::tables::TableKeeper;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
-use opilio_visit::precedence::{self, QueueTurns};
+use opilio_visit::precedence::{self, QueueRanks};
 
 /// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
 /// often is led by somebody else.
@@ -85,7 +85,7 @@ pub(crate) struct Context {
     pub observers: Observers,
     /// Filters of the scope of which the operator knows that links went unjudged.
     pub scope_faults: Mutex<BTreeSet<Arc<str>>>,
-    pub turns: QueueTurns,
+    pub turns: QueueRanks,
     /// Lock it before the frontier, never after.
     pub budget: Mutex<Budget>,
     pub live: Arc<Live>,

@@ -42,6 +42,7 @@ pub use error::CrawlError;
 pub(crate) use frozen::{changed_profile, frozen_profile};
 pub(crate) use lost::{fetch_again, fetched_again};
 pub use order::{Order, ProfileSource};
+pub use plan::LoadedPlugins;
 pub use plan::{builtin_plugins, check_plugins, plan, settings_schemas};
 pub(crate) use plan::{load, sources};
 pub(crate) use seeds::{seed_candidate, seed_lines};

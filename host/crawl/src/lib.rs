@@ -39,7 +39,6 @@ mod progress_log;
 mod pulse;
 mod reconcile;
 mod records;
-pub mod rehearsal;
 mod remedy;
 mod replace;
 pub mod sample;
@@ -59,8 +58,8 @@ pub use census::{Census, PageCensus, QueueCensus, QueueStates};
 pub use context::Halt;
 pub use course::{Course, EndWord, Ended};
 pub use crawl::{
-    Crawl, CrawlError, Order, Plan, ProfileSource, Stop, View, builtin_plugins, check_plugins,
-    plan, settings_schemas,
+    Crawl, CrawlError, LoadedPlugins, Order, Plan, ProfileSource, Stop, View, builtin_plugins,
+    check_plugins, plan, settings_schemas,
 };
 pub use crawl_log::{ExtraInfo, LogLine};
 pub use explain::{Asked, explain};

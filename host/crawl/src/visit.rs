@@ -11,7 +11,7 @@ mod read;
 mod robots;
 mod store;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,9 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{
-    Disposition, Finished, Issue, KeptValues, Outcome, Place, UriRecord, WarcLocation,
-};
+use opilio_frontier::{Disposition, Finished, Issue, KeptValues, Outcome, WarcLocation};
 use opilio_profile::{ServerGroup, Stage};
 use opilio_sandbox::{Finished as Event, NamedValue};
 use opilio_stacks::Staged;
@@ -33,7 +31,7 @@ use opilio_visit::found::{Reading, Task};
 use opilio_visit::scope::Decision;
 use opilio_visit::{
     Addresses, Admission, Capture, Conclusion, Driver, Ending, Keep, LogEntry, Login, Pipeline,
-    Previous, RobotsAnswer, ScratchFailed, Step, Stored, standing, status,
+    Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, standing, status,
 };
 use tracing::Instrument as _;
 
@@ -446,15 +444,12 @@ impl Driver for CrawlVisit<'_> {
 
     fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Halt> {
         let mut frontier = self.context.frontier();
-        let record = frontier.record(uri)?;
-        let waits = |record: &UriRecord| {
-            matches!(record.place, Place::Queued { .. }) && record.precedence > rank
-        };
-        if record.is_some_and(|record| waits(&record)) {
-            // Not where it is just being fetched, when it matters no more.
-            frontier.set_precedence(uri, rank, Timestamp::now())?;
-        }
-        Ok(())
+        Ok(precedence::raise(
+            &mut frontier,
+            uri,
+            rank,
+            Timestamp::now(),
+        )?)
     }
 
     async fn rank_queues(&self, found: impl Iterator<Item = String>) -> Result<(), Halt> {
@@ -462,12 +457,7 @@ impl Driver for CrawlVisit<'_> {
         if context.stacks().precedence.is_empty() {
             return Ok(());
         }
-        let mut queues: BTreeSet<String> = found
-            .filter(|queue| context.turns.is_due_when_found(queue))
-            .collect();
-        if context.turns.is_due_after_turn(queue) {
-            queues.insert(queue.clone());
-        }
+        let queues = context.turns.due(queue, found);
         context.rank_queues(queues).await
     }
 

@@ -1,7 +1,7 @@
 //! A synthetic changing web in virtual time around the real frontier, profile and plugins.
 //!
 //! ```text
-//! scenario ─► web: sites, pages, changes, servers ◄── run ──► opilio_crawl::rehearsal: frontier, profile, plugins
+//! scenario ─► web: sites, pages, changes, servers ◄── run ──► crawl: frontier, profile, plugins, opilio_visit
 //!      ▲                └ measure ─► report ◄─ oracle
 //!     fit ◄── crawl.log               ├─► compare
 //!                                     └─► plot
@@ -10,10 +10,12 @@
 //! event to event. docs/SIMULATION.md has the language of scenarios and every measure's formula.
 
 mod compare;
+mod crawl;
 mod fit;
 mod measure;
 pub mod oracle;
 mod plot;
+mod plugin_log;
 mod process;
 mod report;
 mod run;
@@ -21,6 +23,7 @@ mod scenario;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};
+pub use crawl::{Answer, Begun, EndKind, Request, SimulatedCrawl, VisitEnd};
 pub use fit::{FitError, Fitted, fit};
 pub use plot::{Drawing, PlotError, freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_crawl::CrawlError;
-use opilio_crawl::rehearsal::{Came, Ended, Leave, OddWait, Rehearsal};
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
+use opilio_visit::found::OddWait;
 
+use crate::crawl::{Answer, Begun, EndKind, Request, SimulatedCrawl, VisitEnd};
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
@@ -60,7 +61,8 @@ impl Simulation {
     /// # Errors
     /// [`SimulationError`]; faults of the profile's plugins are in it, each at its place.
     pub fn run(self) -> Result<Report, SimulationError> {
-        Rehearsal::on_a_thread(|| self.run_here()).map_err(SimulationError::Broken)?
+        opilio_stacks::on_plugin_thread("simulation", || self.run_here())
+            .map_err(SimulationError::Broken)?
     }
 
     fn run_here(self) -> Result<Report, SimulationError> {
@@ -69,7 +71,7 @@ impl Simulation {
         let start = web.at(0);
         let politeness = self.profile.settings().politeness.clone();
         let name = self.profile.name.clone();
-        let mut crawl = Rehearsal::open(
+        let mut crawl = SimulatedCrawl::open(
             self.profile,
             folder.path(),
             self.component_cache.clone(),
@@ -183,7 +185,8 @@ fn rest(politeness: &Politeness, took: Duration) -> Duration {
 
 /// A request on its way, by the time it ends; the number tells those of one time apart.
 struct Flight {
-    issue: Box<Issue>,
+    request: Box<Request>,
+    host: Option<usize>,
     served: Served,
     place: Place,
     started: i64,
@@ -202,7 +205,7 @@ struct Host {
 
 struct Run {
     web: Web,
-    crawl: Rehearsal,
+    crawl: SimulatedCrawl,
     politeness: Politeness,
     workers: usize,
     end: i64,
@@ -222,7 +225,7 @@ struct Run {
 }
 
 impl Run {
-    fn new(scenario: &Scenario, web: Web, crawl: Rehearsal) -> Self {
+    fn new(scenario: &Scenario, web: Web, crawl: SimulatedCrawl) -> Self {
         let per_day = visits_a_day(scenario, &web);
         let per_millisecond = per_day / DAY;
         let politeness = crawl.profile().settings().politeness.clone();
@@ -300,22 +303,25 @@ impl Run {
     }
 
     fn send(&mut self, issue: Box<Issue>, now: i64) -> Result<(), SimulationError> {
-        let asked = match self.crawl.leave(&issue, self.at(now))? {
-            Leave::Settled => return Ok(()),
-            Leave::Ask(asked) => asked,
-        };
         let (host, place) = self.web.place(&issue.uri);
+        let is_known = issue.record.visits > 0;
+        let overdue = issue.overdue.as_secs_f64() / 86_400.0;
+        let uri = issue.uri.clone();
+        let request = match self.crawl.begin(*issue, self.at(now))? {
+            Begun::Ended(_) => return Ok(()),
+            Begun::Asks(request) => request,
+        };
         // The budget is of visits; what precedes them comes on top.
         self.visits_left -= f64::from(u8::from(place != Place::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
             self.note_gap(host, now, is_measured);
         }
-        if is_measured && issue.record.visits > 0 && matches!(place, Place::Page(_)) {
-            self.overdue += issue.overdue.as_secs_f64() / 86_400.0;
+        if is_measured && is_known && matches!(place, Place::Page(_)) {
+            self.overdue += overdue;
             self.overdue_counted += 1;
         }
-        let served = self.web.serve(&issue.uri, &asked, now);
+        let served = self.web.serve(&uri, &request.headers, now);
         let ends = now
             + i64::try_from(served.took.as_millis())
                 .unwrap_or(i64::MAX)
@@ -323,7 +329,8 @@ impl Run {
         self.number += 1;
         self.ends.push(Reverse((ends, self.number)));
         let flight = Flight {
-            issue,
+            request,
+            host,
             served,
             place,
             started: now,
@@ -347,23 +354,24 @@ impl Run {
 
     fn receive(&mut self, flight: Flight, now: i64) -> Result<(), SimulationError> {
         let Flight {
-            issue,
+            request,
+            host,
             served,
             place,
             started,
         } = flight;
-        if let Some(host) = self.web.place(&issue.uri).0 {
+        if let Some(host) = host {
             let host = self.hosts.entry(host).or_default();
             host.last_end = Some(now);
             // As the crawl has measured it, to the millisecond.
             host.last_took = Duration::from_millis(u64::try_from(now - started).unwrap_or(0));
         }
         let size = match &served.answer {
-            opilio_crawl::rehearsal::Answer::Response { size, .. } => *size,
-            opilio_crawl::rehearsal::Answer::Failure => 0,
+            Answer::Response { size, .. } => *size,
+            Answer::Failure => 0,
         };
-        let (began, ended) = (self.at(started), self.at(now));
-        let came = self.crawl.finish(&issue, served.answer, began, ended)?;
+        let ended = self.at(now);
+        let came = self.crawl.receive(*request, served.answer, ended)?;
         let is_page = match place {
             Place::Page(id) => Some(id),
             _ => None,
@@ -391,18 +399,18 @@ impl Run {
         Ok(())
     }
 
-    fn tally(&mut self, came: &Came, place: Place, size: u64, of_page: OfPage) {
+    fn tally(&mut self, came: &VisitEnd, place: Place, size: u64, of_page: OfPage) {
         let visits = &mut self.visits;
         visits.requests += 1;
         visits.bytes = visits.bytes.saturating_add(size);
         if came.archived {
             visits.stored = visits.stored.saturating_add(size);
         }
-        match (came.end, place) {
+        match (came.kind, place) {
             // These come on top of the budget, whatever came of them.
             (_, Place::Robots) => visits.robots += 1,
-            (Ended::Retry | Ended::Nothing, _) => visits.failed += 1,
-            (Ended::Success, Place::Page(_)) => {
+            (EndKind::Unfinished | EndKind::Failed, _) => visits.failed += 1,
+            (EndKind::Success, Place::Page(_)) => {
                 visits.pages += 1;
                 match came.state {
                     _ if of_page == OfPage::Gone => visits.gone += 1,
@@ -415,7 +423,7 @@ impl Run {
                     ContentState::Unknown => visits.unknown += 1,
                 }
             }
-            (Ended::Success | Ended::Robots, _) => visits.lists += 1,
+            (EndKind::Success | EndKind::Robots, _) => visits.lists += 1,
         }
     }
 
@@ -445,7 +453,7 @@ impl Run {
         self.visits.overdue = self.overdue / self.overdue_counted.max(1) as f64;
         let (faults, first_fault) = self.crawl.faults();
         self.visits.faults = faults;
-        self.visits.first_fault = first_fault.map(str::to_owned);
+        self.visits.first_fault = first_fault;
         let end = self.end;
         let there = (0..self.web.pages.len()).filter(|id| self.web.is_there(*id, end - 1));
         let pages: Vec<PageId> = there.collect();

@@ -520,7 +520,8 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use opilio_crawl::rehearsal::{Answer, Asked};
+    use crate::crawl::Answer;
+    use opilio_visit::RequestHeaders;
 
     const DAY: i64 = 86_400_000;
 
@@ -535,7 +536,7 @@ mod tests {
 
     fn content(web: &mut Web, uri: &str, day: i64) -> (u16, String) {
         let uri = Uri::parse(uri).unwrap();
-        let served = web.serve(&uri, &Asked::default(), day * DAY);
+        let served = web.serve(&uri, &RequestHeaders::default(), day * DAY);
         match served.answer {
             Answer::Response {
                 status, content, ..

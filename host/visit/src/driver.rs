@@ -222,6 +222,11 @@ pub trait Driver {
         Ok(None)
     }
 
+    /// Whether [`Capture::decisions`] are wanted. They cost a call of the scope.
+    fn wants_decisions(&self) -> bool {
+        true
+    }
+
     /// Writes a capture to the archive.
     fn store(
         &self,

@@ -4,12 +4,13 @@
 //! crawl of this process and after every [`TURNS_BETWEEN_RANKS`] of its turns, since what it is worth shows in what it
 //! has brought.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
-use opilio_frontier::QueueReport;
+use opilio_frontier::{Frontier, Place, QueueReport, UriRecord};
 use opilio_sandbox::{Candidates, Document, Queue};
+use opilio_uri::Uri;
 
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
@@ -92,11 +93,42 @@ pub fn rank_queue(
     (None, failures)
 }
 
-/// When queues are to be ranked.
-#[derive(Default)]
-pub struct QueueTurns(Mutex<HashMap<String, u32>>);
+/// Lowers the precedence value of a waiting URI to `rank`, if that is better.
+///
+/// # Errors
+/// Those of the store.
+pub fn raise(
+    frontier: &mut Frontier,
+    uri: &Uri,
+    rank: u8,
+    now: Timestamp,
+) -> Result<(), opilio_frontier::Error> {
+    let waits = |record: UriRecord| {
+        matches!(record.place, Place::Queued { .. }) && record.precedence > rank
+    };
+    if frontier.record(uri)?.is_some_and(waits) {
+        // A URI that is just being fetched keeps its value, which matters no more.
+        frontier.set_precedence(uri, rank, now)?;
+    }
+    Ok(())
+}
 
-impl QueueTurns {
+/// Counts visits of queues, to know when each is to be ranked again.
+#[derive(Default)]
+pub struct QueueRanks(Mutex<HashMap<String, u32>>);
+
+impl QueueRanks {
+    /// A visit of `queue` is over, and links were found for the queues of `found`. Returns the queues to be ranked now.
+    pub fn due(&self, queue: &str, found: impl Iterator<Item = String>) -> BTreeSet<String> {
+        let mut due: BTreeSet<String> = found
+            .filter(|queue| self.is_due_when_found(queue))
+            .collect();
+        if self.is_due_after_turn(queue) {
+            due.insert(queue.to_owned());
+        }
+        due
+    }
+
     /// A turn of this queue is over. Whether it is to be ranked now.
     pub fn is_due_after_turn(&self, queue: &str) -> bool {
         self.count(queue, 1)
@@ -135,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_queue_is_ranked_when_it_is_found_and_then_every_so_many_turns() {
-        let turns = QueueTurns::default();
+        let turns = QueueRanks::default();
         assert!(turns.is_due_when_found("a"));
         assert!(!turns.is_due_when_found("a"));
         let due: Vec<bool> = (0..2 * TURNS_BETWEEN_RANKS)

@@ -204,6 +204,7 @@ async fn succeed<D: Driver>(
     let waits = wait(pipeline, driver, &visit, asked, &mut reading, &memory).await?;
     let decisions = match keep {
         Keep::Nothing => Vec::new(),
+        _ if !driver.wants_decisions() => Vec::new(),
         _ => decisions(pipeline, driver, &response.stacks, &reading, waits.as_ref()).await?,
     };
     let capture = Capture {

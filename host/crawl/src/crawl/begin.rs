@@ -43,7 +43,7 @@ use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
 use opilio_visit::budget::Budget;
 use opilio_visit::policy;
-use opilio_visit::precedence::QueueTurns;
+use opilio_visit::precedence::QueueRanks;
 
 impl Plan {
     /// Makes the job and does not begin to crawl: that is for the process that runs it.
@@ -182,7 +182,7 @@ impl Plan {
             tallies: Mutex::default(),
             observers: Observers::default(),
             scope_faults: Mutex::default(),
-            turns: QueueTurns::default(),
+            turns: QueueRanks::default(),
             budget: Mutex::new(budget),
             live: live.clone(),
             job_log: log.clone(),

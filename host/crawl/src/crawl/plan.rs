@@ -1,6 +1,7 @@
 //! What can be checked of a crawl before anything is created: profile, seeds, components and their settings.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use opilio_profile::{Given, Profile};
@@ -14,7 +15,7 @@ use super::{CrawlError, Plan};
 use crate::job;
 use crate::tables::TableKeeper;
 use opilio_stacks::components::JobPlugins;
-use opilio_stacks::{self, Loaded, Loading};
+use opilio_stacks::{self, Loaded, Loading, Stacks};
 
 /// Checks profile, seeds and components. Creates nothing but entries of the component cache.
 ///
@@ -132,6 +133,33 @@ pub fn settings_schemas(
     })?;
     let (_, loaded) = load(&engine, profile, &[], &sources(Path::new("")), None)?;
     Ok(loaded.stacks.pool().schemas())
+}
+
+/// The plugins and tables of a profile, loaded without a job.
+pub struct LoadedPlugins {
+    /// The plugins.
+    pub stacks: Arc<Stacks>,
+    /// Plugins look values up in them for as long as they are called.
+    _tables: TableKeeper,
+}
+
+impl LoadedPlugins {
+    /// Loads them. Components that were pulled from a registry are kept in `dir` if there is no home directory.
+    ///
+    /// # Errors
+    /// [`CrawlError::Profile`] with every fault at its place.
+    pub fn load(
+        engine: &Engine,
+        profile: &Profile,
+        seed_prefixes: &[String],
+        dir: &Path,
+    ) -> Result<LoadedPlugins, CrawlError> {
+        let (tables, plugins) = load(engine, profile, seed_prefixes, &sources(dir), None)?;
+        Ok(LoadedPlugins {
+            stacks: plugins.stacks,
+            _tables: tables,
+        })
+    }
 }
 
 /// Tables and plugins; faults of both at once.

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_crawl::rehearsal::{Answer, Asked};
 use opilio_uri::Uri;
+use opilio_visit::RequestHeaders;
 use rand::Rng;
+
+use crate::crawl::Answer;
 
 use super::{Header, PageId, Place, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
@@ -47,7 +49,7 @@ pub(crate) enum OfPage {
 
 impl Web {
     /// What a server answers to a request now.
-    pub(crate) fn serve(&mut self, uri: &Uri, asked: &Asked, now: i64) -> Served {
+    pub(crate) fn serve(&mut self, uri: &Uri, asked: &RequestHeaders, now: i64) -> Served {
         let (site, place) = self.place(uri);
         let Some(site) = site else {
             return Served {
@@ -123,7 +125,7 @@ impl Web {
     fn serve_page(
         &mut self,
         id: PageId,
-        asked: &Asked,
+        asked: &RequestHeaders,
         now: i64,
         took: Duration,
         random: &mut impl Rng,

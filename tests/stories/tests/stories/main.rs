@@ -40,6 +40,7 @@ mod robots;
 mod schemes;
 mod scope;
 mod signals;
+mod simulated;
 mod snapshot;
 mod tables;
 mod traps;

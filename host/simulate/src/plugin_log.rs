@@ -1,5 +1,5 @@
-//! What plugins say while a crawl is rehearsed. A year of it is over in minutes, and what a plugin says of one page it says of
-//! thousands: of each kind of line the first one is shown.
+//! Log lines of plugins in a simulation. A year is over in minutes, and a plugin says the same of thousands of pages: the first
+//! line of each kind is shown.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use opilio_sandbox::{LogLine, LogSink};
 const KINDS_MAX: usize = 100;
 
 /// Hands the first line of each kind to `sink`. Lines are of one kind where they are of one plugin and differ by digits alone.
-pub(super) fn first_of_each_kind(sink: LogSink) -> LogSink {
+pub(crate) fn first_of_each_kind(sink: LogSink) -> LogSink {
     let kinds = Mutex::new(HashSet::new());
     Arc::new(move |line: &LogLine| {
         let kind = line.message.replace(|c: char| c.is_ascii_digit(), "");

@@ -1,0 +1,287 @@
+//! One history through both drivers of the visit pipeline: a crawl of real servers, and a simulated crawl that is given the
+//! same answers. Every visit must end alike: status, annotations, hop path, and the record that the frontier keeps.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{Next, UriRecord};
+use opilio_profile::{Given, Profile};
+use opilio_simulate::{Answer, Begun, EndKind, SimulatedCrawl};
+use opilio_stories::{Line, component_cache, crawl, lines, site};
+use opilio_test_web::Reply;
+use opilio_uri::Uri;
+
+const WWW: &str = "www.story.localhost";
+
+const PROFILE: &str = r#"
+strategy = "revisit"
+fetch.redirects-max = 2
+[plugins.adaptive]
+component = "builtin:adaptive"
+settings = { initial-wait = "40ms", min-wait = "10ms", max-wait = "160ms", default-wait = "40ms" }
+[plugins.no-films]
+component = "builtin:content-type"
+settings = { types = ["video/*"] }
+[plugins.no-drafts]
+component = "builtin:regex-list"
+settings = { patterns = ["/draft"], then = "reject" }
+[plugins.links-first]
+component = "builtin:link-precedence"
+[revisit]
+default-wait = "40ms"
+min-wait = "10ms"
+max-wait = "160ms"
+[retry]
+delay = "5ms"
+delay-max = "5ms"
+max-retries = 2
+"#;
+
+/// The answer to the `visit`-th request for a target, from 1.
+fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
+    let page = |body: &str| Reply::html(format!("<title>A page</title>{body}"));
+    match target {
+        "/robots.txt" => Reply::ok(
+            "text/plain",
+            "User-agent: *\nDisallow: /closed\n".to_owned(),
+        ),
+        "/" => page(&format!(
+            "version {visit} <a href='/same'>1</a> <a href='/tagged'>2</a> <a href='/closed/1'>3</a> <a href='/r1'>4</a> \
+             <a href='/quiet'>5</a> <a href='/unarchived'>6</a> <a href='/shaky'>7</a> <a href='/broken'>8</a> \
+             <a href='/gone'>9</a> <a href='/film'>10</a> <a href='/draft/1'>11</a> <a href='http://elsewhere.example/'>12</a> \
+             <img src='/picture.png'> <a href='/missing'>13</a>"
+        )),
+        "/same" => page("always the same <a href='/'>home</a>"),
+        "/tagged" if if_none_match == Some("\"v1\"") => Reply::status(304).with("etag", "\"v1\""),
+        "/tagged" => page("tagged").with("etag", "\"v1\""),
+        "/r1" => Reply::redirect(301, "/r2"),
+        "/r2" => Reply::redirect(302, "/r3"),
+        "/r3" => Reply::redirect(302, "/r4"),
+        "/quiet" => page("<meta name=robots content=nofollow><a href='/from-quiet'>x</a>"),
+        "/unarchived" => page("not for archives").with("x-robots-tag", "noarchive"),
+        "/shaky" if visit < 3 => Reply::status(503),
+        "/shaky" => page("here at last"),
+        "/broken" => Reply::status(503),
+        "/gone" => Reply::html("<title>Page not found | Story</title><a href='/from-gone'>x</a>"),
+        "/film" => Reply::ok("video/mp4", vec![0; 3000]),
+        "/picture.png" => Reply::ok("image/png", vec![7; 300]),
+        _ => Reply::status(404),
+    }
+}
+
+/// A visit as both drivers tell it. Times are left out.
+#[derive(Debug, PartialEq, Eq)]
+struct Told {
+    status: i32,
+    hops: String,
+    annotations: Vec<String>,
+}
+
+impl Told {
+    fn new(status: i32, hops: &str, annotations: &[String]) -> Told {
+        let is_time = |note: &&String| note.starts_with("ov:");
+        Told {
+            status,
+            hops: hops.trim_matches('-').to_owned(),
+            annotations: annotations
+                .iter()
+                .filter(|note| !is_time(note))
+                // As the log has blanks.
+                .map(|note| note.replace(' ', "_"))
+                .collect(),
+        }
+    }
+
+    fn logged(line: &Line) -> Told {
+        Told::new(line.status, &line.hops, &line.annotations)
+    }
+}
+
+/// The part of a record that does not depend on times.
+fn known(record: &UriRecord) -> impl PartialEq + std::fmt::Debug + use<> {
+    (
+        (record.digests, record.fingerprint.clone(), record.extractor),
+        (
+            record.scope,
+            record.seed,
+            record.outlinks,
+            record.precedence,
+        ),
+        (record.validators.clone(), record.media_type.clone()),
+        (record.via.clone(), record.context.clone()),
+    )
+}
+
+#[tokio::test]
+async fn a_simulated_crawl_decides_as_a_real_one_does() {
+    let web = site(WWW)
+        .rest(|seen| {
+            let etag = seen.headers.get("if-none-match");
+            let etag = etag.and_then(|etag| etag.to_str().ok());
+            reply(&seen.target, seen.visit, etag)
+        })
+        .serve()
+        .await;
+    let seed = web.url(WWW, "/");
+    let story = crawl()
+        .profile(PROFILE)
+        .profile("stacks.pre-fetch = ['no-drafts']\nstacks.mid-fetch = ['no-films']")
+        .profile("stacks.precedence = ['links-first']\nstacks.post-fetch = []\nstacks.pre-extract = ['soft-404']")
+        .profile("[plugins.soft-404]\ncomponent = 'builtin:soft-404'\nsettings = { then = 'reject' }")
+        .seed(&seed);
+    let enough = || {
+        let log = lines(&story.job());
+        let count = |target: &str| {
+            let uri = web.url(WWW, target);
+            log.iter().filter(|line| line.uri == uri).count()
+        };
+        let often = ["/", "/same", "/tagged", "/unarchived"];
+        often.iter().all(|target| count(target) >= 3)
+            && [
+                "/shaky",
+                "/broken",
+                "/gone",
+                "/film",
+                "/draft/1",
+                "/closed/1",
+                "/r3",
+            ]
+            .iter()
+            .all(|target| count(target) >= 1)
+    };
+    let told = story.run_until("every page was there", enough).await;
+    let mut real: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    for line in told.log.iter().filter(|line| !line.uri.starts_with("dns:")) {
+        real.entry(line.uri.clone())
+            .or_default()
+            .push(Told::logged(line));
+    }
+
+    let given = Given {
+        builtins: opilio_crawl::builtin_plugins(),
+        seeds: vec![seed.clone()],
+        ..Given::default()
+    };
+    let text = story.profile_text();
+    let parse = || Profile::parse("story.toml", &text, &given);
+    let parse = || parse().unwrap_or_else(|faults| panic!("{faults:?}"));
+    let (profile, of_simulation) = (parse(), parse());
+    let most = real.values().map(Vec::len).max().unwrap();
+    let prefix = opilio_uri::implied_surt_prefix(&seed).unwrap();
+    let (simulated, records) = opilio_stacks::on_plugin_thread("simulation", || {
+        simulate(of_simulation, &seed, &prefix, most)
+    })
+    .unwrap();
+
+    let mut compared = 0;
+    for (uri, real) in &real {
+        let simulated = simulated
+            .get(uri)
+            .unwrap_or_else(|| panic!("{uri} was never visited in the simulation"));
+        for (number, (real, simulated)) in real.iter().zip(simulated).enumerate() {
+            assert_eq!(real, simulated, "visit {number} of {uri}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 30, "{compared} visits: {real:#?}");
+    // Links that one driver follows and the other does not.
+    let of_real: Vec<&String> = real.keys().collect();
+    let of_simulated: Vec<&String> = simulated.keys().collect();
+    assert_eq!(of_real, of_simulated);
+    let frontier = opilio_frontier::Frontier::open(
+        &told.job().join("state"),
+        opilio_visit::policy::frontier_config_at(&Arc::new(profile), Timestamp::now),
+    )
+    .unwrap();
+    let same = [
+        "/same",
+        "/tagged",
+        "/quiet",
+        "/unarchived",
+        "/shaky",
+        "/broken",
+        "/gone",
+        "/film",
+        "/draft/1",
+        "/closed/1",
+        "/r1",
+        "/r3",
+    ];
+    for target in same {
+        let uri = Uri::parse(&web.url(WWW, target)).unwrap();
+        let real = frontier.record(&uri).unwrap().unwrap();
+        let simulated = &records[uri.as_str()];
+        assert_eq!(
+            format!("{:#?}", known(&real)),
+            format!("{:#?}", known(simulated)),
+            "{uri}"
+        );
+    }
+}
+
+/// Simulates until each URI was visited `most` times or is not visited again. Returns the visits and the records.
+fn simulate(
+    profile: Profile,
+    seed: &str,
+    prefix: &str,
+    most: usize,
+) -> (BTreeMap<String, Vec<Told>>, BTreeMap<String, UriRecord>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut now = Timestamp::from_second(1_800_000_000).unwrap();
+    let cache = Some(component_cache());
+    let prefixes = [prefix.to_owned()];
+    let crawl = SimulatedCrawl::open(profile, folder.path(), cache, &prefixes, now).unwrap();
+    crawl.seed(vec![Uri::parse(seed).unwrap()], now).unwrap();
+    let mut visits: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    let mut requests: BTreeMap<String, usize> = BTreeMap::new();
+    let end = now + Duration::from_secs(120);
+    while now < end {
+        let issue = match crawl.next(now).unwrap() {
+            Next::Issue(issue) => issue,
+            Next::WaitUntil(at) => {
+                now = at.max(now + Duration::from_millis(1));
+                continue;
+            }
+            Next::InProcess | Next::Empty => break,
+        };
+        let (uri, hops) = (issue.uri.clone(), issue.record.hop_path.as_str().to_owned());
+        let done = match crawl.begin(*issue, now).unwrap() {
+            Begun::Ended(done) => done,
+            Begun::Asks(request) => {
+                let asked = requests.entry(uri.as_str().to_owned()).or_default();
+                *asked += 1;
+                let etag = request.headers.if_none_match.clone();
+                let reply = reply(uri.path(), *asked, etag.as_deref());
+                let headers = reply.headers.into_iter();
+                let answer = Answer::Response {
+                    status: reply.status,
+                    headers: headers
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .collect(),
+                    size: reply.body.len() as u64,
+                    content: reply.body,
+                };
+                now += Duration::from_millis(1);
+                crawl.receive(*request, answer, now).unwrap()
+            }
+        };
+        if done.kind != EndKind::Unfinished {
+            let told = Told::new(done.entry.status, &hops, &done.entry.annotations);
+            let visits = visits.entry(uri.as_str().to_owned()).or_default();
+            visits.push(told);
+        }
+        let home = Uri::parse(seed).unwrap();
+        if visits.get(home.as_str()).map_or(0, Vec::len) > most + 3 {
+            break;
+        }
+    }
+    assert_eq!(crawl.faults().0, 0, "{:?}", crawl.faults());
+    let records = visits.keys().filter_map(|uri| {
+        let record = crawl.record(&Uri::parse(uri).ok()?).ok()??;
+        Some((uri.clone(), record))
+    });
+    let records = records.collect();
+    (visits, records)
+}
