@@ -23,10 +23,11 @@ use opilio_stacks::components::JobPlugins;
 use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{StackedPlugin, Stacks, Staged};
-use opilio_visit::around::Shared;
-use opilio_visit::found::{self, Heard, Said};
+use opilio_visit::evaluation::{AnswerKind, EvaluatorAnswer, evaluate};
+use opilio_visit::plugin_view::{self, PluginMemory, plugin_state};
+use opilio_visit::reading;
 use opilio_visit::scope;
-use opilio_visit::standing::{self, Memory, plugin_state};
+use opilio_visit::site_figures::DocumentTraits;
 
 /// What a profile or a job makes of a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -254,7 +255,7 @@ pub(crate) fn explained(
     let in_scope = scope::judge(&stacks.scope, &Stage::Scope, &candidates, false);
     let pre_fetch = answers(&stacks.pre_fetch, &Stage::PreFetch, &candidates);
     let fetched = scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &candidates, true);
-    let accepted = |judged: &scope::Judged| judged.decisions.iter().all(|one| one.accepted);
+    let accepted = |judged: &scope::ScopeJudgement| judged.decisions.iter().all(|one| one.accepted);
     let queue = profile.queue_name(asked.uri);
     let of_queue = profile.queue_settings_at(&queue, asked.now);
     let robots = asked.uri.robots_txt().map(|_| {
@@ -362,25 +363,25 @@ fn wait_after(
         headers: vec![("content-type".to_owned(), media_type.to_owned())],
         length: 0,
     };
-    let memory = Memory {
+    let memory = PluginMemory {
         notes: visit.notes.clone(),
         kept: visit.kept.clone(),
-        ..Memory::default()
+        ..PluginMemory::default()
     };
-    let document = found::document(uri, uri, &head, Bytes::new(), None, &memory);
+    let document = reading::document(uri, uri, &head, Bytes::new(), None, &memory);
     let guards = Guards::default();
-    let evaluated = found::evaluate(&stacks.wait, media_type, &visit, &document, &guards);
+    let evaluation = evaluate(&stacks.wait, media_type, &visit, &document, &guards);
     let last = known.record.as_ref().and_then(|record| record.wait);
     let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs_f64());
-    let answer = |heard: &Heard| {
-        let (answer, reason) = heard_as(&heard.said);
-        let decides = matches!(heard.said, Said::Wait);
+    let answer = |one: &EvaluatorAnswer| {
+        let (answer, reason) = answer_words(&one.kind);
+        let decides = matches!(one.kind, AnswerKind::Wait);
         WaitAnswer {
-            evaluator: heard.name.to_string(),
+            evaluator: one.name.to_string(),
             answer: answer.to_owned(),
             reason: reason.to_owned(),
-            wait_s: seconds(evaluated.wait).filter(|_| decides),
-            ask_again_s: seconds(evaluated.ask_again).filter(|_| decides),
+            wait_s: seconds(evaluation.wait).filter(|_| decides),
+            ask_again_s: seconds(evaluation.ask_again).filter(|_| decides),
             decides,
         }
     };
@@ -392,19 +393,19 @@ fn wait_after(
             ContentState::Unknown => "unknown",
         }
         .to_owned(),
-        wait_s: evaluated.until_next(last, &settings.revisit).as_secs_f64(),
-        answers: evaluated.heard.iter().map(answer).collect(),
+        wait_s: evaluation.until_next(last, &settings.revisit).as_secs_f64(),
+        answers: evaluation.answers.iter().map(answer).collect(),
     }
 }
 
-fn heard_as(said: &Said) -> (&'static str, &str) {
-    match said {
-        Said::Wait => ("wait", ""),
-        Said::Nothing => ("pass", ""),
-        Said::Unhandled => ("not-asked", "it does not handle such documents"),
-        Said::Kept => ("not-asked", "its own filters keep it from seeing it"),
-        Said::Unreached => ("not-asked", "one before it has answered"),
-        Said::Failed(reason) => ("failed", reason),
+fn answer_words(kind: &AnswerKind) -> (&'static str, &str) {
+    match kind {
+        AnswerKind::Wait => ("wait", ""),
+        AnswerKind::Pass => ("pass", ""),
+        AnswerKind::Unhandled => ("not-asked", "it does not handle such documents"),
+        AnswerKind::Guarded => ("not-asked", "its own filters keep it from seeing it"),
+        AnswerKind::Unreached => ("not-asked", "one before it has answered"),
+        AnswerKind::Failed(reason) => ("failed", reason),
     }
 }
 
@@ -417,14 +418,14 @@ fn visit_that_finds(
 ) -> Visit {
     let media_type = asked.media_type.unwrap_or_default().to_owned();
     let Some(record) = &known.record else {
-        let memory = Memory::new(&KeptValues::default(), &known.site);
-        let shared = Shared {
+        let memory = PluginMemory::new(&KeptValues::default(), &known.site);
+        let shared = DocumentTraits {
             uri: asked.uri,
             media_type: &media_type,
             depth: asked.hops.link_hops(),
             is_dated: false,
         };
-        let neighbourhood = memory.around.neighbourhood(&shared);
+        let neighbourhood = memory.site.neighbourhood(&shared);
         return Visit {
             status: 200,
             state: plugin_state(state),
@@ -453,13 +454,13 @@ fn visit_that_finds(
         media_type,
         ..Turn::default()
     };
-    let memory = Memory::new(&record.kept, &known.site);
-    let subject = standing::Known {
+    let memory = PluginMemory::new(&record.kept, &known.site);
+    let subject = plugin_view::KnownUri {
         uri: asked.uri,
         record,
         overdue: Duration::try_from(at - due).unwrap_or_default(),
     };
-    let mut visit = standing::after(subject, at, &turn, &memory);
+    let mut visit = plugin_view::after(subject, at, &turn, &memory);
     visit.measures = known.measures.clone();
     visit
 }

@@ -16,8 +16,8 @@ use opilio_stacks::Staged;
 use opilio_stacks::breaker::{Breaker, FaultPolicy};
 use opilio_stacks::guards::Guards;
 use opilio_visit::extraction::{self, Asked};
-use opilio_visit::found;
-use opilio_visit::standing::Memory;
+use opilio_visit::plugin_view::PluginMemory;
+use opilio_visit::reading;
 
 /// A response, its content decoded.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Sample {
     /// From an exchange; none where no response came.
     pub fn of_exchange(uri: Uri, exchange: &Exchange, content_max: u64) -> Option<Self> {
         let head = exchange.head.clone()?;
-        let (content, problem) = found::content(exchange, &head, content_max);
+        let (content, problem) = reading::content(exchange, &head, content_max);
         Some(Self {
             uri,
             head,
@@ -122,7 +122,7 @@ impl Sample {
     /// What plugins are handed, notes and kept values its own. Every call gives another document.
     pub fn document(&self) -> Document {
         let media_type = self.head.media_type().unwrap_or_default();
-        let charset = found::is_text(&media_type).then(|| {
+        let charset = reading::is_text(&media_type).then(|| {
             let clues = charset::Clues {
                 content_type: self.head.first("content-type"),
                 host: self.uri.host(),
@@ -130,13 +130,13 @@ impl Sample {
             charset::decide(clues, &self.content).encoding
         });
         let uri = self.uri.as_str();
-        found::document(
+        reading::document(
             uri,
             uri,
             &self.head,
             self.content.clone(),
             charset,
-            &Memory::default(),
+            &PluginMemory::default(),
         )
     }
 }

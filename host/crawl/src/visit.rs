@@ -27,11 +27,11 @@ use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use opilio_visit::budget::{self, Answered};
 use opilio_visit::extraction::RefusedLink;
-use opilio_visit::found::{Reading, Task};
-use opilio_visit::scope::Decision;
+use opilio_visit::reading::{Reading, ReadingTask};
+use opilio_visit::scope::ScopeDecision;
 use opilio_visit::{
-    Addresses, Admission, Capture, Conclusion, Driver, Ending, Keep, LogEntry, Login, Pipeline,
-    Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, standing, status,
+    Addresses, Admission, Conclusion, Driver, Ending, Keep, LogEntry, LoginNeed, PendingCapture,
+    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, plugin_view, precedence, status,
 };
 use tracing::Instrument as _;
 
@@ -175,7 +175,7 @@ impl<'a> CrawlVisit<'a> {
             media_type: line.media_type.unwrap_or_default(),
             size: line.size,
             took: line.fetch.map(|(_, took)| milliseconds(took)),
-            state: standing::plugin_state(state),
+            state: plugin_view::plugin_state(state),
             hop_path: line.hop_path,
             via: line.via,
             source: line.source,
@@ -252,7 +252,7 @@ impl Driver for CrawlVisit<'_> {
         })
     }
 
-    async fn read(&self, task: Task) -> Result<(Reading, Reserved), Halt> {
+    async fn read(&self, task: ReadingTask) -> Result<(Reading, Reserved), Halt> {
         Ok(read::within_memory(&self.context.lanes, self.site(), task).await?)
     }
 
@@ -281,18 +281,18 @@ impl Driver for CrawlVisit<'_> {
         Ok(Addresses::Known(known.addresses))
     }
 
-    fn login(&self, uri: &Uri) -> Login {
+    fn login(&self, uri: &Uri) -> LoginNeed {
         let context = self.context;
         if context.logins.part_of(uri).is_some() {
-            return Login::Itself;
+            return LoginNeed::Itself;
         }
         let needs = context
             .logins
             .needs(&context.frontier, uri, self.pipeline.started);
         match needs {
-            Needs::Nothing => Login::NotNeeded,
-            Needs::First(first) => Login::First(first),
-            Needs::Refused(name) => Login::Refused(name),
+            Needs::Nothing => LoginNeed::NotNeeded,
+            Needs::First(first) => LoginNeed::First(first),
+            Needs::Refused(name) => LoginNeed::Refused(name),
         }
     }
 
@@ -342,7 +342,7 @@ impl Driver for CrawlVisit<'_> {
 
     fn judged_links<'l>(
         &self,
-        links: impl Iterator<Item = (&'l Uri, &'l Decision)>,
+        links: impl Iterator<Item = (&'l Uri, &'l ScopeDecision)>,
     ) -> Result<(), Halt> {
         if !self.context.logs.has_scope() {
             return Ok(());
@@ -378,7 +378,7 @@ impl Driver for CrawlVisit<'_> {
         Ok(original.map(records::previous_of))
     }
 
-    async fn store(&self, capture: Capture<'_>, keep: Keep) -> Result<Stored, Halt> {
+    async fn store(&self, capture: PendingCapture<'_>, keep: Keep) -> Result<Stored, Halt> {
         self.write_capture(capture, keep).await
     }
 

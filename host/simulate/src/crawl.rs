@@ -29,13 +29,14 @@ use opilio_sandbox::{Engine, EngineConfig};
 use opilio_stacks::breaker::Failure;
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::budget::{Answered, Budget, Place};
-use opilio_visit::found::{OddWait, Reading, Task};
+use opilio_visit::evaluation::OddWait;
+use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::precedence::{QueueRanks, raise, rank_queue};
+use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::robots::answer_of;
-use opilio_visit::standing::Memory;
 use opilio_visit::synthetic::exchange;
 use opilio_visit::{
-    Addresses, Admission, Capture, Driver, Ending, Keep, Lane, LogEntry, Permit, Pipeline,
+    Addresses, Admission, Driver, Ending, Keep, Lane, LogEntry, PendingCapture, Permit, Pipeline,
     RequestHeaders, RobotsAnswer, ScratchFailed, Stored, judge_head, policy,
 };
 
@@ -76,7 +77,7 @@ pub struct Request {
     pub headers: RequestHeaders,
     pipeline: Arc<Pipeline>,
     permit: Permit,
-    memory: Memory,
+    memory: PluginMemory,
 }
 
 /// Whether a URI is asked for.
@@ -84,7 +85,7 @@ pub enum Begun {
     /// It is: hand the answer to [`SimulatedCrawl::receive`].
     Asks(Box<Request>),
     /// It was not to be fetched, or waits for its server's robots.txt: the frontier has it back.
-    Ended(VisitEnd),
+    Ended(Box<VisitEnd>),
 }
 
 /// The answer of a server.
@@ -272,7 +273,7 @@ impl SimulatedCrawl {
         if pipeline.issue.visit_after.is_some() {
             let outcome = at_once(opilio_visit::consider(&pipeline, &visit))?;
             visit.finish(outcome)?;
-            return Ok(Begun::Ended(visit.end.into_inner()));
+            return Ok(Begun::Ended(Box::new(visit.end.into_inner())));
         }
         let conclusion = match pipeline.over_quota() {
             Some(conclusion) => conclusion,
@@ -290,7 +291,7 @@ impl SimulatedCrawl {
             },
         };
         at_once(opilio_visit::finish(&pipeline, &visit, conclusion))?;
-        Ok(Begun::Ended(visit.end.into_inner()))
+        Ok(Begun::Ended(Box::new(visit.end.into_inner())))
     }
 
     /// Takes in the answer to a request, and hands the URI back to the frontier. Calls plugins: on a thread of
@@ -440,7 +441,7 @@ impl Driver for SimulatedVisit<'_> {
         Ok(work())
     }
 
-    async fn read(&self, task: Task) -> Result<(Reading, ()), SimulationError> {
+    async fn read(&self, task: ReadingTask) -> Result<(Reading, ()), SimulationError> {
         let mut reading = task.run();
         reading.size = reading.size.map(|_| self.transfer.bytes);
         Ok((reading, ()))
@@ -521,7 +522,11 @@ impl Driver for SimulatedVisit<'_> {
         Ok(())
     }
 
-    async fn store(&self, mut capture: Capture<'_>, keep: Keep) -> Result<Stored, SimulationError> {
+    async fn store(
+        &self,
+        mut capture: PendingCapture<'_>,
+        keep: Keep,
+    ) -> Result<Stored, SimulationError> {
         capture.annotate(&self.pipeline, &keep);
         let at = WarcLocation {
             file: String::new(),

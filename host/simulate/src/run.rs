@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use opilio_crawl::CrawlError;
 use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
-use opilio_visit::found::OddWait;
+use opilio_visit::evaluation::OddWait;
 
 use crate::crawl::{Answer, Begun, EndKind, Request, SimulatedCrawl, VisitEnd};
 use crate::measure::Sums;

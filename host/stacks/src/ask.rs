@@ -1,4 +1,4 @@
-//! Every question that a crawl puts to a plugin: past its breaker, and past who records calls.
+//! Calls of plugins, one method for each function of the contract. Every call passes the breaker and the recorder.
 
 use jiff::Timestamp;
 use opilio_sandbox::{
@@ -11,6 +11,10 @@ use crate::breaker::Unanswered;
 use crate::recorder::{Question, Subject};
 
 impl Staged {
+    /// Asks an extractor for the links and fragments of documents.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn extract(&self, documents: Vec<Document>) -> Result<Vec<Extraction>, Unanswered> {
         let given = documents.clone();
         let subject = given
@@ -24,6 +28,10 @@ impl Staged {
         )
     }
 
+    /// Asks a filter about candidates at a stage.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn judge_candidates(
         &self,
         stage: &Stage,
@@ -37,6 +45,10 @@ impl Staged {
         )
     }
 
+    /// Asks a filter about a document at a stage.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn judge_document(
         &self,
         stage: &Stage,
@@ -51,6 +63,10 @@ impl Staged {
         )
     }
 
+    /// Asks a digest stripper which parts of a document do not count.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn strip(
         &self,
         document: &Document,
@@ -63,6 +79,10 @@ impl Staged {
         )
     }
 
+    /// Asks a change evaluator to compare a document with its last version.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn compare(
         &self,
         document: &Document,
@@ -77,6 +97,10 @@ impl Staged {
         )
     }
 
+    /// Asks a wait evaluator when to visit again.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Unanswered> {
         self.put(
             Subject::Uri(&visit.candidate.uri),
@@ -86,6 +110,10 @@ impl Staged {
         )
     }
 
+    /// Asks a precedence plugin to rank candidates, found on a page or given as seeds.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn rank_candidates(
         &self,
         candidates: &Candidates,
@@ -99,6 +127,10 @@ impl Staged {
         )
     }
 
+    /// Asks a precedence plugin to rank a queue.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Unanswered> {
         self.put(
             Subject::None,
@@ -108,6 +140,10 @@ impl Staged {
         )
     }
 
+    /// Tells an observer of finished visits.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Result<Observation, Unanswered> {
         self.put(
             Subject::None,
@@ -117,6 +153,10 @@ impl Staged {
         )
     }
 
+    /// Asks an observer for its reports.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
     pub fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Unanswered> {
         self.put(
             Subject::None,

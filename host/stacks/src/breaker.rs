@@ -116,6 +116,7 @@ impl FaultPolicy {
 }
 
 impl Breaker {
+    /// A breaker that has seen no call yet.
     pub fn new(rule: Rule) -> Breaker {
         Breaker {
             rule,

@@ -71,21 +71,28 @@ pub struct Replaced {
     pub by: String,
 }
 
-/// Why a job's plugins cannot be read or kept.
+/// A job's plugins cannot be read or kept.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentsError {
+    /// A file cannot be read or written.
     #[error("cannot use {path}")]
     Io {
+        /// The file.
         path: PathBuf,
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
+    /// The list of components cannot be parsed.
     #[error("{path} is damaged")]
     Damaged {
+        /// The file.
         path: PathBuf,
+        /// The error of the parser.
         #[source]
         source: serde_json::Error,
     },
+    /// A component cannot be kept or is damaged.
     #[error(transparent)]
     Blob(#[from] opilio_source::BlobError),
 }
@@ -146,10 +153,12 @@ impl JobPlugins {
         Some(kept).filter(|_| is_same)
     }
 
+    /// The entry of an instance.
     pub fn get(&self, instance: &str) -> Option<&JobPlugin> {
         self.plugins.get(instance)
     }
 
+    /// Replaces the entry of an instance.
     pub fn insert(&mut self, instance: &str, kept: JobPlugin) {
         self.plugins.insert(instance.to_owned(), kept);
     }

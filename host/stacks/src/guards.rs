@@ -13,7 +13,7 @@ use crate::Staged;
 use crate::batch::{self, Answer};
 use crate::breaker::Failure;
 
-/// What guards said of the document of one visit.
+/// The answers of guards about the document of one visit.
 #[derive(Default)]
 pub struct Guards(Mutex<Said>);
 
@@ -68,23 +68,27 @@ impl Said {
     }
 }
 
-/// What guards said of candidates that are asked about together.
+/// The answers of guards about candidates that are judged together.
 pub struct CandidateGuards<'c> {
     candidates: &'c Candidates,
     answers: HashMap<Arc<str>, Vec<Answer>>,
+    /// Calls that failed.
     pub failures: Vec<Failure>,
 }
 
 /// Whether a plugin may see a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
+    /// It may.
     Yes,
+    /// A guard refuses.
     No,
     /// A guard could not be asked, and why: it is as if the plugin could not.
     Unknown(String),
 }
 
 impl<'c> CandidateGuards<'c> {
+    /// Nobody has been asked yet.
     pub fn new(candidates: &'c Candidates) -> CandidateGuards<'c> {
         CandidateGuards {
             candidates,

@@ -88,20 +88,32 @@ impl Staged {
     }
 }
 
-/// Every stage's plugins, in order.
+/// The plugins of every stage, in order.
 #[derive(Default)]
 pub struct Stacks {
+    /// Filters of links: the scope.
     pub scope: Vec<Staged>,
+    /// Precedence plugins.
     pub precedence: Vec<Staged>,
+    /// Filters before a fetch.
     pub pre_fetch: Vec<Staged>,
+    /// Filters at the headers of a response.
     pub mid_fetch: Vec<Staged>,
+    /// Filters after a fetch.
     pub post_fetch: Vec<Staged>,
+    /// Digest strippers.
     pub digest: Vec<Staged>,
+    /// Change evaluators.
     pub change: Vec<Staged>,
+    /// Filters before extraction.
     pub pre_extract: Vec<Staged>,
+    /// Extractors.
     pub extract: Vec<Staged>,
+    /// Filters of what is archived.
     pub archive: Vec<Staged>,
+    /// Wait evaluators.
     pub wait: Vec<Staged>,
+    /// Observers.
     pub observe: Vec<Staged>,
     /// [`hash_of`] the extractors.
     pub extract_hash: u64,

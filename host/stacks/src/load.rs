@@ -19,28 +19,33 @@ use crate::components::{JobPlugin, JobPlugins};
 /// Links that one extractor may return, in units of the links that are used of a document: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;
 
-/// What plugins are loaded with.
+/// The inputs of [`load`].
 pub struct Loading<'l> {
+    /// Compiles and runs the components.
     pub engine: &'l Engine,
+    /// The profile that names the plugins.
     pub profile: &'l Profile,
     /// The SURT prefixes that the seeds imply.
     pub seed_prefixes: &'l [String],
+    /// The tables that plugins look values up in.
     pub tables: &'l Tables,
+    /// The sources of components.
     pub sources: &'l Sources,
-    /// What the job goes on with; none where there is no job.
+    /// The components that the job keeps; none without a job.
     pub job: Option<&'l JobPlugins>,
-    /// This instance alone; none: all.
+    /// The only instance to load; none loads all.
     pub only: Option<&'l str>,
 }
 
 /// The plugins of a profile.
 pub struct Loaded {
+    /// The plugins, stacked by stage.
     pub stacks: Arc<Stacks>,
-    /// What the job is to keep, so that it goes on with it.
+    /// The list of components for the job to keep.
     pub job: JobPlugins,
     /// Components that the job is to keep.
     pub components: Vec<(Sha256, Bytes)>,
-    /// What the operator should know, a sentence each.
+    /// Notes for the operator, a sentence each.
     pub notes: Vec<String>,
 }
 

@@ -434,6 +434,7 @@ impl Pool {
         }
     }
 
+    /// Another pool of the same instances and recorder.
     pub fn fresh(&self) -> Pool {
         Pool {
             instances: self.instances.clone(),

@@ -10,10 +10,10 @@ use opilio_profile::RobotsPolicy;
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{Hop, Uri};
 
-use crate::driver::{Addresses, Driver, Lane, Login};
+use crate::driver::{Addresses, Driver, Lane, LoginNeed};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
-use crate::scope::{self, Judged};
-use crate::{standing, status};
+use crate::scope::{self, ScopeJudgement};
+use crate::{plugin_view, status};
 
 /// The result of the stages before a fetch.
 pub enum Admission {
@@ -93,10 +93,10 @@ async fn still_in_scope<D: Driver>(
 pub(crate) async fn judged_by_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-) -> Result<Judged, D::Error> {
+) -> Result<ScopeJudgement, D::Error> {
     let pipeline = pipeline.clone();
     let judge = move || {
-        let candidate = standing::candidate(&pipeline.issue.uri, &pipeline.issue.record);
+        let candidate = plugin_view::candidate(&pipeline.issue.uri, &pipeline.issue.record);
         let candidates = Candidates::new(vec![candidate]);
         scope::judge(&pipeline.stacks.scope, &Stage::Scope, &candidates, false)
     };
@@ -131,7 +131,7 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
         return Ok(Admission::Fetch(permit));
     }
     let login = driver.login(uri);
-    if login == Login::Itself {
+    if login == LoginNeed::Itself {
         // The operator decides where to log in; robots.txt files commonly forbid such pages.
         permit.is_login = true;
         return Ok(Admission::Fetch(permit));
@@ -146,13 +146,13 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
         return Ok(Admission::ends(refusal));
     }
     Ok(match login {
-        Login::NotNeeded | Login::Itself => Admission::Fetch(permit),
-        Login::First(first) if first == *uri => {
+        LoginNeed::NotNeeded | LoginNeed::Itself => Admission::Fetch(permit),
+        LoginNeed::First(first) if first == *uri => {
             permit.is_login = true;
             Admission::Fetch(permit)
         }
-        Login::First(first) => Admission::ends(deferred(pipeline, first)),
-        Login::Refused(name) => {
+        LoginNeed::First(first) => Admission::ends(deferred(pipeline, first)),
+        LoginNeed::Refused(name) => {
             let annotation = format!("login:{name}");
             Admission::ends(Conclusion::failed(status::PREREQUISITE_FAILED, annotation))
         }
@@ -258,7 +258,7 @@ async fn pre_fetch<D: Driver>(
     let address = permit.addresses.first().map(ToString::to_string);
     let asked = pipeline.clone();
     let judge = move || {
-        let mut candidate = standing::candidate(&asked.issue.uri, &asked.issue.record);
+        let mut candidate = plugin_view::candidate(&asked.issue.uri, &asked.issue.record);
         candidate.address = address;
         let candidates = Candidates::new(vec![candidate]);
         scope::judge(&asked.stacks.pre_fetch, &Stage::PreFetch, &candidates, true)

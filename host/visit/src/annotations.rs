@@ -54,7 +54,7 @@ const RESERVED_BEGINNINGS: &[&str] = &["inconsistent", "unsatisfiable", "using"]
 const COUNTS: &[&str] = &["t", "vis", "ver", "os"];
 
 /// A plugin's annotation as the crawl log has it.
-pub fn of_plugin(annotation: &Annotation) -> String {
+pub(crate) fn of_plugin(annotation: &Annotation) -> String {
     let Annotation { plugin, text } = annotation;
     if is_reserved(text) {
         format!("{plugin}:{text}")

@@ -58,6 +58,7 @@ pub struct Budget {
 /// What a document's evaluator has answered, within the profile's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
+    /// The time of the answer.
     pub now: Timestamp,
     /// From its last visit, this one or one of the past, until the next.
     pub wait: Duration,
@@ -74,7 +75,9 @@ pub struct Answered {
 /// Where a URI stands, as far as its measures go by it.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
+    /// Its queue.
     pub queue: &'a str,
+    /// Its precedence.
     pub precedence: u8,
     /// How long it has been queued, where it was never visited.
     pub queued: Option<Duration>,

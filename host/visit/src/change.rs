@@ -14,22 +14,22 @@ use opilio_stacks::{Staged, hash_of};
 
 /// What the evaluators made of a version.
 #[derive(Default)]
-pub struct Compared {
+pub(crate) struct Compared {
     /// None of them answered, or none handles such documents: what the digests say stands.
-    pub state: Option<ContentState>,
+    pub(crate) state: Option<ContentState>,
     /// To be kept with this version, should it be archived in full.
-    pub fingerprint: Option<Fingerprint>,
+    pub(crate) fingerprint: Option<Fingerprint>,
     /// The evaluator that decided, by its name in the profile; none where the digests did.
-    pub by: Option<Arc<str>>,
+    pub(crate) by: Option<Arc<str>>,
     /// Its reason; may be empty.
-    pub because: String,
+    pub(crate) because: String,
     /// Calls that failed.
-    pub failures: Vec<Failure>,
+    pub(crate) failures: Vec<Failure>,
 }
 
 /// Asks the evaluators about a document whose digests say `state`. What is new or cannot be compared stays so; they are
 /// asked all the same, for the fingerprint that the next visit is compared with. Blocks; call it on a document lane.
-pub fn compare(
+pub(crate) fn compare(
     stack: &[Staged],
     document: &Document,
     visit: &Visit,

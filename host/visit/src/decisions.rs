@@ -8,13 +8,13 @@ use opilio_stacks::{Stacks, Staged};
 
 use crate::admission::judged_by_scope;
 use crate::driver::Driver;
-use crate::found::Reading;
 use crate::pipeline::Pipeline;
-use crate::scope::Decision;
+use crate::reading::Reading;
+use crate::scope::ScopeDecision;
 use crate::waits::Waits;
 
-/// Fields of the metadata record, in order.
-pub type Fields = Vec<(&'static str, String)>;
+/// DecisionFields of the metadata record, in order.
+pub type DecisionFields = Vec<(&'static str, String)>;
 
 /// Lists the decisions about a capture whose content was judged. `waits` is the wait until the next visit, if there is one.
 pub(crate) async fn decisions<D: Driver>(
@@ -23,8 +23,8 @@ pub(crate) async fn decisions<D: Driver>(
     stacks: &Stacks,
     reading: &Reading,
     waits: Option<&Waits>,
-) -> Result<Fields, D::Error> {
-    let mut fields = Fields::new();
+) -> Result<DecisionFields, D::Error> {
+    let mut fields = DecisionFields::new();
     let mut deciders: Vec<&Staged> = Vec::new();
     if pipeline.issue.record.seed {
         fields.push(("acceptedAs", "seed".to_owned()));
@@ -62,7 +62,7 @@ pub(crate) async fn decisions<D: Driver>(
 async fn accepted_by<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-) -> Result<Option<Decision>, D::Error> {
+) -> Result<Option<ScopeDecision>, D::Error> {
     let judged = judged_by_scope(pipeline, driver).await?;
     let decision = judged.decisions.into_iter().next();
     Ok(decision.filter(|decision| decision.accepted && !decision.failed))

@@ -11,7 +11,7 @@ use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
 /// What the strippers left.
-pub enum Stripped {
+pub(crate) enum Stripped {
     /// No stripper handles this document: the payload digest decides.
     NotAsked,
     /// The digest of what is left.
@@ -35,7 +35,7 @@ pub enum Stripped {
 ///
 /// A stripper whose guards keep the document from it is no part of the stack then; which ones were is part of what the
 /// digest depends on.
-pub fn stripped(
+pub(crate) fn stripped(
     stack: &[Staged],
     stack_hash: u64,
     document: &Document,
@@ -88,7 +88,11 @@ fn problem_text(problem: &StripProblem) -> &str {
 }
 
 /// The state of a document's content against the last archived version.
-pub fn state(last: Option<&Digests>, payload: [u8; 20], stripped: &Stripped) -> ContentState {
+pub(crate) fn state(
+    last: Option<&Digests>,
+    payload: [u8; 20],
+    stripped: &Stripped,
+) -> ContentState {
     let Some(last) = last.filter(|last| last.payload.is_some() || last.stripped.is_some()) else {
         return ContentState::New;
     };

@@ -18,11 +18,12 @@ use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
+use crate::evaluation::OddWait;
 use crate::extraction::RefusedLink;
-use crate::found::{OddWait, Reading, Task};
-use crate::keeping::{Capture, Keep, Previous, Stored};
+use crate::keeping::{Keep, PendingCapture, Previous, Stored};
 use crate::pipeline::{LogEntry, Pipeline};
-use crate::scope::Decision;
+use crate::reading::{Reading, ReadingTask};
+use crate::scope::ScopeDecision;
 
 /// The threads that a piece of work is for.
 #[derive(Clone, Copy, Debug)]
@@ -80,7 +81,7 @@ pub enum Addresses {
 
 /// The part of a login in the visit of a URI.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Login {
+pub enum LoginNeed {
     /// The URI needs no login, or is logged in already.
     NotNeeded,
     /// The URI is the page or the target of a login form. robots.txt does not apply to it.
@@ -115,7 +116,7 @@ pub enum Ending {
 pub trait Driver {
     /// An error that ends the crawl.
     type Error;
-    /// Memory that is reserved for a document until it is dropped.
+    /// PluginMemory that is reserved for a document until it is dropped.
     type Reservation;
 
     /// The time now.
@@ -134,7 +135,7 @@ pub trait Driver {
     /// Reads a response once there is memory for its content.
     fn read(
         &self,
-        task: Task,
+        task: ReadingTask,
     ) -> impl Future<Output = Result<(Reading, Self::Reservation), Self::Error>>;
 
     /// Calls of plugins have failed.
@@ -147,8 +148,8 @@ pub trait Driver {
     fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;
 
     /// The login that concerns the URI.
-    fn login(&self, _uri: &Uri) -> Login {
-        Login::NotNeeded
+    fn login(&self, _uri: &Uri) -> LoginNeed {
+        LoginNeed::NotNeeded
     }
 
     /// The rules of a server's robots.txt and for how long they hold; none if it has to be fetched.
@@ -200,7 +201,7 @@ pub trait Driver {
     /// The scope has decided on links.
     fn judged_links<'l>(
         &self,
-        _links: impl Iterator<Item = (&'l Uri, &'l Decision)>,
+        _links: impl Iterator<Item = (&'l Uri, &'l ScopeDecision)>,
     ) -> Result<(), Self::Error> {
         Ok(())
     }
@@ -222,7 +223,7 @@ pub trait Driver {
         Ok(None)
     }
 
-    /// Whether [`Capture::decisions`] are wanted. They cost a call of the scope.
+    /// Whether [`PendingCapture::decisions`] are wanted. They cost a call of the scope.
     fn wants_decisions(&self) -> bool {
         true
     }
@@ -230,7 +231,7 @@ pub trait Driver {
     /// Writes a capture to the archive.
     fn store(
         &self,
-        capture: Capture<'_>,
+        capture: PendingCapture<'_>,
         keep: Keep,
     ) -> impl Future<Output = Result<Stored, Self::Error>>;
 

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
 use opilio_frontier::{Outcome, Transfer};
 
-use crate::found::Rejected;
-use crate::head::HeadVerdict;
+use crate::document_filters::Rejected;
+use crate::head::HeaderVerdict;
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded};
 
 /// The result of looking at an exchange.
@@ -27,7 +27,7 @@ pub(crate) fn usable(
     pipeline: &Pipeline,
     exchange: &Exchange,
     transfer: Transfer,
-    verdict: Option<&HeadVerdict>,
+    verdict: Option<&HeaderVerdict>,
 ) -> Usable {
     let ends = |outcome, entry| Usable::Ends(Box::new(Conclusion::new(outcome, entry)));
     let head = exchange.head.as_ref();
@@ -40,7 +40,7 @@ pub(crate) fn usable(
         annotations: exchange.annotations.clone(),
         ..LogEntry::default()
     };
-    if let Some(HeadVerdict::Rejected(Rejected { status, because })) = verdict {
+    if let Some(HeaderVerdict::Rejected(Rejected { status, because })) = verdict {
         let outcome = disregarded(*status, because.clone(), Some(transfer));
         entry.status = *status;
         entry.annotations.push(because.clone());

@@ -49,18 +49,24 @@ pub struct Extracted {
 /// A link, resolved.
 #[derive(Clone, Debug)]
 pub struct FoundLink {
+    /// Its target.
     pub uri: Uri,
+    /// The kind of link.
     pub hop: Hop,
+    /// The element and attribute that it stood in.
     pub context: String,
+    /// Attributes of the link, such as `rel`.
     pub attributes: Vec<NamedValue>,
-    /// When it changed, as the document says: a feed's item, a sitemap's lastmod.
+    /// When the target changed, by the document: a feed's item, a sitemap's lastmod.
     pub modified: Option<Timestamp>,
 }
 
 /// A reference that the crawl cannot follow.
 #[derive(Clone, Debug)]
 pub struct RefusedLink {
+    /// The reference as written.
     pub reference: String,
+    /// The reason.
     pub problem: LinkProblem,
 }
 
@@ -75,9 +81,11 @@ pub enum LinkProblem {
     Method(String),
 }
 
-/// What extractors are asked about.
+/// The subject of a call of extractors.
 pub struct Asked<'a> {
+    /// The document.
     pub document: &'a Document,
+    /// Its visit.
     pub visit: &'a Visit,
     /// Asked about the whole document, for its fragments as well.
     pub guards: &'a Guards,

@@ -8,34 +8,34 @@ use opilio_sandbox::{Stage, Verdict};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
+use crate::document_filters::{self, Rejected};
 use crate::driver::{Driver, Lane};
-use crate::found::{self, Rejected};
 use crate::pipeline::Pipeline;
-use crate::standing::{self, Memory};
+use crate::plugin_view::{self, PluginMemory};
 
 /// The answer of mid-fetch filters.
 #[derive(Default)]
 pub struct MidFetch {
     /// The verdict that ends the fetch; none if it goes on.
-    pub verdict: Option<HeadVerdict>,
+    pub verdict: Option<HeaderVerdict>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
 }
 
 /// A verdict of mid-fetch filters that ends the fetch.
-pub enum HeadVerdict {
+pub enum HeaderVerdict {
     /// The response is not wanted.
     Rejected(Rejected),
     /// The headers prove that nothing has changed; the filter and its reason.
     Unchanged(String),
 }
 
-impl HeadVerdict {
+impl HeaderVerdict {
     /// The filter and its reason.
     pub fn reason(&self) -> &str {
         match self {
-            HeadVerdict::Rejected(Rejected { because, .. }) => because,
-            HeadVerdict::Unchanged(reason) => reason,
+            HeaderVerdict::Rejected(Rejected { because, .. }) => because,
+            HeaderVerdict::Unchanged(reason) => reason,
         }
     }
 }
@@ -49,34 +49,35 @@ pub async fn judge_head<D: Driver>(
     driver: &D,
     head: &ResponseHead,
     address: Option<String>,
-    memory: &Memory,
+    memory: &PluginMemory,
 ) -> Result<MidFetch, D::Error> {
     if pipeline.stacks.mid_fetch.is_empty() {
         return Ok(MidFetch::default());
     }
     let document = pipeline.document(head, Bytes::new(), None, memory);
     let (issue, now) = (&pipeline.issue, pipeline.started);
-    let mut visit = standing::visit(issue, now, head.status.into(), head.media_type(), memory);
+    let mut visit = plugin_view::visit(issue, now, head.status.into(), head.media_type(), memory);
     visit.candidate.address = address;
     let stacks = pipeline.stacks.clone();
     let judge = move || {
         // They are asked again about the whole document: there is no content yet.
         let guards = Guards::default();
         let stack = &stacks.mid_fetch;
-        let mut judged = found::judge_document(stack, &Stage::MidFetch, &document, &visit, &guards);
+        let mut judged =
+            document_filters::judge_document(stack, &Stage::MidFetch, &document, &visit, &guards);
         judged.failures.extend(guards.take_failures());
         judged
     };
     let judged = driver.run(Lane::Header, judge).await?;
     let verdict = match judged.verdict {
-        Verdict::Reject => Some(HeadVerdict::Rejected(Rejected {
+        Verdict::Reject => Some(HeaderVerdict::Rejected(Rejected {
             status: judged.status,
             because: judged.reason,
         })),
         // What has never been archived cannot be unchanged, whatever a filter says. Nor can a page that is to be extracted
         // again, because extractors have changed or failed.
         Verdict::Unchanged if issue.record.archived.is_some() && pipeline.is_extracted() => {
-            Some(HeadVerdict::Unchanged(judged.reason))
+            Some(HeaderVerdict::Unchanged(judged.reason))
         }
         _ => None,
     };

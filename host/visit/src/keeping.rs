@@ -6,11 +6,11 @@ use opilio_fetch::Exchange;
 use opilio_frontier::{ContentState, WarcLocation};
 use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
 
-use crate::decisions::Fields;
+use crate::decisions::DecisionFields;
 use crate::driver::Driver;
-use crate::found::Reading;
 use crate::pipeline::Pipeline;
-use crate::standing::Memory;
+use crate::plugin_view::PluginMemory;
+use crate::reading::Reading;
 
 /// How a capture is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum Body {
 }
 
 /// A capture on its way into the archive.
-pub struct Capture<'c> {
+pub struct PendingCapture<'c> {
     /// The exchange.
     pub exchange: &'c Arc<Exchange>,
     /// The response as it was read.
@@ -60,11 +60,11 @@ pub struct Capture<'c> {
     /// Whether its body was fetched.
     pub body: Body,
     /// Notes of plugins.
-    pub memory: &'c Memory,
-    /// Annotations so far. [`Capture::annotate`] adds those that depend on how it is kept.
+    pub memory: &'c PluginMemory,
+    /// Annotations so far. [`PendingCapture::annotate`] adds those that depend on how it is kept.
     pub annotations: Vec<String>,
     /// The decisions about it, for the metadata record.
-    pub decisions: Fields,
+    pub decisions: DecisionFields,
 }
 
 /// A capture that has been through the archive.
@@ -133,7 +133,7 @@ fn previous<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Option<Previou
     Ok(Some(original.unwrap_or_else(own)))
 }
 
-impl Capture<'_> {
+impl PendingCapture<'_> {
     /// Completes the annotations once it is decided how the capture is kept.
     pub fn annotate(&mut self, pipeline: &Pipeline, keep: &Keep) {
         let notes = self.memory.notes.annotations();

@@ -17,7 +17,7 @@ const VERSION: u32 = 1;
 const BYTES_MAX: usize = 1024;
 
 /// What is kept with a URI from its discovery on.
-pub fn kept(attributes: &[NamedValue]) -> KeptValues {
+pub(crate) fn kept(attributes: &[NamedValue]) -> KeptValues {
     let mut kept = KeptValues::default();
     let mut bytes = 0;
     let pairs: Vec<(&str, &str)> = attributes
@@ -42,7 +42,7 @@ pub fn kept(attributes: &[NamedValue]) -> KeptValues {
 }
 
 /// The attributes of the link that a URI was found by.
-pub fn of(record: &UriRecord) -> Vec<NamedValue> {
+pub(crate) fn of(record: &UriRecord) -> Vec<NamedValue> {
     let kept = record.kept.get(OWNER, NAME);
     let kept = kept.filter(|kept| kept.version == VERSION);
     let pairs =

@@ -10,9 +10,9 @@ use opilio_uri::Hop;
 
 use crate::driver::{Driver, Lane};
 use crate::extraction::FoundLink;
-use crate::found::Reading;
 use crate::pipeline::Pipeline;
-use crate::{link_attributes, policy, precedence, scope, standing};
+use crate::reading::Reading;
+use crate::{link_attributes, plugin_view, policy, precedence, scope};
 
 /// The links of a page, judged.
 #[derive(Default)]
@@ -55,7 +55,7 @@ pub(crate) async fn outlinks<D: Driver>(
     }
     let via_surt = uri.surt();
     let targets = links.into_iter().map(|link| Target {
-        seen: standing::found_candidate(uri, &via_surt, record, &link),
+        seen: plugin_view::found_candidate(uri, &via_surt, record, &link),
         stacks: pipeline.stacks_of(&pipeline.settings_for(&link.uri, None)),
         link,
     });

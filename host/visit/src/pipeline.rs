@@ -14,8 +14,8 @@ use opilio_sandbox::Document;
 use opilio_stacks::Stacks;
 use opilio_uri::{Hop, Uri};
 
-use crate::found;
-use crate::standing::Memory;
+use crate::plugin_view::PluginMemory;
+use crate::reading;
 use crate::status;
 
 /// One issued URI on its way. Settings and plugins are those in force when the visit began, whatever is changed meanwhile.
@@ -140,10 +140,10 @@ impl Pipeline {
         head: &ResponseHead,
         content: Bytes,
         charset: Option<&'static Encoding>,
-        memory: &Memory,
+        memory: &PluginMemory,
     ) -> Document {
         let uri = self.issue.uri.as_str();
-        found::document(uri, &self.base(head), head, content, charset, memory)
+        reading::document(uri, &self.base(head), head, content, charset, memory)
     }
 
     /// Whether the extractors in force have read the page as it is archived.

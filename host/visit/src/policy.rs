@@ -140,6 +140,7 @@ fn small(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
+/// A quota of the profile as the frontier counts it.
 pub fn quota(quota: &opilio_profile::Quota) -> Quota {
     let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
     Quota {

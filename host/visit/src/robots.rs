@@ -10,7 +10,7 @@ use crate::admission::agents;
 use crate::driver::{Driver, RobotsAnswer};
 use crate::exchange::retry_after;
 use crate::pipeline::{Conclusion, Pipeline};
-use crate::{found, status};
+use crate::{reading, status};
 
 /// Decides what an answer to a request for robots.txt means. Returns a conclusion if it is asked for again; otherwise the
 /// answer is kept, and the visit goes on as that of any other document.
@@ -57,6 +57,6 @@ pub(crate) async fn receive<D: Driver>(
 /// Status and body of a response to a request for robots.txt, no redirect followed.
 pub fn answer_of(exchange: &Exchange) -> (i32, Vec<u8>) {
     let head = exchange.head.as_ref();
-    let body = head.map(|head| found::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
+    let body = head.map(|head| reading::content(exchange, head, ROBOTS_BYTES_MAX as u64).0);
     (exchange.status(), body.unwrap_or_default().to_vec())
 }

@@ -15,7 +15,7 @@ use opilio_stacks::guards::{CandidateGuards, Seen, handled};
 
 /// What the scope says of one candidate.
 #[derive(Clone, Debug)]
-pub struct Decision {
+pub struct ScopeDecision {
     /// It is in.
     pub accepted: bool,
     /// The filter that decided; none where all passed.
@@ -26,7 +26,7 @@ pub struct Decision {
     pub failed: bool,
 }
 
-impl Decision {
+impl ScopeDecision {
     /// Who decided and why, as an annotation.
     pub fn because(&self) -> String {
         match &self.by {
@@ -38,9 +38,9 @@ impl Decision {
 }
 
 /// Decisions on a batch, and what went wrong on the way.
-pub struct Judged {
+pub struct ScopeJudgement {
     /// One for each candidate, in order.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<ScopeDecision>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
     /// Filters that could not be asked about some candidates, and about how many.
@@ -48,14 +48,19 @@ pub struct Judged {
 }
 
 /// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
-pub fn judge(stack: &[Staged], stage: &Stage, candidates: &Candidates, accepts: bool) -> Judged {
-    let unasked = Decision {
+pub fn judge(
+    stack: &[Staged],
+    stage: &Stage,
+    candidates: &Candidates,
+    accepts: bool,
+) -> ScopeJudgement {
+    let unasked = ScopeDecision {
         accepted: accepts,
         by: None,
         reason: String::new(),
         failed: false,
     };
-    let mut judged = Judged {
+    let mut judged = ScopeJudgement {
         decisions: vec![unasked; candidates.len()],
         failures: Vec::new(),
         unjudged: BTreeMap::new(),
@@ -90,9 +95,9 @@ pub fn judge(stack: &[Staged], stage: &Stage, candidates: &Candidates, accepts: 
     judged
 }
 
-impl Judged {
+impl ScopeJudgement {
     fn decide(&mut self, place: usize, staged: &Staged, accepted: bool, reason: String) {
-        self.decisions[place] = Decision {
+        self.decisions[place] = ScopeDecision {
             accepted,
             by: Some(staged.name.to_string()),
             reason,

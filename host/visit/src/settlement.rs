@@ -12,17 +12,18 @@ use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
 use crate::admission::{Permit, deferred};
-use crate::around::{Earlier, Shared};
 use crate::decisions::decisions;
+use crate::document_filters::{Rejected, RetryWanted};
 use crate::driver::{Driver, Step};
 use crate::exchange::{Usable, usable};
 use crate::extraction::FoundLink;
-use crate::found::{self, Reading, Rejected, RetryWanted};
-use crate::head::HeadVerdict;
-use crate::keeping::{Body, Capture, Keep, Stored, keep};
+use crate::head::HeaderVerdict;
+use crate::keeping::{Body, Keep, PendingCapture, Stored, keep};
 use crate::links::{Outlinks, outlinks};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
-use crate::standing::{self, Memory};
+use crate::plugin_view::{self, PluginMemory};
+use crate::reading::{self, Reading, ReadingTask};
+use crate::site_figures::{DocumentTraits, EarlierVisits};
 use crate::waits::wait;
 use crate::{policy, redirect, robots, status};
 
@@ -52,8 +53,8 @@ pub async fn receive<D: Driver>(
     driver: &D,
     permit: &Permit,
     mut exchange: Exchange,
-    verdict: Option<HeadVerdict>,
-    memory: Memory,
+    verdict: Option<HeaderVerdict>,
+    memory: PluginMemory,
 ) -> Result<Conclusion, D::Error>
 where
     D::Error: From<ScratchFailed>,
@@ -91,8 +92,8 @@ async fn settle<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
     exchange: &Arc<Exchange>,
-    verdict: Option<HeadVerdict>,
-    memory: Memory,
+    verdict: Option<HeaderVerdict>,
+    memory: PluginMemory,
 ) -> Result<Conclusion, D::Error> {
     let Some(head) = exchange.head.clone() else {
         return Ok(Conclusion::failed(exchange.status(), String::new()));
@@ -101,7 +102,7 @@ async fn settle<D: Driver>(
     let mut annotations = exchange.annotations.clone();
     let body = match verdict {
         _ if head.status == 304 && record.archived.is_some() => Body::NotModified,
-        Some(HeadVerdict::Unchanged(reason)) => {
+        Some(HeaderVerdict::Unchanged(reason)) => {
             annotations.push(reason);
             Body::LeftAlone
         }
@@ -162,7 +163,7 @@ async fn succeed<D: Driver>(
     driver: &D,
     response: Response,
     mut reading: Reading,
-    memory: Memory,
+    memory: PluginMemory,
     mut annotations: Vec<String>,
 ) -> Result<Conclusion, D::Error> {
     let (issue, settings) = (&pipeline.issue, &response.settings);
@@ -183,7 +184,7 @@ async fn succeed<D: Driver>(
         driver.scope_fault(plugin);
         annotations.push(format!("scope-fault:{plugin}:{links}"));
         // What it would have let in is not known: the next visit finds the links again, changed or not.
-        reading.extracted_by = Some(found::NOT_EXTRACTED);
+        reading.extracted_by = Some(reading::NOT_EXTRACTED);
     }
     driver.refused_links(&reading.extracted.refused, refused.len() as u64)?;
 
@@ -207,7 +208,7 @@ async fn succeed<D: Driver>(
         _ if !driver.wants_decisions() => Vec::new(),
         _ => decisions(pipeline, driver, &response.stacks, &reading, waits.as_ref()).await?,
     };
-    let capture = Capture {
+    let capture = PendingCapture {
         exchange,
         reading: &reading,
         body: response.body,
@@ -223,10 +224,10 @@ async fn succeed<D: Driver>(
     } = driver.store(capture, keep).await?;
     visit.duplicate = matches!(keep, Keep::Duplicate(_));
     visit.archived = at.clone().filter(|_| visit.digests.is_some());
-    let earlier = Earlier::of(&issue.record);
-    let shared = Shared::of(&issue.uri, &issue.record, &visit.media_type, Some(&visit));
-    let around = memory
-        .around
+    let earlier = EarlierVisits::of(&issue.record);
+    let shared = DocumentTraits::of(&issue.uri, &issue.record, &visit.media_type, Some(&visit));
+    let figures = memory
+        .site
         .after(&shared, earlier, &visit, pipeline.started);
     let until_next = waits.as_ref().map(|waits| waits.until_next);
     let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
@@ -235,12 +236,12 @@ async fn succeed<D: Driver>(
     }
     // Wait evaluators are the last that may keep anything.
     let kept = memory.kept.changes();
-    visit.kept = standing::changes(kept.uri);
+    visit.kept = plugin_view::changes(kept.uri);
     let target = redirect_of(&issue.uri, exchange);
     visit
         .kept
         .extend(redirect::remember(&issue.record, exchange, target));
-    visit.kept.extend(waits.and_then(|waits| waits.swings));
+    visit.kept.extend(waits.and_then(|waits| waits.oscillation));
     let entry = LogEntry {
         state: visit.state,
         received: Some(exchange.wire.length()),
@@ -258,7 +259,7 @@ async fn succeed<D: Driver>(
         outlinks: accepted,
         refresh_embeds,
         refused,
-        kept_for_site: for_site(pipeline, kept.site, around),
+        kept_for_site: for_site(pipeline, kept.site, figures),
         transfer: driver.transfer(exchange),
     };
     Ok(Conclusion {
@@ -275,7 +276,7 @@ async fn give_up<D: Driver>(
     driver: &D,
     response: Response,
     reading: Reading,
-    memory: &Memory,
+    memory: &PluginMemory,
     mut annotations: Vec<String>,
 ) -> Result<Conclusion, D::Error> {
     let exchange = &response.exchange;
@@ -291,7 +292,7 @@ async fn give_up<D: Driver>(
     let (body, revisit) = (response.body, &pipeline.settings.revisit);
     let keep = keep(pipeline, driver, exchange, &reading, body, revisit)?;
     let decisions = decisions(pipeline, driver, &pipeline.stacks, &reading, None).await?;
-    let capture = Capture {
+    let capture = PendingCapture {
         exchange,
         reading: &reading,
         body,
@@ -316,14 +317,14 @@ async fn give_up<D: Driver>(
 
 impl Response {
     /// The work of reading it.
-    fn task(&self, pipeline: &Pipeline, memory: &Memory) -> found::Task {
+    fn task(&self, pipeline: &Pipeline, memory: &PluginMemory) -> ReadingTask {
         let (issue, head) = (&pipeline.issue, &self.head);
         let (status, media_type) = (i32::from(head.status), head.media_type());
-        let mut visit = standing::visit(issue, pipeline.started, status, media_type, memory);
+        let mut visit = plugin_view::visit(issue, pipeline.started, status, media_type, memory);
         visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
         let record = &issue.record;
         let limits = &pipeline.profile.limits;
-        found::Task {
+        ReadingTask {
             stacks: self.stacks.clone(),
             exchange: self.exchange.clone(),
             head: head.clone(),
@@ -341,7 +342,7 @@ impl Response {
     }
 
     /// The log entry of a response that was read.
-    fn entry(&self, annotations: Vec<String>, memory: &Memory) -> LogEntry {
+    fn entry(&self, annotations: Vec<String>, memory: &PluginMemory) -> LogEntry {
         let exchange = &self.exchange;
         let is_fetched = self.body == Body::Fetched;
         LogEntry {
@@ -360,7 +361,7 @@ impl Response {
     fn heed_page(
         &self,
         pipeline: &Pipeline,
-        memory: &Memory,
+        memory: &PluginMemory,
         reading: &mut Reading,
         annotations: &mut Vec<String>,
     ) {
@@ -419,7 +420,7 @@ impl Response {
             extractor: reading.extracted_by,
             outlinks: reading
                 .extracted_by
-                .filter(|by| *by != found::NOT_EXTRACTED)
+                .filter(|by| *by != reading::NOT_EXTRACTED)
                 .map(|_| reading.extracted.links.len() as u64),
             fingerprint: reading.fingerprint.clone().filter(|_| kept),
             kept: Vec::new(),
@@ -442,11 +443,11 @@ fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Res
 fn for_site(
     pipeline: &Pipeline,
     kept: Vec<opilio_sandbox::KeptChange>,
-    around: Vec<KeptChange>,
+    figures: Vec<KeptChange>,
 ) -> Vec<KeptChange> {
-    let mut changes = standing::changes(kept);
+    let mut changes = plugin_view::changes(kept);
     if !pipeline.is_prerequisite() && pipeline.settings.strategy != Strategy::Snapshot {
-        changes.extend(around);
+        changes.extend(figures);
     }
     changes
 }
@@ -464,6 +465,6 @@ fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut V
     }
 }
 
-fn notes_of(memory: &Memory) -> BTreeMap<String, String> {
+fn notes_of(memory: &PluginMemory) -> BTreeMap<String, String> {
     memory.notes.all().into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Fetch statuses of the glossary that a crawl gives itself; others come from `opilio-fetch`.
+//! Fetch statuses that a visit gives itself. Those of failed exchanges come from `opilio-fetch`; docs/OPERATING.md lists all.
 
 use opilio_stacks::Staged;
 
@@ -10,20 +10,37 @@ pub fn of_refusal(filter: &Staged) -> i32 {
     }
 }
 
+/// A host was looked up.
 pub const DNS_OK: i32 = 1;
+/// No connection could be made.
 pub const CONNECT_FAILED: i32 = -2;
+/// A plugin or the scratch directory failed.
 pub const RUNTIME: i32 = -5;
+/// The host has no address.
 pub const NO_ADDRESS: i32 = -6;
+/// No request can be made for such a URI.
 pub const UNFETCHABLE: i32 = -7;
+/// A post-fetch filter wanted it fetched again after the last attempt.
 pub const TOO_MANY_RETRIES: i32 = -8;
+/// The robots.txt of its server could not be fetched.
 pub const ROBOTS_FAILED: i32 = -61;
+/// A prerequisite failed.
 pub const PREREQUISITE_FAILED: i32 = -62;
+/// A defect of the crawler: a panic.
 pub const SERIOUS_ERROR: i32 = -3000;
+/// The scope no longer accepts the URI.
 pub const OUT_OF_SCOPE: i32 = -5000;
+/// A filter that ships with Opilio refused it, or a guard on addresses and ports.
 pub const BLOCKED: i32 = -5001;
+/// A filter of somebody's own refused it.
 pub const BLOCKED_BY_CUSTOM_FILTER: i32 = -5002;
+/// A quota is used up.
 pub const QUOTA: i32 = -5003;
+/// A quota of run time is used up.
 pub const RUN_TIME: i32 = -5004;
+/// An operator deleted it.
 pub const DELETED: i32 = -6000;
+/// An operator broke the fetch off.
 pub const CANCELLED: i32 = -7000;
+/// robots.txt excludes it.
 pub const ROBOTS: i32 = -9998;

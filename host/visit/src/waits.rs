@@ -7,11 +7,12 @@ use opilio_frontier::{ContentState, KeptChange, Outcome, Visit};
 use opilio_profile::{Settings, Strategy};
 use opilio_stacks::Stacks;
 
-use crate::consideration::Consideration;
 use crate::driver::{Driver, Lane, Step};
-use crate::found::{self, Reading};
+use crate::evaluation::evaluate;
 use crate::pipeline::Pipeline;
-use crate::standing::{self, Known, Memory};
+use crate::plugin_view::{self, KnownUri, PluginMemory};
+use crate::reading::Reading;
+use crate::reconsider::Reconsideration;
 
 /// The wait until the next visit.
 pub(crate) struct Waits {
@@ -19,7 +20,7 @@ pub(crate) struct Waits {
     /// When to ask evaluators before that, without a visit.
     pub(crate) until_asked: Option<Duration>,
     /// The answers so far, for detecting oscillation.
-    pub(crate) swings: Option<KeptChange>,
+    pub(crate) oscillation: Option<KeptChange>,
     /// The evaluator that answered, by its name in the profile; none if the profile's own wait holds.
     pub(crate) by: Option<Arc<str>>,
 }
@@ -32,7 +33,7 @@ pub(crate) async fn wait<D: Driver>(
     visit: &Visit,
     (settings, stacks): (&Settings, Arc<Stacks>),
     reading: &mut Reading,
-    memory: &Memory,
+    memory: &PluginMemory,
 ) -> Result<Option<Waits>, D::Error> {
     let record = &pipeline.issue.record;
     match settings.strategy {
@@ -43,21 +44,21 @@ pub(crate) async fn wait<D: Driver>(
             return Ok(Some(Waits {
                 until_next: settings.revisit.fixed_wait,
                 until_asked: None,
-                swings: None,
+                oscillation: None,
                 by: None,
             }));
         }
         Strategy::Revisit => {}
     }
-    let known = Known::of(&pipeline.issue);
-    let mut asked = standing::after(known, pipeline.started, visit, memory);
+    let known = KnownUri::of(&pipeline.issue);
+    let mut asked = plugin_view::after(known, pipeline.started, visit, memory);
     asked.measures = driver.measures()?;
     let media_type = visit.media_type.clone();
     let document = reading.document.clone();
     // Nobody asks them later.
     let guards = std::mem::take(&mut reading.guards);
-    let evaluate = move || found::evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
-    let answer = driver.run(Lane::Header, evaluate).await?;
+    let ask = move || evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
+    let answer = driver.run(Lane::Header, ask).await?;
     driver.failed(&answer.failures)?;
     let settled = answer.settle(record, visit.state, &settings.revisit);
     driver.wait_answered(answer.wait.is_some(), &settled.odd);
@@ -66,7 +67,7 @@ pub(crate) async fn wait<D: Driver>(
     Ok(Some(Waits {
         until_next: settled.until_next,
         until_asked: settled.until_asked,
-        swings: Some(settled.swings),
+        oscillation: Some(settled.oscillation),
         by: answer.answered_by().cloned(),
     }))
 }
@@ -119,12 +120,12 @@ pub async fn consider<D: Driver>(
     }
     driver.step(Step::Wait);
     let memory = memory(pipeline, driver)?;
-    let asked = Consideration::of(issue, pipeline.started, driver.measures()?, &memory);
+    let asked = Reconsideration::of(issue, pipeline.started, driver.measures()?, &memory);
     let answer = driver
         .run(Lane::Header, move || asked.evaluate(&stacks.wait))
         .await?;
     driver.failed(&answer.failures)?;
-    let considered = Consideration::judge(issue, pipeline.started, &answer, &settings.revisit);
+    let considered = Reconsideration::judge(issue, pipeline.started, &answer, &settings.revisit);
     let Some(considered) = considered else {
         return Ok(unchanged);
     };
@@ -136,9 +137,9 @@ pub async fn consider<D: Driver>(
 ///
 /// # Errors
 /// Those of the driver.
-pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Memory, D::Error> {
+pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory, D::Error> {
     let site = driver.site_values(&pipeline.issue.uri)?;
-    Ok(Memory::new(&pipeline.issue.record.kept, &site))
+    Ok(PluginMemory::new(&pipeline.issue.record.kept, &site))
 }
 
 /// A duration as Heritrix spells it: the units from the largest that is not zero down to milliseconds, such as

@@ -13,9 +13,9 @@ use serde_json::json;
 
 use super::{Answer, By, Command, ControlError, Desk, DoneElsewhere, Fault};
 use crate::actions::{Kind, Outcome};
+use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;
-use opilio_visit::standing;
 
 /// The plugins that stand for what was excluded: of SURT prefixes and of regular expressions.
 const EXCLUDED: [(&str, &str, &str); 2] = [
@@ -240,7 +240,7 @@ impl Desk<'_> {
         let stacks = running.context.stacks();
         let settings = self.profile.effective(uri);
         let stacks = stacks.selected(&settings, self.profile.settings());
-        let mut candidate = standing::seed(&Candidate {
+        let mut candidate = plugin_view::seed(&Candidate {
             via: via.map(str::to_owned),
             ..policy::candidate(self.profile, uri.clone(), hops.clone(), via, None)
         });

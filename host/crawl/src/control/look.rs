@@ -14,7 +14,7 @@ use super::{
 };
 use crate::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
-use opilio_visit::found::NOT_EXTRACTED;
+use opilio_visit::reading::NOT_EXTRACTED;
 
 /// After so many URIs it is said how far a list has got.
 const LIST_TELL: u64 = 10_000;

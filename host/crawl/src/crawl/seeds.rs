@@ -9,9 +9,9 @@ use opilio_uri::{HopPath, Uri};
 use super::Crawl;
 use crate::context::Halt;
 use crate::progress::End;
+use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::precedence;
-use opilio_visit::standing;
 
 /// Seeds given to the frontier at once.
 pub(super) const SEED_BATCH: usize = 10_000;
@@ -42,7 +42,7 @@ impl Crawl {
         if stacks.precedence.is_empty() {
             return;
         }
-        let seen: Candidates = seeds.iter().map(standing::seed).collect();
+        let seen: Candidates = seeds.iter().map(plugin_view::seed).collect();
         let ranked = context
             .lanes
             .wait(move || precedence::rank(&stacks.precedence, &seen, None));

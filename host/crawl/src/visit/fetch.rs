@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_uri::Uri;
-use opilio_visit::standing::Memory;
+use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::{Keep, MidFetch, Permit, judge_head, redirect_of};
 use tracing::Instrument as _;
 
@@ -21,7 +21,7 @@ impl CrawlVisit<'_> {
         &self,
         uri: &Uri,
         permit: &Permit,
-        memory: &Memory,
+        memory: &PluginMemory,
     ) -> Result<(Exchange, MidFetch), Halt> {
         let context = self.context;
         // What was challenged once is sent along from then on.
@@ -121,7 +121,7 @@ impl CrawlVisit<'_> {
     async fn exchange(
         &self,
         request: Request,
-        memory: &Memory,
+        memory: &PluginMemory,
     ) -> Result<(Exchange, MidFetch), Halt> {
         let uri = &self.pipeline.issue.uri;
         let is_own = request.uri == *uri;

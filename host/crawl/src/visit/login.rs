@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_uri::Uri;
-use opilio_visit::{found, redirect_of};
+use opilio_visit::{reading, redirect_of};
 
 use super::CrawlVisit;
 use crate::context::Halt;
@@ -39,7 +39,8 @@ impl CrawlVisit<'_> {
             .lanes
             .run(Lane::Document, move || {
                 let head = read.head.as_ref();
-                let content = head.map(|head| found::content(&read, head, LOGIN_PAGE_BYTES_MAX).0);
+                let content =
+                    head.map(|head| reading::content(&read, head, LOGIN_PAGE_BYTES_MAX).0);
                 String::from_utf8_lossy(&content.unwrap_or_default()).into_owned()
             })
             .await?;

@@ -1,6 +1,6 @@
 //! Reading a response on a document lane, within the memory that documents may take.
 
-use opilio_visit::found::{Reading, Task};
+use opilio_visit::reading::{Reading, ReadingTask};
 
 use crate::lanes::{LanePanic, Lanes, Reserved, bytes_for};
 
@@ -8,7 +8,7 @@ use crate::lanes::{LanePanic, Lanes, Reserved, bytes_for};
 pub(super) async fn within_memory(
     lanes: &Lanes,
     site: &str,
-    mut task: Task,
+    mut task: ReadingTask,
 ) -> Result<(Reading, Reserved), LanePanic> {
     let mut content = task.content_expected();
     loop {
@@ -22,7 +22,7 @@ pub(super) async fn within_memory(
         match lanes.document(site, bytes_for(content), read).await? {
             Ok(read) => return Ok(read),
             Err(more) => {
-                let more: Box<Task> = more;
+                let more: Box<ReadingTask> = more;
                 content = more.content_max;
                 task = *more;
             }
@@ -43,7 +43,7 @@ mod tests {
     use jiff::Timestamp;
     use opilio_fetch::ResponseHead;
     use opilio_sandbox::{Candidate, Visit};
-    use opilio_visit::standing::Memory;
+    use opilio_visit::plugin_view::PluginMemory;
 
     use super::*;
     use crate::lanes::DocumentMemory;
@@ -81,7 +81,7 @@ mod tests {
             address: None,
             attributes: Vec::new(),
         };
-        let task = Task {
+        let task = ReadingTask {
             stacks: Arc::default(),
             exchange: Arc::new(exchange),
             head,
@@ -94,7 +94,7 @@ mod tests {
             bodyless: false,
             content_max: 64 * MIB,
             links_max: 10,
-            memory: Memory::default(),
+            memory: PluginMemory::default(),
         };
         let plugins = Box::new(|| 0);
         let lanes = Lanes::start(DocumentMemory { max: MIB, plugins }).unwrap();

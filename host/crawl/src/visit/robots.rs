@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::ROBOTS_REDIRECTS_MAX;
 use opilio_uri::Uri;
+use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::robots::answer_of;
-use opilio_visit::standing::Memory;
 use opilio_visit::{Keep, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
@@ -52,7 +52,9 @@ impl CrawlVisit<'_> {
                 addresses,
                 ..Permit::default()
             };
-            let (next, _) = self.fetch(&target, &permit, &Memory::default()).await?;
+            let (next, _) = self
+                .fetch(&target, &permit, &PluginMemory::default())
+                .await?;
             self.give_turn_back(&target, next.duration)?;
             let about = About {
                 via: Some(at.as_str()),

@@ -2,7 +2,7 @@
 
 use opilio_archive::StoredPayload;
 use opilio_fetch::Exchange;
-use opilio_visit::{Capture, Keep, Stored};
+use opilio_visit::{Keep, PendingCapture, Stored};
 
 use super::{CrawlVisit, warc_location};
 use crate::context::Halt;
@@ -14,7 +14,7 @@ impl CrawlVisit<'_> {
     /// payload that another URI has brought is not stored again.
     pub(super) async fn write_capture(
         &self,
-        mut capture: Capture<'_>,
+        mut capture: PendingCapture<'_>,
         keep: Keep,
     ) -> Result<Stored, Halt> {
         let (exchange, issue) = (capture.exchange, &self.pipeline.issue);

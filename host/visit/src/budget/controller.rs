@@ -61,7 +61,7 @@ const BACKLOG_SEEN: f64 = 25.0;
 
 /// A price and what it follows from.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Controller {
+pub(crate) struct Controller {
     /// When it began; what was promised before is unknown to it.
     began: f64,
     /// Integral part: logarithm of the price.
@@ -90,17 +90,17 @@ pub struct Controller {
 
 /// What one document asked for, once it has been visited or considered anew.
 #[derive(Debug, Clone, Copy)]
-pub struct Promise {
-    pub now: f64,
+pub(crate) struct Promise {
+    pub(crate) now: f64,
     /// When it was visited before, and the wait that it got then; none at the first visit.
-    pub before: Option<(f64, f64)>,
-    pub wait: f64,
+    pub(crate) before: Option<(f64, f64)>,
+    pub(crate) wait: f64,
     /// Past its due time; none where it was considered without a visit.
-    pub delay: Option<f64>,
+    pub(crate) delay: Option<f64>,
 }
 
 impl Controller {
-    pub fn new(price: f64, now: f64) -> Self {
+    pub(crate) fn new(price: f64, now: f64) -> Self {
         Self {
             began: now,
             level: price.ln(),
@@ -119,14 +119,14 @@ impl Controller {
         }
     }
 
-    pub fn price(&self) -> f64 {
+    pub(crate) fn price(&self) -> f64 {
         (self.level + self.excess)
             .clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX)
             .exp()
     }
 
     /// Visits a day that documents ask for, with those that are known and have had no visit yet.
-    pub fn asked_for(&self, known: f64) -> f64 {
+    pub(crate) fn asked_for(&self, known: f64) -> f64 {
         self.promised.max(0.0) + self.asked_for_by_new(known)
     }
 
@@ -144,7 +144,7 @@ impl Controller {
 
     /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
     /// as can be made, which shows once documents are late.
-    pub fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
+    pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
         let Promise {
             now,
             before,
@@ -197,7 +197,7 @@ impl Controller {
     }
 
     /// Keeps the price from falling further below this.
-    pub fn floor(&mut self, price: f64) {
+    pub(crate) fn floor(&mut self, price: f64) {
         self.level = self.level.max(price.max(1e-12).ln());
     }
 
@@ -223,7 +223,7 @@ impl Controller {
     }
 
     /// As it is kept.
-    pub fn written(&self) -> String {
+    pub(crate) fn written(&self) -> String {
         let numbers = [
             self.began,
             self.level,
@@ -242,7 +242,7 @@ impl Controller {
     }
 
     /// Nothing where it is none.
-    pub fn read(text: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str) -> Option<Self> {
         let numbers: Option<Vec<f64>> = text
             .split(' ')
             .map(|number| {

@@ -248,7 +248,7 @@ fn simulate(
         };
         let (uri, hops) = (issue.uri.clone(), issue.record.hop_path.as_str().to_owned());
         let done = match crawl.begin(*issue, now).unwrap() {
-            Begun::Ended(done) => done,
+            Begun::Ended(done) => *done,
             Begun::Asks(request) => {
                 let asked = requests.entry(uri.as_str().to_owned()).or_default();
                 *asked += 1;

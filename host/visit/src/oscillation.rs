@@ -25,22 +25,23 @@ const FACTOR: f64 = 4.0;
 const IN_A_ROW: u32 = 3;
 
 /// A wait that does not oscillate.
-pub struct Held {
-    pub wait: Duration,
+pub(crate) struct HeldWait {
+    /// The wait.
+    pub(crate) wait: Duration,
     /// The answer did.
-    pub oscillates: bool,
+    pub(crate) oscillates: bool,
     /// What is to be kept with the URI.
-    pub kept: KeptChange,
+    pub(crate) kept: KeptChange,
 }
 
 /// The wait after one more visit, which found `state`: what was answered, or from the third swing on the middle between that and
 /// the last wait, by ratio. `last` is what the visit before found, and the wait after it.
-pub fn hold(
+pub(crate) fn hold(
     last: Option<(ContentState, Duration)>,
     kept: &KeptValues,
     state: ContentState,
     answer: Duration,
-) -> Held {
+) -> HeldWait {
     let kept = kept.get(OWNER, NAME);
     let kept = kept.filter(|kept| kept.version == VERSION);
     let (way, in_a_row) = kept
@@ -74,7 +75,7 @@ pub fn hold(
         version: VERSION,
         value: format!("{way} {in_a_row}"),
     });
-    Held {
+    HeldWait {
         wait,
         oscillates,
         kept: KeptChange {

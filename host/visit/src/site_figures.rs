@@ -32,10 +32,12 @@ const NAME_BYTES_MAX: usize = 100;
 /// Links from a seed that are told apart; all that is deeper is one group.
 const DEPTH_MAX: u32 = 9;
 
-/// A document, as far as it shares something with others of its site.
+/// The traits of a document that others of its site may share.
 #[derive(Clone, Copy, Debug)]
-pub struct Shared<'a> {
+pub struct DocumentTraits<'a> {
+    /// Its URI.
     pub uri: &'a Uri,
+    /// Its media type.
     pub media_type: &'a str,
     /// Links from a seed to it.
     pub depth: u32,
@@ -45,11 +47,11 @@ pub struct Shared<'a> {
 
 /// All sums of a site, by their names: `host`, `path-prefix /news/`, `media-type text/html`, `depth 2`, `last-modified yes`.
 #[derive(Clone, Debug, Default)]
-pub struct Around(BTreeMap<String, Sums>);
+pub struct SiteFigures(BTreeMap<String, Sums>);
 
 /// The visits of a document before this one.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Earlier {
+pub struct EarlierVisits {
     visits: u64,
     last: Option<Timestamp>,
 }
@@ -65,17 +67,18 @@ struct Sums {
     observed: Duration,
 }
 
-impl Around {
-    pub fn of(site: &KeptValues) -> Around {
+impl SiteFigures {
+    /// Reads the figures from the values kept for a site.
+    pub fn of(site: &KeptValues) -> SiteFigures {
         let sums = site
             .iter()
             .filter(|(owner, _, kept)| *owner == OWNER && kept.version == VERSION)
             .filter_map(|(_, name, kept)| Some((name.to_owned(), Sums::read(&kept.value)?)));
-        Around(sums.collect())
+        SiteFigures(sums.collect())
     }
 
     /// What plugins are told: the sums of the groups that a document is in.
-    pub fn neighbourhood(&self, document: &Shared) -> Vec<Neighbourhood> {
+    pub fn neighbourhood(&self, document: &DocumentTraits) -> Vec<Neighbourhood> {
         let groups = groups(document);
         let known = groups
             .iter()
@@ -93,8 +96,8 @@ impl Around {
     /// What a visit adds: to be kept for the site with its end.
     pub fn after(
         &self,
-        document: &Shared,
-        earlier: Earlier,
+        document: &DocumentTraits,
+        earlier: EarlierVisits,
         visit: &Visit,
         now: Timestamp,
     ) -> Vec<KeptChange> {
@@ -131,24 +134,25 @@ impl Around {
     }
 }
 
-impl Earlier {
-    pub fn of(record: &UriRecord) -> Earlier {
-        Earlier {
+impl EarlierVisits {
+    /// The visits that a record counts.
+    pub fn of(record: &UriRecord) -> EarlierVisits {
+        EarlierVisits {
             visits: record.visits,
             last: record.history.first().map(|past| past.at),
         }
     }
 }
 
-impl<'a> Shared<'a> {
+impl<'a> DocumentTraits<'a> {
     /// The document of a turn of which this is known by now; nothing of it where the turn is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,
         media_type: &'a str,
         turn: Option<&Visit>,
-    ) -> Shared<'a> {
-        Shared {
+    ) -> DocumentTraits<'a> {
+        DocumentTraits {
             uri,
             media_type,
             depth: record.hop_path.link_hops(),
@@ -164,7 +168,7 @@ fn is_dated(known: &Validators, turn: Option<&Visit>) -> bool {
 }
 
 /// The groups that a document is in.
-fn groups(document: &Shared) -> Vec<String> {
+fn groups(document: &DocumentTraits) -> Vec<String> {
     let path = document.uri.path();
     let folder = match path.get(1..).and_then(|rest| rest.find('/')) {
         Some(at) => &path[..at + 2],
@@ -216,8 +220,8 @@ mod tests {
 
     use super::*;
 
-    fn html(uri: &Uri) -> Shared<'_> {
-        Shared {
+    fn html(uri: &Uri) -> DocumentTraits<'_> {
+        DocumentTraits {
             uri,
             media_type: "text/html",
             depth: 1,
@@ -246,7 +250,7 @@ mod tests {
         let long = format!("http://a.org/{}/", "x".repeat(200));
         assert_eq!(of(&long)[1], "media-type text/html");
         let uri = Uri::parse("http://a.org/").unwrap();
-        let deep = groups(&Shared {
+        let deep = groups(&DocumentTraits {
             depth: 40,
             is_dated: true,
             ..html(&uri)
@@ -259,7 +263,7 @@ mod tests {
         let mut site = KeptValues::default();
         for &(uri, earlier, hours, state) in visits {
             let now = Timestamp::from_second(1_700_000_000).unwrap();
-            let earlier = Earlier {
+            let earlier = EarlierVisits {
                 visits: earlier,
                 last: hours.map(|hours| now - jiff::SignedDuration::from_hours(hours)),
             };
@@ -269,7 +273,7 @@ mod tests {
                 ..Visit::default()
             };
             let uri = Uri::parse(uri).unwrap();
-            for change in Around::of(&site).after(&html(&uri), earlier, &visit, now) {
+            for change in SiteFigures::of(&site).after(&html(&uri), earlier, &visit, now) {
                 site.apply(change);
             }
         }
@@ -288,7 +292,7 @@ mod tests {
             ("http://a.org/old/1", 1, Some(100), Unchanged),
         ]);
         let uri = Uri::parse("http://a.org/news/2").unwrap();
-        let around = Around::of(&site).neighbourhood(&html(&uri));
+        let around = SiteFigures::of(&site).neighbourhood(&html(&uri));
         let told: Vec<_> = around
             .iter()
             .map(|one| {
@@ -304,13 +308,13 @@ mod tests {
             ("last-modified", 2, 3, 1, 140),
         ];
         assert_eq!(told, expected);
-        let image = Shared {
+        let image = DocumentTraits {
             media_type: "image/png",
             depth: 2,
             is_dated: true,
             ..html(&uri)
         };
-        let other = Around::of(&site).neighbourhood(&image);
+        let other = SiteFigures::of(&site).neighbourhood(&image);
         let known: Vec<_> = other.iter().map(|one| &*one.shares).collect();
         assert_eq!(known, ["host", "path-prefix"]);
     }
@@ -326,13 +330,17 @@ mod tests {
         let of_many = site.iter().filter(|(_, name, _)| is_of_many(name)).count();
         assert_eq!(of_many, GROUPS_MAX);
         let uri = Uri::parse("http://a.org/99/").unwrap();
-        let deeper = Shared {
+        let deeper = DocumentTraits {
             depth: 5,
             ..html(&uri)
         };
         let visit = Visit::default();
-        let changes =
-            Around::of(&site).after(&deeper, Earlier::default(), &visit, Timestamp::UNIX_EPOCH);
+        let changes = SiteFigures::of(&site).after(
+            &deeper,
+            EarlierVisits::default(),
+            &visit,
+            Timestamp::UNIX_EPOCH,
+        );
         let names: Vec<_> = changes.iter().map(|change| &*change.name).collect();
         assert_eq!(
             names,
@@ -343,7 +351,7 @@ mod tests {
                 "last-modified no"
             ]
         );
-        let around = Around::of(&site).neighbourhood(&html(&uri));
+        let around = SiteFigures::of(&site).neighbourhood(&html(&uri));
         let known: Vec<_> = around
             .iter()
             .map(|one| (&*one.shares, one.documents))

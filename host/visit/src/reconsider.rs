@@ -10,32 +10,33 @@ use opilio_frontier::{Issue, Outcome};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, Visit};
 
-use crate::found::{self, Evaluated, OddWait};
-use crate::standing::{self, Memory};
+use crate::evaluation::{Evaluation, OddWait, evaluate};
+use crate::plugin_view::{self, PluginMemory};
+use crate::reading;
 use opilio_stacks::Staged;
 use opilio_stacks::guards::Guards;
 
 /// The question: the URI as it was left by its last visit, at another time and other prices.
-pub struct Consideration {
+pub(crate) struct Reconsideration {
     visit: Visit,
     document: Document,
 }
 
 /// The answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Considered {
+pub(crate) struct NewWait {
     /// From its last visit to the next.
-    pub in_all: Duration,
+    pub(crate) in_all: Duration,
     wait: Duration,
     ask_again: Option<Duration>,
 }
 
-impl Consideration {
-    pub fn of(
+impl Reconsideration {
+    pub(crate) fn of(
         issue: &Issue,
         now: Timestamp,
         measures: BTreeMap<String, f64>,
-        memory: &Memory,
+        memory: &PluginMemory,
     ) -> Self {
         let record = &issue.record;
         let media_type = Some(record.media_type.clone());
@@ -44,7 +45,7 @@ impl Consideration {
             overdue: Duration::ZERO,
             measures,
             // Nothing has been fetched, as before any fetch.
-            ..standing::visit(issue, now, 0, media_type, memory)
+            ..plugin_view::visit(issue, now, 0, media_type, memory)
         };
         let head = ResponseHead {
             version: "HTTP/1.1".to_owned(),
@@ -54,23 +55,23 @@ impl Consideration {
             length: 0,
         };
         let uri = issue.uri.as_str();
-        let document = found::document(uri, uri, &head, Bytes::new(), None, memory);
+        let document = reading::document(uri, uri, &head, Bytes::new(), None, memory);
         Self { visit, document }
     }
 
-    pub fn evaluate(self, stack: &[Staged]) -> Evaluated {
+    pub(crate) fn evaluate(self, stack: &[Staged]) -> Evaluation {
         let guards = Guards::default();
         let media_type = self.visit.media_type.clone();
-        found::evaluate(stack, &media_type, &self.visit, &self.document, &guards)
+        evaluate(stack, &media_type, &self.visit, &self.document, &guards)
     }
 
     /// None where nobody answered: the wait stands as it was.
-    pub fn judge(
+    pub(crate) fn judge(
         issue: &Issue,
         now: Timestamp,
-        answer: &Evaluated,
+        answer: &Evaluation,
         limits: &Revisit,
-    ) -> Option<Considered> {
+    ) -> Option<NewWait> {
         let wait = answer.wait?;
         let last = issue.record.history.first()?.at;
         let since = Duration::try_from(now - last).unwrap_or_default();
@@ -78,7 +79,7 @@ impl Consideration {
         answer.note_odd(OddWait::of(in_all, limits));
         let in_all = in_all.clamp(limits.min_wait, limits.max_wait);
         let wait = in_all.saturating_sub(since);
-        Some(Considered {
+        Some(NewWait {
             in_all,
             wait,
             ask_again: answer.until_asked(wait, limits),
@@ -86,8 +87,8 @@ impl Consideration {
     }
 }
 
-impl Considered {
-    pub fn outcome(self) -> Outcome {
+impl NewWait {
+    pub(crate) fn outcome(self) -> Outcome {
         Outcome::Considered {
             wait: Some(self.wait),
             ask_again: self.ask_again,

@@ -1,4 +1,4 @@
-//! A URI's standing as plugins see it: the frontier's records in the contract's words.
+//! The view that plugins have of a URI: the frontier's records in the words of the plugin contract.
 
 use std::time::Duration;
 
@@ -13,23 +13,25 @@ use opilio_sandbox::{
 };
 use opilio_uri::Uri;
 
-use crate::around::{Around, Shared};
 use crate::extraction::FoundLink;
 use crate::link_attributes;
+use crate::site_figures::{DocumentTraits, SiteFigures};
 
 /// A URI of which something is known.
 #[derive(Clone, Copy)]
-pub struct Known<'a> {
+pub struct KnownUri<'a> {
+    /// The URI.
     pub uri: &'a Uri,
+    /// Its record.
     pub record: &'a UriRecord,
     /// How late its visit is.
     pub overdue: Duration,
 }
 
-impl<'a> Known<'a> {
+impl<'a> KnownUri<'a> {
     /// As the frontier issued it.
-    pub fn of(issue: &'a Issue) -> Known<'a> {
-        Known {
+    pub fn of(issue: &'a Issue) -> KnownUri<'a> {
+        KnownUri {
             uri: &issue.uri,
             record: &issue.record,
             overdue: issue.overdue,
@@ -39,22 +41,22 @@ impl<'a> Known<'a> {
 
 /// What the plugins of one visit share. Clones are the same.
 #[derive(Clone, Default)]
-pub struct Memory {
+pub struct PluginMemory {
     /// What they leave for each other.
     pub notes: Notes,
     /// What they keep from visit to visit.
     pub kept: Kept,
     /// What is known of the site's documents.
-    pub around: Around,
+    pub site: SiteFigures,
 }
 
-impl Memory {
+impl PluginMemory {
     /// At the beginning of a visit: what is kept with the URI, and with its site.
-    pub fn new(uri: &KeptValues, site: &KeptValues) -> Memory {
-        Memory {
+    pub fn new(uri: &KeptValues, site: &KeptValues) -> PluginMemory {
+        PluginMemory {
             notes: Notes::new(),
             kept: Kept::new(values(uri), values(site)),
-            around: Around::of(site),
+            site: SiteFigures::of(site),
         }
     }
 }
@@ -150,21 +152,21 @@ pub fn visit(
     now: Timestamp,
     status: i32,
     media_type: Option<String>,
-    memory: &Memory,
+    memory: &PluginMemory,
 ) -> Visit {
     let media_type = media_type.unwrap_or_default();
-    let shared = Shared::of(&issue.uri, &issue.record, &media_type, None);
-    let neighbourhood = memory.around.neighbourhood(&shared);
+    let shared = DocumentTraits::of(&issue.uri, &issue.record, &media_type, None);
+    let neighbourhood = memory.site.neighbourhood(&shared);
     Visit {
         status,
         media_type,
         neighbourhood,
-        ..before(Known::of(issue), now, memory)
+        ..before(KnownUri::of(issue), now, memory)
     }
 }
 
 /// What is known before any answer.
-fn before(known: Known<'_>, now: Timestamp, memory: &Memory) -> Visit {
+fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
     let record = known.record;
     let history = record.history.iter().map(|past| PastVisit {
         at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
@@ -209,13 +211,13 @@ fn signal(signal: opilio_frontier::Signal) -> Signal {
 }
 
 /// The visit once it has been judged: what wait evaluators see.
-pub fn after(known: Known<'_>, now: Timestamp, turn: &Turn, memory: &Memory) -> Visit {
+pub fn after(known: KnownUri<'_>, now: Timestamp, turn: &Turn, memory: &PluginMemory) -> Visit {
     let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
-    let shared = Shared::of(known.uri, known.record, &turn.media_type, Some(turn));
+    let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));
     Visit {
         status: turn.status,
         media_type: turn.media_type.clone(),
-        neighbourhood: memory.around.neighbourhood(&shared),
+        neighbourhood: memory.site.neighbourhood(&shared),
         state: plugin_state(turn.state),
         size: turn.size,
         versions: known.record.versions + u64::from(new_version),
@@ -224,6 +226,7 @@ pub fn after(known: Known<'_>, now: Timestamp, turn: &Turn, memory: &Memory) -> 
     }
 }
 
+/// The state of content in the words of the plugin contract.
 pub fn plugin_state(state: ContentState) -> PluginState {
     match state {
         ContentState::New => PluginState::New,

@@ -1,4 +1,4 @@
-//! What came, as plugins see it: decoded, judged, digested, extracted. Everything here blocks and runs on a lane.
+//! A response as plugins see it: decoded, judged, digested, extracted. Everything here blocks and runs on a plugin lane.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,36 +6,39 @@ use std::time::Duration;
 use bytes::Bytes;
 use encoding_rs::Encoding;
 use opilio_fetch::{Exchange, ResponseHead, charset};
-use opilio_frontier::{ContentState, Digests, Fingerprint, KeptChange, StrippedDigest, UriRecord};
-use opilio_profile::Revisit;
-use opilio_sandbox::{Document, DocumentParts, Header, Plugin, Stage, Verdict, Visit};
+use opilio_frontier::{ContentState, Digests, Fingerprint, StrippedDigest};
+use opilio_sandbox::{Document, DocumentParts, Header, Stage, Verdict, Visit};
 use opilio_uri::Uri;
 
 use crate::change;
 use crate::digest::{self, Stripped};
+use crate::document_filters::{Rejected, RetryWanted, judge_document};
 use crate::extraction::{self, Extracted};
-use crate::standing::{Memory, plugin_state};
-use crate::status;
-use crate::swings;
+use crate::plugin_view::{PluginMemory, plugin_state};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged};
 
-/// In place of the hash of an extractor stack: no stack has extracted it, or not in full.
+/// In place of the hash of an extractor stack: no stack has extracted the document, or not in full.
 pub const NOT_EXTRACTED: u64 = 0;
 
-/// Reading one response.
-pub struct Task {
+/// The work of reading one response.
+pub struct ReadingTask {
+    /// The plugins for its media type.
     pub stacks: Arc<Stacks>,
+    /// The exchange that brought it.
     pub exchange: Arc<Exchange>,
+    /// Its headers.
     pub head: ResponseHead,
+    /// The URI of the visit.
     pub uri: String,
-    /// What relative references resolve against.
+    /// The base for relative references.
     pub base: String,
+    /// The visit as plugins see it.
     pub visit: Visit,
     /// Digests of the last archived version.
     pub last: Option<Digests>,
-    /// What a change evaluator made of that version.
+    /// The fingerprint that a change evaluator made of that version.
     pub last_fingerprint: Option<Fingerprint>,
     /// The extractor stack that last extracted it.
     pub last_extractor: Option<u64>,
@@ -43,198 +46,46 @@ pub struct Task {
     pub bodyless: bool,
     /// Bytes of content that plugins see.
     pub content_max: u64,
+    /// Links that are kept of one document.
     pub links_max: usize,
-    pub memory: Memory,
+    /// The values that the plugins of the visit share.
+    pub memory: PluginMemory,
 }
 
-/// What reading came to.
+/// A response that was read.
 pub struct Reading {
+    /// The state of the content.
     pub state: ContentState,
+    /// The digest of the content without what strippers took away.
     pub stripped: Option<StrippedDigest>,
-    /// To be kept with this version, should it be archived in full.
+    /// The fingerprint to keep with this version, if it is archived in full.
     pub fingerprint: Option<Fingerprint>,
-    /// The change evaluator that decided the state; none where digests did.
+    /// The change evaluator that decided the state; none if digests did.
     pub compared_by: Option<Arc<str>>,
     /// Its reason; may be empty.
     pub compared_because: String,
     /// The document as plugins saw it.
     pub document: Document,
-    /// What guards said of it.
+    /// The answers of guards about it.
     pub guards: Guards,
-    /// Size of the payload; none where no body came.
+    /// Size of the payload; none if no body came.
     pub size: Option<u64>,
+    /// The links.
     pub extracted: Extracted,
-    /// Hash of the extractor stack, where it was extracted.
+    /// Hash of the extractor stack, if the document was extracted.
     pub extracted_by: Option<u64>,
-    /// Archive filters let it be archived.
+    /// Whether archive filters let it be archived.
     pub archive: bool,
     /// A post-fetch filter wants it fetched again.
     pub retry: Option<RetryWanted>,
-    /// A post-fetch filter wants nothing of it.
+    /// A post-fetch filter refuses it.
     pub rejected: Option<Rejected>,
-    /// Encoding of the text, and where that was said, for the metadata record.
+    /// Encoding of the text, and its source, for the metadata record.
     pub charset: Option<String>,
+    /// Annotations.
     pub annotations: Vec<String>,
+    /// Calls that failed.
     pub failures: Vec<Failure>,
-}
-
-/// A post-fetch filter's verdict `retry`.
-pub struct RetryWanted {
-    /// From now until the next attempt.
-    pub after: Duration,
-    /// The filter and its reason.
-    pub because: String,
-}
-
-/// A filter's verdict `reject`.
-pub struct Rejected {
-    /// The fetch status.
-    pub status: i32,
-    /// The filter and its reason.
-    pub because: String,
-}
-
-/// What document filters made of a response.
-pub struct Judged {
-    pub verdict: Verdict,
-    pub reason: String,
-    /// The fetch status, where the verdict is to reject.
-    pub status: i32,
-    pub failures: Vec<Failure>,
-}
-
-/// What wait evaluators made of a visit.
-pub struct Evaluated {
-    pub wait: Option<Duration>,
-    /// Who answered.
-    by: Option<Plugin>,
-    /// What each evaluator of the stack said, in order.
-    pub heard: Vec<Heard>,
-    /// Some evaluator could not be asked.
-    pub failed: bool,
-    pub failures: Vec<Failure>,
-    /// When to ask again without a visit, where an evaluator wants that.
-    pub ask_again: Option<Duration>,
-}
-
-/// What a wait evaluator said.
-pub struct Heard {
-    /// Its name in the profile.
-    pub name: Arc<str>,
-    pub said: Said,
-}
-
-/// See [`Heard`].
-pub enum Said {
-    /// To come back after this.
-    Wait,
-    /// Nothing: the next one is asked.
-    Nothing,
-    /// It does not handle such documents.
-    Unhandled,
-    /// Its own filters keep it from seeing the document.
-    Kept,
-    /// It could not be asked, and why.
-    Failed(String),
-    /// One before it had answered.
-    Unreached,
-}
-
-impl Evaluated {
-    /// The evaluator that answered, by its name in the profile.
-    pub fn answered_by(&self) -> Option<&Arc<str>> {
-        let mut heard = self.heard.iter();
-        let by = heard.find(|heard| matches!(heard.said, Said::Wait));
-        by.map(|heard| &heard.name)
-    }
-
-    /// When to ask again, where the evaluator wants to be asked: no sooner than a visit could be, and at the visit at the latest,
-    /// so that it is asked about news until then.
-    pub fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
-        let ask_again = self.ask_again?;
-        Some(ask_again.max(limits.min_wait).min(wait))
-    }
-
-    /// The wait after a visit that found `state`: what was answered, within the limits of the profile, and no swing too many.
-    pub fn settle(&self, record: &UriRecord, state: ContentState, limits: &Revisit) -> Settled {
-        let wait = self.until_next(record.wait, limits);
-        let last = record.history.first().map(|past| past.state);
-        let held = swings::hold(last.zip(record.wait), &record.kept, state, wait);
-        let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
-        let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
-        let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
-        Settled {
-            until_next: wait,
-            until_asked: self.until_asked(wait, limits),
-            odd: outside.into_iter().chain(oscillates).collect(),
-            swings: held.kept,
-        }
-    }
-
-    /// Counts with the evaluator that answered what was odd about it.
-    pub fn note_odd(&self, odd: impl IntoIterator<Item = OddWait>) {
-        let Some(evaluator) = &self.by else { return };
-        for odd in odd {
-            evaluator.note_odd_wait(odd.name());
-        }
-    }
-
-    /// The wait until the next visit: what was answered, within the limits of the profile.
-    pub fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
-        let wait = match self.wait {
-            Some(wait) => wait,
-            // A fault leaves the previous wait.
-            None if self.failed => previous.unwrap_or(limits.default_wait),
-            None => limits.default_wait,
-        };
-        wait.clamp(limits.min_wait, limits.max_wait)
-    }
-}
-
-/// What became of an evaluator's answer.
-pub struct Settled {
-    pub until_next: Duration,
-    /// To ask before, without a visit.
-    pub until_asked: Option<Duration>,
-    pub odd: Vec<OddWait>,
-    /// To be kept with the URI.
-    pub swings: KeptChange,
-}
-
-/// What an evaluator's answer was corrected for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OddWait {
-    /// Nothing, or what is no number.
-    Zero,
-    /// Below the profile's limit, to which it was raised.
-    TooShort,
-    /// Above the profile's limit, to which it was cut.
-    TooLong,
-    /// Far up and down in turn without a reason; held to the middle.
-    Oscillating,
-}
-
-impl OddWait {
-    /// What is odd about an answer by itself.
-    pub fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
-        match answer {
-            answer if answer > limits.max_wait => Some(Self::TooLong),
-            answer if answer >= limits.min_wait => None,
-            // What is no number arrives as that.
-            Duration::ZERO => Some(Self::Zero),
-            _ => Some(Self::TooShort),
-        }
-    }
-
-    /// As reports and metrics call it.
-    fn name(self) -> &'static str {
-        match self {
-            Self::Zero => "zero",
-            Self::TooShort => "too-short",
-            Self::TooLong => "too-long",
-            Self::Oscillating => "oscillating",
-        }
-    }
 }
 
 /// Content that is expected of a payload, coded, for each of its bytes; text seldom shrinks to less than a tenth.
@@ -242,8 +93,8 @@ const DECODED_BYTES: u64 = 16;
 /// Content that is expected of a payload, coded, at least.
 const DECODED_BYTES_MIN: u64 = 1 << 20;
 
-impl Task {
-    /// Bytes of content that are to be expected, for which memory is reserved.
+impl ReadingTask {
+    /// Bytes of content to expect, for which memory is reserved.
     pub fn content_expected(&self) -> u64 {
         let length = self.exchange.payload.length();
         let expected = match self.head.content_codings().is_empty() {
@@ -258,7 +109,11 @@ impl Task {
     ///
     /// # Errors
     /// The task, if there is more content and more may be read: memory for all that may be read has to be reserved.
-    pub fn run_within(self, bytes: u64, decoded: impl FnOnce(u64)) -> Result<Reading, Box<Task>> {
+    pub fn run_within(
+        self,
+        bytes: u64,
+        decoded: impl FnOnce(u64),
+    ) -> Result<Reading, Box<ReadingTask>> {
         let read = content(&self.exchange, &self.head, bytes);
         if bytes < self.content_max && read.0.len() as u64 >= bytes && self.is_coded() {
             return Err(Box::new(self));
@@ -327,7 +182,7 @@ impl Task {
         );
     }
 
-    /// The document as plugins see it; its encoding, and where that was said.
+    /// Returns the document as plugins see it, and its encoding with its source.
     fn decode(&self, content: Bytes, annotations: &mut Vec<String>) -> (Document, Option<String>) {
         let media_type = self.head.media_type().unwrap_or_default();
         let document = |content, encoding| {
@@ -521,14 +376,14 @@ fn said_by(name: &str, reason: &str) -> String {
     }
 }
 
-/// A response as plugins see it.
+/// Returns a response as plugins see it.
 pub fn document(
     uri: &str,
     base: &str,
     head: &ResponseHead,
     content: Bytes,
     charset: Option<&'static Encoding>,
-    memory: &Memory,
+    memory: &PluginMemory,
 ) -> Document {
     let headers = head.headers.iter().map(|(name, value)| Header {
         name: name.clone(),
@@ -550,8 +405,8 @@ pub fn document(
     })
 }
 
-/// Content with its codings removed, at most `max` bytes, and an annotation where that could not be done in full.
-/// A payload that is on disk and cannot be read is as good as none for plugins; the archive will say so.
+/// Returns the content with its codings removed, at most `max` bytes, and an annotation if that could not be done in full.
+/// A payload on disk that cannot be read counts as empty for plugins; the archive reports the error.
 pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Option<String>) {
     if head.content_codings().is_empty() {
         let max = usize::try_from(max.min(exchange.payload.length())).unwrap_or(usize::MAX);
@@ -562,7 +417,7 @@ pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Op
     (decoded.content.into(), annotation)
 }
 
-/// Whether content of this type is text. What a server sent without a type may be.
+/// Whether content of this type is text. Content without a type may be.
 pub fn is_text(media_type: &str) -> bool {
     const ENDINGS: [&str; 6] = [
         "javascript",
@@ -575,98 +430,6 @@ pub fn is_text(media_type: &str) -> bool {
     media_type.is_empty()
         || media_type.starts_with("text/")
         || ENDINGS.iter().any(|ending| media_type.ends_with(ending))
-}
-
-/// Asks document filters. The last that does not pass decides; where all pass it is accepted. A filter that fails
-/// has no say, unless the profile gives it one.
-pub fn judge_document(
-    stack: &[Staged],
-    stage: &Stage,
-    document: &Document,
-    visit: &Visit,
-    guards: &Guards,
-) -> Judged {
-    let mut judged = Judged {
-        verdict: Verdict::Pass,
-        reason: String::new(),
-        status: status::BLOCKED,
-        failures: Vec::new(),
-    };
-    for staged in stack {
-        if !staged.plugin.handles(document.media_type(), document.uri())
-            || !guards.admit(staged, document, visit)
-        {
-            continue;
-        }
-        let (verdict, reason) = match staged.judge_document(stage, document, visit) {
-            Ok(ruling) => (ruling.verdict, ruling.reason),
-            Err(unanswered) => {
-                let verdict = match unanswered.stands_for() {
-                    Some(true) => Verdict::Accept,
-                    Some(false) => Verdict::Reject,
-                    None => Verdict::Pass,
-                };
-                let reason = unanswered.reason();
-                judged.failures.extend(unanswered.failure());
-                (verdict, reason)
-            }
-        };
-        if verdict != Verdict::Pass {
-            if verdict == Verdict::Reject {
-                judged.status = status::of_refusal(staged);
-            }
-            judged.verdict = verdict;
-            judged.reason = format!("{}:{reason}", staged.name);
-        }
-    }
-    judged
-}
-
-/// Asks wait evaluators about a visit and the document that it brought: the first that answers.
-pub fn evaluate(
-    stack: &[Staged],
-    media_type: &str,
-    visit: &Visit,
-    document: &Document,
-    guards: &Guards,
-) -> Evaluated {
-    let mut evaluated = Evaluated {
-        wait: None,
-        by: None,
-        failed: false,
-        failures: Vec::new(),
-        ask_again: None,
-        heard: Vec::with_capacity(stack.len()),
-    };
-    for staged in stack {
-        let said = if evaluated.by.is_some() {
-            Said::Unreached
-        } else if !staged.plugin.handles(media_type, &visit.candidate.uri) {
-            Said::Unhandled
-        } else if !guards.admit(staged, document, visit) {
-            Said::Kept
-        } else {
-            match staged.evaluate(visit) {
-                Ok(Some(wait)) => {
-                    evaluated.wait = Some(wait.next_visit);
-                    evaluated.by = Some(staged.plugin.clone());
-                    evaluated.ask_again = wait.ask_again;
-                    Said::Wait
-                }
-                Ok(None) => Said::Nothing,
-                Err(unanswered) => {
-                    let reason = unanswered.reason();
-                    evaluated.failed = true;
-                    evaluated.failures.extend(unanswered.failure());
-                    Said::Failed(reason)
-                }
-            }
-        };
-        let name = staged.name.clone();
-        evaluated.heard.push(Heard { name, said });
-    }
-    evaluated.failures.extend(guards.take_failures());
-    evaluated
 }
 
 #[cfg(test)]
@@ -685,7 +448,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     /// A page of so many zeros, which take next to nothing on their way.
-    fn task(zeros: u64) -> Task {
+    fn task(zeros: u64) -> ReadingTask {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; zeros as usize]).unwrap();
         let headers = [("Content-Type", "text/html"), ("Content-Encoding", "gzip")];
@@ -712,7 +475,7 @@ mod tests {
             address: None,
             attributes: Vec::new(),
         };
-        Task {
+        ReadingTask {
             stacks: Arc::default(),
             exchange: Arc::new(exchange),
             head,
@@ -725,7 +488,7 @@ mod tests {
             bodyless: false,
             content_max: 64 * MIB,
             links_max: 10,
-            memory: Memory::default(),
+            memory: PluginMemory::default(),
         }
     }
 

@@ -1,0 +1,203 @@
+//! Wait evaluators: asking them, and keeping their answers within the limits of the profile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_frontier::{ContentState, KeptChange, UriRecord};
+use opilio_profile::Revisit;
+use opilio_sandbox::{Document, Plugin, Visit};
+use opilio_stacks::Staged;
+use opilio_stacks::breaker::Failure;
+use opilio_stacks::guards::Guards;
+
+use crate::oscillation;
+
+/// The answers of a stack of wait evaluators.
+pub struct Evaluation {
+    /// The wait until the next visit, as answered.
+    pub wait: Option<Duration>,
+    /// The evaluator that answered.
+    by: Option<Plugin>,
+    /// The answer of each evaluator of the stack, in order.
+    pub answers: Vec<EvaluatorAnswer>,
+    /// Whether an evaluator could not be asked.
+    pub failed: bool,
+    /// Calls that failed.
+    pub failures: Vec<Failure>,
+    /// When to ask again without a visit, if the evaluator wants that.
+    pub ask_again: Option<Duration>,
+}
+
+/// The answer of one wait evaluator.
+pub struct EvaluatorAnswer {
+    /// Its name in the profile.
+    pub name: Arc<str>,
+    /// Its answer.
+    pub kind: AnswerKind,
+}
+
+/// The kind of an evaluator's answer.
+pub enum AnswerKind {
+    /// A wait.
+    Wait,
+    /// It passes: the next one is asked.
+    Pass,
+    /// It does not handle such documents.
+    Unhandled,
+    /// Its guards keep it from seeing the document.
+    Guarded,
+    /// It could not be asked, and why.
+    Failed(String),
+    /// One before it had answered.
+    Unreached,
+}
+
+impl Evaluation {
+    /// The evaluator that answered, by its name in the profile.
+    pub fn answered_by(&self) -> Option<&Arc<str>> {
+        let mut answers = self.answers.iter();
+        let by = answers.find(|answer| matches!(answer.kind, AnswerKind::Wait));
+        by.map(|answer| &answer.name)
+    }
+
+    /// When to ask again, if the evaluator wants that: no sooner than a visit could be, and no later than the visit.
+    pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
+        let ask_again = self.ask_again?;
+        Some(ask_again.max(limits.min_wait).min(wait))
+    }
+
+    /// The wait after a visit that found `state`: the answer within the limits of the profile, oscillation damped.
+    pub(crate) fn settle(
+        &self,
+        record: &UriRecord,
+        state: ContentState,
+        limits: &Revisit,
+    ) -> SettledWait {
+        let wait = self.until_next(record.wait, limits);
+        let last = record.history.first().map(|past| past.state);
+        let held = oscillation::hold(last.zip(record.wait), &record.kept, state, wait);
+        let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
+        let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
+        let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
+        SettledWait {
+            until_next: wait,
+            until_asked: self.until_asked(wait, limits),
+            odd: outside.into_iter().chain(oscillates).collect(),
+            oscillation: held.kept,
+        }
+    }
+
+    /// Counts corrections with the evaluator that answered.
+    pub(crate) fn note_odd(&self, odd: impl IntoIterator<Item = OddWait>) {
+        let Some(evaluator) = &self.by else { return };
+        for odd in odd {
+            evaluator.note_odd_wait(odd.name());
+        }
+    }
+
+    /// The wait until the next visit: the answer within the limits of the profile.
+    pub fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
+        let wait = match self.wait {
+            Some(wait) => wait,
+            // After an error the previous wait holds.
+            None if self.failed => previous.unwrap_or(limits.default_wait),
+            None => limits.default_wait,
+        };
+        wait.clamp(limits.min_wait, limits.max_wait)
+    }
+}
+
+/// An evaluator's answer within the limits of the profile.
+pub(crate) struct SettledWait {
+    /// The time until the next visit.
+    pub(crate) until_next: Duration,
+    /// The time until evaluators are asked before that, without a visit.
+    pub(crate) until_asked: Option<Duration>,
+    /// The corrections.
+    pub(crate) odd: Vec<OddWait>,
+    /// The answers so far, to be kept with the URI.
+    pub(crate) oscillation: KeptChange,
+}
+
+/// A correction of an evaluator's answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OddWait {
+    /// Zero, or not a number.
+    Zero,
+    /// Below the profile's limit, to which it was raised.
+    TooShort,
+    /// Above the profile's limit, to which it was cut.
+    TooLong,
+    /// Far up and down in turn without a reason; held to the middle.
+    Oscillating,
+}
+
+impl OddWait {
+    /// The correction that an answer needs by itself.
+    pub fn of(answer: Duration, limits: &Revisit) -> Option<Self> {
+        match answer {
+            answer if answer > limits.max_wait => Some(Self::TooLong),
+            answer if answer >= limits.min_wait => None,
+            // NaN arrives as that.
+            Duration::ZERO => Some(Self::Zero),
+            _ => Some(Self::TooShort),
+        }
+    }
+
+    /// Its name in reports and metrics.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Zero => "zero",
+            Self::TooShort => "too-short",
+            Self::TooLong => "too-long",
+            Self::Oscillating => "oscillating",
+        }
+    }
+}
+
+/// Asks wait evaluators about a visit and its document. The first answer holds.
+pub fn evaluate(
+    stack: &[Staged],
+    media_type: &str,
+    visit: &Visit,
+    document: &Document,
+    guards: &Guards,
+) -> Evaluation {
+    let mut evaluation = Evaluation {
+        wait: None,
+        by: None,
+        failed: false,
+        failures: Vec::new(),
+        ask_again: None,
+        answers: Vec::with_capacity(stack.len()),
+    };
+    for staged in stack {
+        let kind = if evaluation.by.is_some() {
+            AnswerKind::Unreached
+        } else if !staged.plugin.handles(media_type, &visit.candidate.uri) {
+            AnswerKind::Unhandled
+        } else if !guards.admit(staged, document, visit) {
+            AnswerKind::Guarded
+        } else {
+            match staged.evaluate(visit) {
+                Ok(Some(wait)) => {
+                    evaluation.wait = Some(wait.next_visit);
+                    evaluation.by = Some(staged.plugin.clone());
+                    evaluation.ask_again = wait.ask_again;
+                    AnswerKind::Wait
+                }
+                Ok(None) => AnswerKind::Pass,
+                Err(unanswered) => {
+                    let reason = unanswered.reason();
+                    evaluation.failed = true;
+                    evaluation.failures.extend(unanswered.failure());
+                    AnswerKind::Failed(reason)
+                }
+            }
+        };
+        let name = staged.name.clone();
+        evaluation.answers.push(EvaluatorAnswer { name, kind });
+    }
+    evaluation.failures.extend(guards.take_failures());
+    evaluation
+}
