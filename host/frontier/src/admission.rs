@@ -1,4 +1,5 @@
-//! The seen test, and what it decides: candidates become records, or leave known ones as they are.
+//! The seen test: unknown candidates become records, known ones stay as they are or move forward. It does not judge the scope.
+//! `schedule`, outcomes and operator commands call it.
 
 use jiff::Timestamp;
 use opilio_uri::Hop;
@@ -16,37 +17,37 @@ use crate::{
     store::Error,
 };
 
-/// How many redirects in a row may lead from a URI to one of its own canonical form. A site that hands out a new session
-/// with every request would go on for ever.
+/// Most redirects in a row from a URI to one of its own canonical form. A site may hand out a new session with every request, for
+/// ever.
 const EQUAL_REDIRECTS_MAX: usize = 5;
 
-/// How long a queue rests that depends on a URI in process elsewhere.
+/// Pause of a queue that depends on a URI in process in another queue.
 const PREREQUISITE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Most of a context that is kept.
+/// Longest context that is kept.
 const CONTEXT_BYTES_MAX: usize = 200;
-/// How far ahead of now a date of change may lie: local times that are given as UTC are up to 14 hours off.
+/// Furthest that a date of change may lie ahead of now. Local times that are given as UTC are up to 14 hours off.
 const AHEAD_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
-/// Where candidates come from.
+/// The origin of candidates.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Origin<'o> {
     /// Seeds, imports, an operator.
     Caller,
     /// The outlinks of a document.
     Document {
-        /// Its canonical form.
+        /// The document's canonical form.
         canonical: CanonicalKey,
-        /// Its embeds are due now.
+        /// Whether the document's embeds are due now.
         refresh_embeds: bool,
     },
-    /// What must be fetched before another URI of this queue.
+    /// Prerequisites of another URI of this queue.
     Prerequisites(&'o str),
-    /// What another crawl knows: it moves nothing that is known here.
+    /// URIs that another crawl knows. They change no record that is known here.
     Elsewhere,
 }
 
-/// Schedules candidates; answers stand in the same order.
+/// Schedules candidates. The answers are in the same order.
 pub(crate) fn admit(
     change: &mut Change<'_>,
     candidates: Vec<Candidate>,
@@ -58,7 +59,7 @@ pub(crate) fn admit(
         .map(|candidate| keys::canonical(&candidate.canonical))
         .collect();
 
-    // Looked up in the order of the keys: neighbours share blocks.
+    // The look-ups go in the order of the keys: neighbours share blocks.
     let mut order: Vec<_> = (0..candidates.len()).collect();
     order.sort_unstable_by_key(|&index| canonicals[index]);
     let mut finders = vec![None; candidates.len()];
@@ -123,7 +124,7 @@ fn admit_one(
     if !is_queue_name(&candidate.queue) {
         return Ok(Scheduled::Refused(Refusal::QueueName));
     }
-    // Most candidates are links to what is known, and nothing about these can move: no record needs to be read.
+    // Most candidates are links to known URIs, and give no reason to move them. Their records need not be read.
     let may_move = candidate.force
         || candidate.directive > Directive::Normal
         || candidate.seed
@@ -138,7 +139,7 @@ fn admit_one(
         return Ok(Scheduled::Refused(Refusal::UriTooLong));
     }
 
-    // A record whose canonical form has been withdrawn is known all the same.
+    // A record whose canonical form has been withdrawn still counts as known.
     let has_record = (is_known || change.counters.withdrawn > 0) && change.has_record(&key)?;
     if matches!(origin, Origin::Elsewhere) && (is_known || has_record) {
         return Ok(Scheduled::Known);
@@ -202,14 +203,14 @@ fn raise(
             let is_higher = candidate.directive > rank.directive;
             let moves_here =
                 matches!(origin, Origin::Prerequisites(queue) if queue != record.queue);
-            // Only what was asked for by name pulls a URI out of its wait; being linked again does not.
+            // Only a candidate that was asked for by name pulls a URI out of its wait. A further link to the URI does not.
             let is_pulled = is_higher && candidate.directive >= Directive::High;
             let news = news(candidate, &record, change.now);
             let is_new = news.is_some() && signal::remember(&mut record, candidate, change.now);
             if is_new {
                 change.put(key, record.clone());
             }
-            // Whose evaluator wants to be asked is asked, once for each piece of news; others are visited.
+            // A URI that waits for reconsideration is reconsidered, once for each piece of news. Other URIs are visited.
             let visit_after = again::visit_after(&record, rank);
             let news = news.filter(|_| is_new || visit_after.is_none());
             let mut directive = rank.directive;
@@ -259,7 +260,7 @@ fn raise(
     };
 
     if is_prerequisite {
-        // Prerequisites go before all that depends on them, whatever precedence they had.
+        // Prerequisites go before all URIs that depend on them, whatever precedence they had.
         record.precedence = 0;
     }
     if let Origin::Prerequisites(queue) = origin {
@@ -347,7 +348,8 @@ fn create(
     Ok(())
 }
 
-/// A redirect from a URI to one of its own canonical form is followed, or a site that redirects to `www` would end there.
+/// Whether a candidate is a redirect from a URI to one of its own canonical form. Such a redirect is followed: otherwise a crawl
+/// of a site that redirects to `www` would end there.
 fn is_redirect_to_equal(
     candidate: &Candidate,
     canonical: CanonicalKey,
@@ -363,7 +365,7 @@ fn is_redirect_to_equal(
         && (1..=EQUAL_REDIRECTS_MAX).contains(&redirects)
 }
 
-/// An embed of a page that has changed.
+/// Whether the candidate is an embed of a page that has changed.
 fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
     matches!(
         origin,
@@ -374,21 +376,21 @@ fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
     ) && candidate.hop_path.last() == Some(Hop::Embed)
 }
 
-/// When it is due because the page that links to it knows of a change since its last visit: now, but for its shortest
-/// wait. What lies further ahead than clocks and zones go wrong is no change but an announcement, such as the date of an
-/// event, and would be news at every reading.
+/// Due time of a URI that has changed since its last visit, as the linking page says. It is now, or the shortest wait after the
+/// last visit if that is later. A date further ahead than wrong clocks and zones explain is an announcement, such as the date of
+/// an event. It is not a change, and would be news at every reading.
 fn news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> Option<Millis> {
     let (modified, last) = (candidate.modified?, record.history.first()?.at);
     let is_news = modified.duration_since(now) <= AHEAD_MAX && last < modified.min(now);
     is_news.then(|| instant::after(last, candidate.min_wait).max(instant::floor(now)))
 }
 
-/// When the candidate's signal says that it is due.
+/// Due time that the candidate's signal gives.
 fn signalled(candidate: &Candidate, now: Millis) -> Option<Millis> {
     candidate.due.map(|due| instant::floor(due).max(now))
 }
 
-/// At most [`CONTEXT_BYTES_MAX`] bytes, whole characters.
+/// Cuts a context to at most [`CONTEXT_BYTES_MAX`] bytes, at a whole character.
 fn cut(mut context: String) -> String {
     context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
     context

@@ -1,9 +1,10 @@
-//! URIs that wait evaluators want to be asked about again before their wait is over, since what a visit costs may have
-//! changed by then. Such a URI waits until then only; when it comes out, it is issued to be considered and not to be visited,
-//! unless somebody has moved it meanwhile. News of it are a change of circumstances: they have it considered at once.
+//! Reconsideration: a call of a wait evaluator before the wait of a URI is over. Wait evaluators ask for it, because the cost of
+//! a visit may have changed by then. Such a URI is due at the time of the call. When it is issued, it is considered and not
+//! visited, unless a candidate or an operator has moved it meanwhile. News of the URI changes the circumstances: it is then
+//! considered at once.
 //!
-//! What it is that stands in its queue is kept among what plugins keep with the URI, under a name that none can have: gone
-//! with the URI, and no new format of the store.
+//! The two times are stored among the values that plugins keep with the URI, under a name that no plugin can have. They disappear
+//! with the URI, and need no new format of the store.
 
 use std::time::Duration;
 
@@ -15,17 +16,17 @@ use crate::{
     keys::Rank,
 };
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":again";
 
-/// The one value: when to ask and when to visit, in milliseconds.
+/// Name of the only value: time of the call and time of the visit, in milliseconds.
 const NAME: &str = "again";
 
-/// Of the value's form.
+/// Version of the value's form.
 const VERSION: u32 = 1;
 
-/// When a URI is due that waits so long from now on and is asked about before, or where there is news: when it is asked about.
-/// Left in the record.
+/// Records the wait of a URI, and returns its due time. That is the next reconsideration, or the visit if there is no
+/// reconsideration before it.
 pub(crate) fn schedule(
     record: &mut UriRecord,
     now: Timestamp,
@@ -34,22 +35,23 @@ pub(crate) fn schedule(
 ) -> Millis {
     let visit = instant::after(now, wait);
     let ask = ask_again.map(|ask_again| instant::after(now, ask_again));
-    // Nobody asks when it is time for the visit, but there may be news before.
+    // At the time of the visit nobody is asked, but there may be news before.
     let ask = ask.map(|ask| ask.min(visit));
     keep(record, ask.map(|ask| (ask, visit)));
     ask.unwrap_or(visit)
 }
 
-/// There is news: a URI that waits to be asked about is asked about then, and will be visited when it would have been.
+/// Records that there is news: the URI is reconsidered at `ask`. The time of its visit stays.
 pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
     keep(record, Some((ask, visit)));
 }
 
-/// What is said to have changed is asked about before what is merely due, and visited before it where that is believed: a crawl
-/// that is behind would come to it as much later. Who is not asked cannot believe: some lists name everything, every day.
+/// Directive of a URI with news. It is reconsidered before URIs that are merely due, and visited before them if the evaluator
+/// believes the news. Without this directive, a crawl that is behind would come to it as much later. A URI that is not
+/// reconsidered does not get the directive, because nobody checks the news: some lists name every URI, every day.
 pub(crate) const TOLD: Directive = Directive::Medium;
 
-/// That of a URI which has been asked about: it keeps what it was told to go before only if it is visited for that.
+/// Directive of a URI after its reconsideration. It keeps [`TOLD`] only if it is to be visited because of the news.
 pub(crate) fn directive(before: Directive, is_told: bool) -> Directive {
     match before {
         TOLD if !is_told => Directive::Normal,
@@ -69,8 +71,8 @@ fn keep(record: &mut UriRecord, times: Option<(Millis, Millis)>) {
     });
 }
 
-/// When a URI that comes out at this rank is to be visited, where it has come out to be asked about; none where it has been
-/// moved.
+/// Time of the visit of a URI that was issued at this rank to be reconsidered. `None` if it was issued for a visit, because it
+/// has been moved.
 pub(crate) fn visit_after(record: &UriRecord, rank: Rank) -> Option<Millis> {
     let kept = record.kept.get(OWNER, NAME)?;
     let (ask, visit) = kept.value.split_once(' ')?;

@@ -1,4 +1,5 @@
-//! What may become part of the crawl, and what became of it.
+//! Candidates, and the answers to them. Extraction, seeds, imports and operators make candidates;
+//! [`Frontier::schedule`](crate::Frontier::schedule) takes them.
 
 use std::time::Duration;
 
@@ -11,58 +12,58 @@ use crate::KeptValues;
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// What would be fetched. Its exact form is its identity.
+    /// The URI to fetch. Its normalised form is its identity.
     pub uri: Uri,
-    /// Its canonical form by the profile's rules: two URIs with the same one count as the same document in the seen
-    /// test. Not fetched, and kept as a hash.
+    /// Its canonical form by the profile's rules. URIs with one canonical form are one document in the seen test. It is not
+    /// fetched, and is kept as a hash.
     pub canonical: String,
-    /// The queue it shall stand in, by default [`Uri::surt_authority`]. At most [`QUEUE_NAME_BYTES_MAX`] bytes, not
-    /// empty, no NUL.
+    /// The queue it belongs to, by default [`Uri::surt_authority`]. At most [`QUEUE_NAME_BYTES_MAX`] bytes, not empty, without
+    /// NUL.
     pub queue: String,
     /// The hops from the seed, this one included; empty for a seed.
     pub hop_path: HopPath,
-    /// The page it was found on.
+    /// The page on which it was found.
     pub via: Option<String>,
-    /// Where on that page, such as `a/@href`.
+    /// Its place on that page, such as `a/@href`.
     pub context: String,
-    /// The seed it descends from, where that is kept.
+    /// The seed from which it descends, if that is recorded.
     pub source: Option<String>,
-    /// It is a seed, or counts as one.
+    /// Whether it is a seed, or counts as one.
     pub seed: bool,
-    /// How urgent. Raised to [`Directive::Medium`] for redirects and near embeds; [`Directive::Highest`] is lowered to
-    /// [`Directive::High`] unless the last hop is a prerequisite.
+    /// Its urgency. The frontier raises it to [`Directive::Medium`] for redirects and near embeds. It lowers
+    /// [`Directive::Highest`] to [`Directive::High`] unless the last hop is a prerequisite.
     pub directive: Directive,
-    /// Within a directive, 0 first.
+    /// Its precedence within a directive, 0 first.
     pub precedence: u8,
-    /// What its queue's budgets are charged for it.
+    /// Cost that it takes from the budgets of its queue.
     pub cost: u8,
-    /// Not before this time, where it is new; where it is known and waits for longer, no longer than this. None: now, where
-    /// it is new.
+    /// Due time. An unknown URI is due at this time; `None` means now. A known URI that waits for longer becomes due at this
+    /// time.
     pub due: Option<Timestamp>,
-    /// When it changed, as a feed or a sitemap says: where it is known, waits, and was last visited before then, it is due
-    /// now. A date in the future counts as now.
+    /// Date of change, as a feed or a sitemap gives it. A known URI that waits and was last visited before this date is due now.
+    /// A date in the future counts as now.
     pub modified: Option<Timestamp>,
-    /// No such news brings it nearer to its last visit than this.
+    /// Shortest time after its last visit at which such news can make it due.
     pub min_wait: Duration,
-    /// Hash of the scope that let it in, for the record.
+    /// Hash of the scope that accepted it, for the record.
     pub scope: u64,
-    /// Fetch it now even if it is known, waits, or is done.
+    /// Whether to fetch it now even if it is known, waits, or is done.
     pub force: bool,
-    /// Once, or again and again.
+    /// Whether it is visited once, or again and again.
     pub strategy: Strategy,
-    /// What is kept with it from its discovery on, where it is new; as what plugins keep.
+    /// Values that are kept with it from its discovery on if it is unknown, in the form of values that plugins keep.
     pub kept: KeptValues,
 }
 
-/// Longest name of a queue. SURT authorities of real hosts stay below 260.
+/// Longest name of a queue. SURT authorities of real hosts stay below 260 bytes.
 pub const QUEUE_NAME_BYTES_MAX: usize = 1024;
 
-/// Longest record key, so that it fits into a key of the store (64 KiB) beside a queue's name.
+/// Longest record key. It must fit into a key of the store (64 KiB) next to a queue's name.
 pub const RECORD_KEY_BYTES_MAX: usize = 60 * 1024;
 
 impl Candidate {
-    /// A candidate with nothing but what it cannot do without: its own canonical form, in the queue of its authority,
-    /// a link of normal urgency.
+    /// Makes a candidate with the necessary fields only: its own canonical form, in the queue of its authority, a link of normal
+    /// urgency.
     #[must_use]
     pub fn new(uri: Uri, hop_path: HopPath, strategy: Strategy) -> Self {
         Self {
@@ -93,7 +94,7 @@ pub(crate) fn is_queue_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= QUEUE_NAME_BYTES_MAX && !name.as_bytes().contains(&0)
 }
 
-/// The first thing that orders URIs within a queue. It holds for one fetch; after it the URI is normal again.
+/// The first criterion that orders URIs within a queue. It applies to one fetch; afterwards the URI is normal again.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -101,57 +102,58 @@ pub enum Directive {
     /// Most URIs.
     #[default]
     Normal,
-    /// Redirects and the embeds of a page, so that they are fetched near the page in time.
+    /// Redirects and the embeds of a page, so that they are fetched soon after the page.
     Medium,
-    /// What the caller wants soon. Moves a waiting URI to those that are ready.
+    /// URIs that the caller wants soon. The directive moves a waiting URI to the ready ones.
     High,
-    /// Prerequisites, which other URIs of the queue depend on. Fetched again even when done.
+    /// Prerequisites, on which other URIs of the queue depend. They are fetched again even if done.
     Highest,
 }
 
-/// What happens after a visit.
+/// Behaviour after a visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Strategy {
-    /// Visited once.
+    /// One visit.
     #[default]
     Snapshot,
-    /// Visited again after the wait that comes with each success; probed sooner and then less and less often after failures,
-    /// see [`Config::waits`](crate::Config::waits).
+    /// Further visits, each after the wait that comes with a success. After failures the URI is probed, soon at first and then
+    /// less and less often: see [`Config::waits`](crate::Config::waits).
     Revisit,
-    /// Visited again after a wait that is always the same. To the frontier, which is told the wait, it is a revisit.
+    /// Further visits after a wait that is always the same. The frontier treats it as a revisit, because its caller gives the
+    /// wait.
     Fixed,
 }
 
 impl Strategy {
-    /// Whether it is visited more than once.
+    /// Whether the URI is visited more than once.
     #[must_use]
     pub fn revisits(self) -> bool {
         self != Self::Snapshot
     }
 }
 
-/// What became of a candidate.
+/// The result of scheduling a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheduled {
-    /// It was unknown and stands in its queue now.
+    /// It was unknown, and is in its queue now.
     New,
-    /// It, or one with its canonical form, is known. Nothing moved.
+    /// It, or a URI with its canonical form, is known. Nothing was moved.
     Known,
-    /// It was known and goes before others now.
+    /// It was known, and now goes before other URIs.
     Raised(Directive),
     /// It was forced into its queue.
     Forced,
-    /// It cannot be held; note the reason.
+    /// It cannot be stored. Log the reason.
     Refused(Refusal),
 }
 
-/// Why a candidate cannot be held.
+/// Reason for which a candidate cannot be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Refusal {
     /// Its record key is longer than [`RECORD_KEY_BYTES_MAX`].
     #[error("the URI is longer than a record key may be")]
     UriTooLong,
-    /// The name of its queue is empty, longer than [`QUEUE_NAME_BYTES_MAX`], or holds a NUL.
+    /// The name of its queue is empty, longer than [`QUEUE_NAME_BYTES_MAX`], or contains a NUL.
     #[error("the queue's name is empty, too long, or holds a NUL")]
     QueueName,
 }

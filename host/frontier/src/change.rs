@@ -1,5 +1,5 @@
-//! What one call does to the store: read through, gathered in memory, written as one atomic batch. Nothing in memory
-//! follows before the batch has been written.
+//! The change that one call makes in the store. It reads through to the store, gathers its writes in memory, and writes them as
+//! one atomic batch. Memory is updated only after the batch has been written.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,18 +27,18 @@ use crate::{
 /// Numbers that outlive a process.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct Counters {
-    /// With `queued` counting those in process too.
+    /// Statistics. Here `queued` includes the URIs in process.
     pub(crate) statistics: Statistics,
-    /// Given to whatever takes a place in an order.
+    /// Last arrival number. Each entry of an order gets one.
     pub(crate) arrivals: u64,
-    /// Times the store has been opened: tickets of one opening mean nothing to the next.
+    /// Number of times that the store has been opened. Tickets of one opening are invalid in the next.
     pub(crate) openings: u32,
-    /// The crawl's bandwidth is used up until then.
+    /// Time until which the crawl's bandwidth is used up.
     pub(crate) paid_until: Millis,
     /// Refused URIs that are remembered.
     pub(crate) refusals: u64,
-    /// Canonical forms that have been taken out of the index: while there is none, what is unknown by its canonical form
-    /// has no record either.
+    /// Canonical forms that have been taken out of the index. While this is 0, a URI whose canonical form is unknown has no
+    /// record either.
     pub(crate) withdrawn: u64,
 }
 
@@ -49,7 +49,7 @@ impl Counters {
     }
 }
 
-/// A URI in process, as the store remembers it.
+/// A URI in process, as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Issued {
     pub(crate) record_key: String,
@@ -60,7 +60,8 @@ pub(crate) struct Issued {
     pub(crate) at: Millis,
 }
 
-/// Entries put (some) and removed (none) by key: the last word on each counts, since a batch must not name a key twice.
+/// Entries to put (`Some`) and to remove (`None`), by key. The last value of a key counts, since a batch must not name a key
+/// twice.
 pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 pub(crate) struct Change<'f> {
@@ -70,16 +71,16 @@ pub(crate) struct Change<'f> {
     pub(crate) now: Timestamp,
     pub(crate) counters: Counters,
     pub(crate) issued: Entries,
-    /// Canonical forms found in the store, and who found them first.
+    /// Canonical forms found in the store, with their first finders.
     pub(crate) seen: Vec<(CanonicalKey, Finder)>,
     records: HashMap<String, Slot>,
     canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
-    /// In the order in which they were touched, which is the order in which they line up.
+    /// In the order in which they were touched. Queues enter the queue order in this order.
     queues: Vec<TouchedQueue>,
     queue_positions: HashMap<Arc<str>, usize>,
     ready: Entries,
     waiting: Entries,
-    /// What is in process of a queue once this is written.
+    /// The URIs of a queue that are in process once this change is written.
     busy_after: Option<(Arc<str>, BusyQueue)>,
     groups: GroupSlots,
     tallies: HashMap<Vec<u8>, Tally>,
@@ -87,7 +88,7 @@ pub(crate) struct Change<'f> {
     pub(crate) shown: Entries,
     pub(crate) refused: Entries,
     pub(crate) sites: Entries,
-    /// Sites of which a URI is forgotten, by their range in `uris` and `sites`.
+    /// Sites that had a URI forgotten, by their range in `uris` and `sites`.
     pub(crate) left_sites: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -101,27 +102,27 @@ struct TouchedQueue {
     name: Arc<str>,
     record: QueueRecord,
     busy: BusyQueue,
-    /// The store has none of it that is ready.
+    /// Whether the store has no ready URI of it.
     had_none_ready: bool,
-    /// What the store has of its place in the line.
+    /// Its place in the queue order, as stored.
     place_before: Option<(u8, Turn)>,
     line_up: LineUp,
-    /// The first of those that wait was taken away: who is first now must be read.
+    /// Whether the first waiting URI was taken away, so that the due time of the next must be read.
     has_lost_first: bool,
 }
 
-/// Whether a touched queue takes another place in the line.
+/// Whether a touched queue gets a new place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LineUp {
     /// It stays where it is.
     Stay,
-    /// It keeps its place if that is still right: what it can give has changed.
+    /// It keeps its place if that is still right, since its ready URIs have changed.
     Revise,
-    /// It gives up its place and lines up again.
+    /// It gives up its place and gets a new one.
     Again,
 }
 
-/// What has been written, for memory to follow.
+/// The written change, from which memory is updated.
 pub(crate) struct Written {
     pub(crate) counters: Counters,
     pub(crate) seen: Vec<(CanonicalKey, Finder)>,
@@ -137,11 +138,11 @@ pub(crate) struct Written {
 pub(crate) struct WrittenQueue {
     pub(crate) name: Arc<str>,
     pub(crate) record: QueueRecord,
-    /// Nothing of it was ready before.
+    /// Whether it had no ready URI before.
     pub(crate) had_none_ready: bool,
-    /// The place in the line that it had before.
+    /// Its place in the queue order before.
     pub(crate) place_before: Option<(u8, Turn)>,
-    /// What of it is in process.
+    /// Its URIs in process.
     pub(crate) busy: BusyQueue,
 }
 
@@ -177,23 +178,23 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// Takes note that a URI is being issued.
+    /// Records that a URI is being issued.
     pub(crate) fn issues(&mut self, busy: &Busy) {
         self.busy_after = Some((busy.queue.clone(), self.memory.busy_with(busy)));
     }
 
-    /// Takes note that a URI is finished.
+    /// Records that a URI is finished.
     pub(crate) fn finishes(&mut self, busy: &Busy) {
         self.busy_after = Some((busy.queue.clone(), self.memory.busy_without(busy)));
     }
 
-    /// Makes room for as many new URIs.
+    /// Reserves room for this many new URIs.
     pub(crate) fn reserve(&mut self, candidates: usize) {
         self.records.reserve(candidates);
         self.canonicals.reserve(candidates);
     }
 
-    /// The record under a key, taken out; put it back with [`Change::put`] if it was changed.
+    /// A copy of the record under a key. To change it, put it back with [`Change::put`].
     pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, Error> {
         if let Some(slot) = self.records.get(key) {
             return Ok(slot.record.as_deref().cloned());
@@ -214,7 +215,7 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// The record of a URI that stands in the order: there must be one.
+    /// The record of a queued URI, which must exist.
     pub(crate) fn known_record(&mut self, key: &str) -> Result<UriRecord, Error> {
         self.record(key)?
             .ok_or_else(|| damaged("a queued URI without a record", key.as_bytes()))
@@ -230,7 +231,7 @@ impl<'f> Change<'f> {
         );
     }
 
-    /// Removes a record, and its canonical form where the index leads to it.
+    /// Removes a record, and its canonical form if the index leads to the record.
     pub(crate) fn remove(&mut self, key: &str, record: &UriRecord) {
         self.records.insert(
             key.to_owned(),
@@ -244,7 +245,7 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// What the index of canonical forms has under a key.
+    /// The index entry of a canonical form.
     pub(crate) fn canonical(&self, key: &CanonicalKey) -> Result<Option<Vec<u8>>, Error> {
         match self.canonicals.get(key) {
             Some(value) => Ok(value.clone()),
@@ -252,13 +253,13 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// Who found what has this canonical form, where this change puts it.
+    /// The finder of a canonical form that this change puts into the index.
     pub(crate) fn finder_put(&self, key: &CanonicalKey) -> Option<Finder> {
         let value = self.canonicals.get(key)?.as_ref()?;
         Some(keys::finder_of(value))
     }
 
-    /// Another source has found what has this canonical form as well.
+    /// Records that a further source has found this canonical form.
     pub(crate) fn share(&mut self, key: CanonicalKey) -> Result<(), Error> {
         if let Some(value) = self.canonical(&key)? {
             self.put_canonical(key, keys::shared(&value));
@@ -266,7 +267,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// What has this canonical form counts as unknown from now on.
+    /// Removes a canonical form from the index, so that it counts as unknown.
     pub(crate) fn remove_canonical(&mut self, key: CanonicalKey) {
         self.counters.withdrawn += 1;
         self.canonicals.insert(key, None);
@@ -315,13 +316,13 @@ impl<'f> Change<'f> {
         Ok(&mut self.queues[position])
     }
 
-    /// The queue gives up its place and takes the one it is due now: after a fetch, or because it had nothing to give.
+    /// Makes the queue give up its place and take a new one: after a fetch, or because it had nothing to issue.
     pub(crate) fn line_up_again(&mut self, name: &str) -> Result<(), Error> {
         self.touch(name)?.line_up = LineUp::Again;
         Ok(())
     }
 
-    /// Adds a URI to those that are ready.
+    /// Adds a ready URI.
     pub(crate) fn put_ready(
         &mut self,
         queue: &str,
@@ -338,14 +339,14 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// The queue takes another place if what it is has changed.
+    /// Makes the queue take another place if its state has changed.
     pub(crate) fn revise(&mut self, name: &str) -> Result<(), Error> {
         let touched = self.touch(name)?;
         touched.line_up = touched.line_up.or_revise();
         Ok(())
     }
 
-    /// Adds a URI to those that are ready, or to those that are not yet due.
+    /// Adds a URI to the ready ones, or to the waiting ones if it is not yet due.
     pub(crate) fn put_queued(
         &mut self,
         queue: &str,
@@ -359,7 +360,7 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// Takes a URI in process out of those that are ready, where it stands as long as it is.
+    /// Takes a URI in process out of the ready ones, where it stays while it is in process.
     pub(crate) fn take_busy(&mut self, queue: &str, rank: Rank) -> Result<(), Error> {
         let touched = self.touch(queue)?;
         touched.record.remove_ready(rank.precedence);
@@ -368,7 +369,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Takes a URI out of those that are ready, if it is one of them.
+    /// Takes a URI out of the ready ones, if it is one of them.
     pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
         if !self.is_ready(queue, rank)? {
             return Ok(false);
@@ -377,7 +378,7 @@ impl<'f> Change<'f> {
         Ok(true)
     }
 
-    /// Adds a URI to those that are not yet due.
+    /// Adds a waiting URI.
     pub(crate) fn put_waiting(
         &mut self,
         queue: &str,
@@ -394,7 +395,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Takes a URI out of those that are not yet due, if it is one of them.
+    /// Takes a URI out of the waiting ones, if it is one of them.
     pub(crate) fn take_waiting(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
         let key = keys::waiting(queue, rank.due, rank.arrival);
         if !self.is_in(&self.waiting, &self.store.waiting, &key)? {
@@ -408,12 +409,12 @@ impl<'f> Change<'f> {
         Ok(true)
     }
 
-    /// Whether a queued URI stands among those that are ready.
+    /// Whether a queued URI is among the ready ones.
     pub(crate) fn is_ready(&self, queue: &str, rank: Rank) -> Result<bool, Error> {
         self.is_in(&self.ready, &self.store.ready, &keys::ready(queue, rank))
     }
 
-    /// Takes a queued URI out of its queue, wherever it stands there.
+    /// Takes a queued URI out of its queue, ready or waiting.
     pub(crate) fn take_queued(&mut self, record: &UriRecord) -> Result<(), Error> {
         if let Some(rank) = rank(record) {
             let is_taken =
@@ -428,8 +429,8 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Moves a queue's URIs that are due by `now` to those that are ready: `entries`, as read from `waiting`, the first
-    /// of those left behind being due at `next_due`.
+    /// Moves a queue's URIs that are due by `now` to the ready ones: `entries`, as read from `waiting`. The first of those left
+    /// behind is due at `next_due`.
     pub(crate) fn move_due(
         &mut self,
         queue: &str,
@@ -470,7 +471,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Moves the count of URIs from how this one's last turn ended to how this one did.
+    /// Moves a URI from the count of its last outcome to the count of this one.
     pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: Standing) {
         for (standing, change) in [(record.standing, -1), (standing, 1)] {
             let statistics = &mut self.counters.statistics;
@@ -485,14 +486,14 @@ impl<'f> Change<'f> {
         record.standing = standing;
     }
 
-    /// Lets a slot of the queue rest from now on for at least this long.
+    /// Makes a slot of the queue wait at least this long from now on.
     pub(crate) fn rest(&mut self, queue: &str, slot: u16, rest: Duration) -> Result<(), Error> {
         let until = instant::after(self.now, rest);
         self.queue(queue)?.rest(slot, until);
         Ok(())
     }
 
-    /// Lets all slots of the queue rest from now on for at least this long.
+    /// Makes all slots of the queue wait at least this long from now on.
     pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), Error> {
         let until = instant::after(self.now, rest);
         let config = self.config;
@@ -500,7 +501,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Lets a slot of a server group rest at least until then.
+    /// Makes a slot of a server group wait at least until then.
     pub(crate) fn rest_group(
         &mut self,
         group: &str,
@@ -515,7 +516,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// No slot of a server group rests longer than from now on for `longest`. True where one did.
+    /// Shortens the waits of a server group's slots to `longest` from now on. Returns `true` if one was longer.
     pub(crate) fn shorten_group(&mut self, group: &str, longest: Duration) -> Result<bool, Error> {
         let until = instant::after(self.now, longest);
         let groups = &self.memory.groups;
@@ -527,17 +528,17 @@ impl<'f> Change<'f> {
         Ok(is_long)
     }
 
-    /// What has been counted under the key of a tally.
+    /// The tally under a key.
     pub(crate) fn tally(&mut self, key: &[u8]) -> Result<&mut Tally, Error> {
         if !self.tallies.contains_key(key) {
             let tally = read_tally(self.store, key)?;
             self.tallies.insert(key.to_vec(), tally);
         }
-        // It has just been put there where it was not.
+        // The entry exists: it was inserted above.
         Ok(self.tallies.entry(key.to_vec()).or_default())
     }
 
-    /// The rest that politeness asks for after a request that took this long.
+    /// The politeness delay after a request that took this long.
     pub(crate) fn polite_rest(
         &mut self,
         queue: &str,
@@ -564,11 +565,11 @@ impl<'f> Change<'f> {
         }
     }
 
-    /// Writes it all in one batch and hands it to the operating system.
+    /// Writes all changes in one batch and hands them to the operating system.
     pub(crate) fn write(mut self) -> Result<Written, Error> {
         self.leave_sites()?;
         let mut turns = Entries::new();
-        // Who has just had a turn lines up behind whom it woke.
+        // A queue that has just issued a URI gets its place behind the queues that it woke.
         let (again, others): (Vec<_>, Vec<_>) = (0..self.queues.len())
             .partition(|&position| self.queues[position].line_up == LineUp::Again);
         for position in others.into_iter().chain(again) {
@@ -595,7 +596,7 @@ impl<'f> Change<'f> {
             .collect();
         records.sort_unstable_by(|(key, _), (other, _)| key.cmp(other));
         let mut busy_records = Vec::new();
-        // Each is dropped as it is encoded: a bulk has hundreds of thousands.
+        // Each record is dropped as it is encoded: a bulk has hundreds of thousands.
         for (key, slot) in records {
             match slot.record {
                 Some(record) => {
@@ -671,7 +672,7 @@ impl<'f> Change<'f> {
         })
     }
 
-    /// What is kept for a site goes with the last URI that is known of it.
+    /// Removes the values kept for a site together with the last known URI of the site.
     fn leave_sites(&mut self) -> Result<(), Error> {
         for (start, end) in std::mem::take(&mut self.left_sites) {
             let (kept, _) = read(&self.store.sites, &start, &end, usize::MAX)?;
@@ -683,7 +684,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// Whether there is a record from `start` on, up to and without `end`, once this is written.
+    /// Whether a record exists from `start` up to but not including `end`, once this change is written.
     fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, Error> {
         let is_put = self
             .records
@@ -703,7 +704,7 @@ impl<'f> Change<'f> {
         Ok(false)
     }
 
-    /// Gives a touched queue its place in the line.
+    /// Gives a touched queue its place in the queue order.
     fn take_place(&mut self, position: usize) -> Result<(), Error> {
         if self.queues[position].has_lost_first {
             self.queues[position].record.first_due = self.read_first_due(position)?;
@@ -728,13 +729,13 @@ impl<'f> Change<'f> {
             .map(|(_, at)| at.max(if is_ready { now } else { record.first_due }));
         record.turn = match (touched.line_up, record.turn, earliest) {
             _ if record.held(config).is_some() => None,
-            // Its place is kept for it until what it gave is finished.
+            // The queue keeps its place until the URI that it issued is finished.
             (LineUp::Stay | LineUp::Revise, turn, _) if touched.busy.is_full => turn,
             (LineUp::Stay, turn, _) => turn,
             _ if !is_ready && record.waiting == 0 => None,
             (_, turn, None) => turn,
-            // Who has been ready for long does not fall back for getting more. Where its settings let it issue only later,
-            // its place is later too.
+            // A queue that has been ready for long does not fall back because it gets more URIs. If its settings let it issue
+            // only later, its place is later too.
             (LineUp::Revise, Some(turn), Some(earliest))
                 if turn.is_inactive == is_inactive
                     && (turn.wake == earliest
@@ -751,7 +752,7 @@ impl<'f> Change<'f> {
         Ok(())
     }
 
-    /// When the first of those that wait in a queue is due, this change included.
+    /// The due time of the first waiting URI in a queue, this change included.
     fn read_first_due(&self, position: usize) -> Result<Millis, Error> {
         let queue = &self.queues[position];
         if queue.record.waiting == 0 {
@@ -787,7 +788,7 @@ impl LineUp {
     }
 }
 
-/// Where a queued URI stands; none for one that is not queued.
+/// The rank of a queued URI; `None` if it is not queued.
 pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
     match record.place {
         Place::Queued {
@@ -804,7 +805,7 @@ pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
     }
 }
 
-/// The place that a rank stands for.
+/// The place that a rank describes.
 pub(crate) fn place(rank: Rank) -> Place {
     Place::Queued {
         directive: rank.directive,
@@ -827,7 +828,7 @@ pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord
     }
 }
 
-/// The directive a new or raised URI gets, from what its candidate asks for and how it was found.
+/// The directive of a new or raised URI, from the directive of its candidate and its hop path.
 pub(crate) fn directive(
     asked: Directive,
     hop_path: &opilio_uri::HopPath,

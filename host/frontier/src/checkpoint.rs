@@ -1,4 +1,4 @@
-//! A copy of a frontier as it is at one moment, written while the crawl goes on.
+//! Checkpoints: copies of a frontier at one moment, written while the crawl continues.
 
 use std::{fs, path::Path};
 
@@ -9,8 +9,8 @@ use crate::{
     store::{Store, fill, folder, sync},
 };
 
-/// A frontier as it was at the moment of [`Frontier::checkpoint`]. It costs nothing while nothing changes; as long as it
-/// is held, the store keeps what has been overwritten since.
+/// The frontier at the moment of [`Frontier::checkpoint`]. It costs nothing while nothing changes. Until it is dropped, the store
+/// keeps the values that have been overwritten since.
 #[must_use = "nothing is written until `Checkpoint::write` is called"]
 pub struct Checkpoint {
     snapshot: Snapshot,
@@ -18,12 +18,12 @@ pub struct Checkpoint {
     config: Config,
 }
 
-/// What a checkpoint holds.
+/// Counts of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckpointSummary {
     /// URIs known.
     pub uris: u64,
-    /// Entries of the store, those of the URIs included.
+    /// Entries of the store, including the URIs.
     pub entries: u64,
     /// Bytes of keys and values, before compression.
     pub bytes: u64,
@@ -36,8 +36,8 @@ impl std::fmt::Debug for Checkpoint {
 }
 
 impl Frontier {
-    /// Takes hold of the frontier as it is now, at once and without writing anything. To be written by another thread
-    /// while the crawl goes on.
+    /// Takes a snapshot of the frontier, at once and without writing anything. Another thread should write it while the crawl
+    /// continues.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint {
             snapshot: self.store.database.snapshot(),
@@ -48,13 +48,13 @@ impl Frontier {
 }
 
 impl Checkpoint {
-    /// Writes it as a store of its own, which [`Frontier::open`] opens: URIs that were in process are back in their queues
-    /// there, as after a crash. The folder appears whole or not at all; until then its content grows beside it under the
-    /// same name with `.new` behind it, which a later attempt goes over again.
+    /// Writes the checkpoint as a separate store, which [`Frontier::open`] opens. URIs that were in process are back in their
+    /// queues there, as after a crash. The folder appears whole or not at all. Until then its content grows next to it under the
+    /// same name with `.new`, which a later attempt replaces.
     ///
     /// # Errors
-    /// [`Error::Exists`] where `dir` is there already, [`Error::InUse`] where another process writes it just now. Where
-    /// reading the store or writing the copy fails.
+    /// [`Error::Exists`] if `dir` exists already, [`Error::InUse`] if another process is writing it. Fails if reading the store
+    /// or writing the copy fails.
     pub fn write(self, dir: &Path) -> Result<CheckpointSummary, Error> {
         let exists = || Error::Exists {
             dir: dir.to_owned(),
@@ -69,7 +69,7 @@ impl Checkpoint {
         discard_unfinished(&new)?;
 
         let config = Config {
-            // Nothing is read there.
+            // This store is not read.
             cache_bytes: 1024 * 1024,
             survives: true,
             ..self.config
@@ -108,7 +108,7 @@ impl Checkpoint {
     }
 }
 
-/// Removes what an attempt left that was cut short. A living one holds the lock and is found by it.
+/// Removes the remains of an attempt that was cut short. A running attempt holds the lock, and is detected by it.
 fn discard_unfinished(new: &Path) -> Result<(), Error> {
     if new.symlink_metadata().is_err() {
         return Ok(());

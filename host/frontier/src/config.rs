@@ -1,6 +1,5 @@
-//! What the operator may turn: politeness, retries, revisiting. The frontier reads no profile; whoever does builds a
-//! [`Config`] from it. Nothing here is written to the store except the settings of a queue, so every value may differ
-//! when the store is opened again.
+//! The frontier's settings: politeness, retries, revisiting. The frontier does not read profiles; its caller builds a [`Config`]
+//! from one. Only the settings of a queue are written to the store, so every value may differ when the store is opened again.
 
 use std::time::Duration;
 
@@ -8,56 +7,56 @@ use opilio_uri::Uri;
 
 use crate::{GroupSettings, QueueSettings, Quota, Resolver, UriRecord, WaitLimits, WaitResolver};
 
-/// Everything the frontier is told at [`Frontier::open`](crate::Frontier::open).
+/// All settings that the frontier gets at [`Frontier::open`](crate::Frontier::open).
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// For every queue about which no resolver says otherwise.
+    /// Settings of every queue for which the resolver gives no others.
     pub queue: QueueSettings,
-    /// Says what is set for each queue; none: [`Config::queue`] holds for all.
+    /// Resolver of the settings of each queue. `None`: [`Config::queue`] applies to all.
     pub resolver: Option<Resolver>,
-    /// Differs whenever what the resolver answers may differ. A queue whose settings were resolved under another hash is
-    /// resolved anew with its next change; [`Frontier::resolve_queues`](crate::Frontier::resolve_queues) does it for all.
+    /// Hash that differs whenever the resolver's answers may differ. A queue whose settings were resolved under another hash is
+    /// resolved anew with its next change. [`Frontier::resolve_queues`](crate::Frontier::resolve_queues) resolves all queues.
     pub settings_hash: u64,
-    /// For every server group.
+    /// Settings of every server group.
     pub group: GroupSettings,
-    /// What the URIs of each source seed may bring in all. Needs [`Candidate::source`](crate::Candidate::source).
+    /// Quota of the URIs of each source seed. Needs [`Candidate::source`](crate::Candidate::source).
     pub source_quota: Quota,
-    /// How often a URI may be put back for its prerequisites, one time after the other, before it fails with
+    /// Times in a row that a URI may be put back for its prerequisites. Then it fails with
     /// [`PREREQUISITE_FAILED`](crate::PREREQUISITE_FAILED).
     pub max_deferrals: u32,
-    /// A URI under snapshot found by this many embeds in a row, or fewer, goes before the links of its queue (directive
-    /// medium). 0 lets embeds queue up like any link.
+    /// Most embeds at the end of the hop path of a URI under snapshot that goes before the links of its queue (directive medium).
+    /// 0 treats embeds like links.
     pub embed_preference_hops: u32,
-    /// The same for URIs that are visited again. Due times rule there: embeds that go before the links of their queue
-    /// would be fetched right after their page, whatever their own wait (thesis, preference-embed-hops).
+    /// The same for URIs that are visited again. There due times should rule: embeds that go before links would be fetched right
+    /// after their page, whatever their own wait (thesis, preference-embed-hops).
     pub embed_preference_hops_of_revisits: u32,
-    /// How long a URI under revisit may wait: one that failed is probed again after the shorter wait, later after longer ones;
-    /// one that was refused after the longer one.
+    /// Wait limits of URIs under revisit. A URI that failed is probed again after the shortest wait, later after longer ones. A
+    /// URI that was refused is probed after the longest wait.
     pub waits: WaitLimits,
-    /// Says how long each URI may wait; none: [`Config::waits`] holds for all.
+    /// Resolver of the wait limits of each URI. `None`: [`Config::waits`] applies to all.
     pub wait_resolver: Option<WaitResolver>,
-    /// How many past visits a record keeps.
+    /// Past visits that a record keeps.
     pub history_length: usize,
-    /// Queues of this precedence or a higher number collect URIs and give none; none: all give.
+    /// Floor: queues of this precedence or a higher number collect URIs and issue none. `None`: all issue.
     pub precedence_floor: Option<u8>,
-    /// A queue that has been ready for so long counts as one precedence better, for each such time; none: a queue of a
-    /// better precedence always goes first.
+    /// Time after which a ready queue counts as one precedence better, for each such time. `None`: a queue of a better precedence
+    /// always goes first.
     pub ageing: Option<Duration>,
-    /// Cost that a queue may spend before it lets inactive queues of its precedence go first; none: no queue is inactive.
+    /// Cost that a queue may spend before it lets inactive queues of its precedence go first. `None`: no queue becomes inactive.
     pub session_budget: Option<u32>,
     /// Added to the cost of a URI that failed.
     pub error_penalty: u32,
-    /// Bytes a second that all fetches together may average. Overshoots by as much as is in flight.
+    /// Bytes a second that all fetches together may average. The bytes in flight may exceed it.
     pub bandwidth: Option<u64>,
-    /// An embed on another registrable domain that its referrers have not linked to for so many of their visits is not
-    /// visited again; 0: it always is.
+    /// Visits of its referrers without a link to an embed on another registrable domain, after which the embed fades. 0: embeds
+    /// never fade.
     pub fade_after: u32,
-    /// How many refused URIs are remembered with the reason, for [`Frontier::why`](crate::Frontier::why).
+    /// Refused URIs that are remembered with the reason, for [`Frontier::why`](crate::Frontier::why).
     pub refusals_max: u64,
-    /// Bytes of the store's blocks held in memory.
+    /// Bytes of the store's blocks that are held in memory.
     pub cache_bytes: u64,
-    /// Whether what has been acknowledged survives a process that dies suddenly. No, where nobody will open the store again:
-    /// then changes are handed to the operating system many at once, and the latest would be lost.
+    /// Whether acknowledged changes survive the sudden death of the process. `false` is for stores that nobody will open again:
+    /// changes go to the operating system many at once, and the latest would be lost.
     pub survives: bool,
 }
 
@@ -69,7 +68,7 @@ impl Default for Config {
             settings_hash: 0,
             group: GroupSettings::default(),
             source_quota: Quota::default(),
-            // DNS, robots.txt, a login, each expiring once on the way, and room for what plugins add.
+            // DNS, robots.txt and a login, each expiring once on the way, and room for those that plugins add.
             max_deferrals: 10,
             embed_preference_hops: 1,
             embed_preference_hops_of_revisits: 0,
@@ -79,7 +78,7 @@ impl Default for Config {
             precedence_floor: None,
             ageing: Some(Duration::from_secs(24 * 3600)),
             session_budget: None,
-            // The predecessor's.
+            // The default of Heritrix.
             error_penalty: 100,
             bandwidth: None,
             fade_after: 3,

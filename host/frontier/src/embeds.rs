@@ -1,6 +1,5 @@
-//! Embeds of other sites, and who shows them. A page that stops linking to one lets it fade: once every page that showed
-//! it has not done so for a number of visits, it is not visited again. It stays in the store and is back when it is found
-//! again.
+//! Embeds of other sites, and the pages that show them. An embed fades when every page that showed it has not done so for a
+//! number of visits. A faded embed is not visited again. It stays in the store, and is queued again when it is found again.
 
 use opilio_uri::{Hop, Uri};
 
@@ -11,14 +10,14 @@ use crate::{
     store::{damaged, read},
 };
 
-/// Embeds of one page that are followed. Pages with more exist; the others never fade.
+/// Embeds of one page that are tracked. The further embeds of a page with more never fade.
 const EMBEDS_MAX: usize = 10_000;
 
-/// What a visit says of a page's embeds.
+/// The embeds of a page, as a visit found them.
 pub(crate) enum Linked {
-    /// It was extracted, and these are all: their record keys, sorted.
+    /// The page was extracted. These are the record keys of all its embeds, sorted.
     Only(Vec<String>),
-    /// It was not: what it links to is what it linked to before.
+    /// The page was not extracted. Its links count as unchanged.
     AsBefore,
 }
 
@@ -40,7 +39,7 @@ fn site(uri: &Uri) -> Option<&str> {
     uri.registrable_domain().or_else(|| uri.host())
 }
 
-/// Takes note of what a page links to now. Its embeds have been admitted.
+/// Records the embeds of a page. They must have been admitted before.
 pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Result<(), Error> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
@@ -67,7 +66,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
         };
         missing.retain(|new| *new != embed);
         let now_missed = if is_linked { 0 } else { misses + 1 };
-        // What is being fetched just now stands in no order that it could be taken out of: it fades with the next visit.
+        // A URI in process is in no order from which it could be taken: it fades with the next visit.
         if now_missed >= fade_after && !change.memory.is_record_busy(&embed) {
             change.shown.insert(keys::shown(&embed, &hash), None);
             change.embeds.insert(key, None);
@@ -79,7 +78,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
         }
     }
     for embed in missing {
-        // What was refused, or is known by its canonical form alone, has no record to count in.
+        // A URI that was refused, or is known by its canonical form alone, has no record for the count.
         let Some(mut record) = change.record(&embed)? else {
             continue;
         };
@@ -96,7 +95,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
     Ok(())
 }
 
-/// A page is forgotten: it shows nothing any more.
+/// Removes the entries of a page that is forgotten: it shows no embeds any more.
 pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
@@ -115,7 +114,7 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Err
     Ok(())
 }
 
-/// An embed is forgotten: found again, it counts those pages alone that show it then.
+/// Removes the entries of an embed that is forgotten. If it is found again, it counts only the pages that show it then.
 pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
     let (start, end) = keys::shown_by(embed);
     let (pages, _) = read(&change.store.shown, &start, &end, usize::MAX)?;
@@ -128,7 +127,7 @@ pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), E
     Ok(())
 }
 
-/// One page less shows an embed; the last one lets it fade.
+/// Removes one page from the count of an embed. The embed fades with its last page.
 fn release(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
     let Some(mut record) = change.record(embed)? else {
         return Ok(());
@@ -141,7 +140,7 @@ fn release(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
         change.take_queued(&record)?;
         change.leave_queue();
         record.place = Place::Faded;
-        // Unknown to the seen test, so that finding it again brings it back.
+        // The seen test no longer knows the embed, so that finding it again brings it back.
         if std::mem::take(&mut record.owns_canonical) {
             change.remove_canonical(record.canonical);
         }

@@ -1,6 +1,6 @@
-//! Server groups: queues whose servers share an address, or that an operator put together. A group stands above its
-//! queues and limits them together; nothing is renamed. When its slots may issue again is durable; which of its queues
-//! stand back for it is not, since the line knows them.
+//! Server groups: queues whose servers share an address, or that an operator put together. A group limits its queues together; it
+//! does not rename them. The times at which its slots may issue again are durable. The queues that stand back for it are not,
+//! because the queue order has them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,43 +11,43 @@ use crate::{
     store::{Error, Store, decode},
 };
 
-/// Groups at rest whose times are held in memory.
+/// Waiting groups whose times are held in memory.
 const GROUPS_HELD_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     held: HashMap<String, Group>,
-    /// Groups that queues stand back for, by when they may issue again.
+    /// Groups for which queues stand back, by the time at which they may issue again.
     waking: BTreeSet<(Millis, String)>,
-    /// The group of each queue that stands back, by its key in the line.
+    /// The group of each queue that stands back, by its key in the queue order.
     parked: HashMap<Vec<u8>, String>,
 }
 
-/// What is known of a group.
+/// State of a group.
 #[derive(Debug, Default)]
 struct Group {
-    /// When each of its slots may issue again. Durable.
+    /// Times at which its slots may issue again. Durable.
     slots: Vec<Millis>,
     /// Slots in use.
     busy: Vec<u16>,
-    /// Queues that stand back for it, by their key in the line. Each stays there in the store.
+    /// Queues that stand back for it, by their key in the queue order. Each keeps its place in the store.
     parked: BTreeSet<Vec<u8>>,
 }
 
-/// What keeps the queues of a group from issuing.
+/// Reason for which the queues of a group may not issue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GroupHold {
-    /// It rests until then.
+    /// It waits until then.
     Rests(Millis),
-    /// As much of it is in process as may be.
+    /// As many of its URIs are in process as allowed.
     Full,
 }
 
-/// When the slots of a group may issue again, by group: for the batch.
+/// Times at which the slots of groups may issue again, by group, for the batch.
 pub(crate) type GroupSlots = BTreeMap<String, Vec<Millis>>;
 
 impl Groups {
-    /// The slot that may issue at `now`; otherwise when one may, none where that depends on what is in process.
+    /// The slot that may issue at `now`. Otherwise the time at which one may; `None` if that depends on URIs in process.
     pub(crate) fn slot(
         &mut self,
         store: &Store,
@@ -62,7 +62,7 @@ impl Groups {
         })
     }
 
-    /// What keeps the queues of a group from issuing at `now`; none where nothing does.
+    /// The reason for which the queues of a group may not issue at `now`; `None` if they may.
     pub(crate) fn holds(
         &self,
         store: &Store,
@@ -87,7 +87,7 @@ impl Groups {
         })
     }
 
-    /// A queue stands back for its group until `at`, or until something of the group is finished.
+    /// Makes a queue stand back for its group until `at`, or until a URI of the group is finished.
     pub(crate) fn park(&mut self, name: &str, key: Vec<u8>, at: Option<Millis>) {
         if let Some(group) = self.held.get_mut(name) {
             group.parked.insert(key.clone());
@@ -115,7 +115,7 @@ impl Groups {
         woken
     }
 
-    /// A queue that stood back with this key does not any more, whatever its group says. False where it did not.
+    /// Ends the standing back of the queue with this key, whatever its group's state. Returns `false` if it did not stand back.
     pub(crate) fn unpark(&mut self, key: &[u8]) -> bool {
         let Some(name) = self.parked.remove(key) else {
             return false;
@@ -129,10 +129,10 @@ impl Groups {
         true
     }
 
-    /// When the first group wakes that queues of a precedence above the floor stand back for.
+    /// The earliest time at which a group wakes for which queues above the precedence floor stand back.
     pub(crate) fn first_waking(&self, floor: Option<u8>) -> Option<Millis> {
         let counts = |name: &str| {
-            // The first in line has the best precedence, which its key begins with.
+            // The first queue has the best precedence, with which its key begins.
             let first = self.held.get(name).and_then(|group| group.parked.first());
             first.is_some_and(|key| floor.is_none_or(|floor| key.first() < Some(&floor)))
         };
@@ -146,7 +146,7 @@ impl Groups {
         }
     }
 
-    /// A URI of the group is finished: its slot rests until then.
+    /// Records that a URI of the group is finished, and frees its slot.
     pub(crate) fn release(&mut self, name: &str, slot: u16, settings: GroupSettings) {
         let Some(group) = self.held.get_mut(name) else {
             return;
@@ -163,7 +163,7 @@ impl Groups {
         }
     }
 
-    /// The slots of a group once this one rests until `until`; `changed` has what the batch has of it.
+    /// The slots of a group once this one waits until `until`. `changed` has the group's slots in the batch.
     pub(crate) fn rested(
         &self,
         store: &Store,
@@ -185,7 +185,8 @@ impl Groups {
         Ok(slots)
     }
 
-    /// The slots of a group once none of them rests beyond `until`; none where none does. `changed` as above.
+    /// The slots of a group once none of them waits beyond `until`; `None` if none does. `changed` has the group's slots in the
+    /// batch.
     pub(crate) fn shortened(
         &self,
         store: &Store,
@@ -205,14 +206,14 @@ impl Groups {
         Ok(Some(slots))
     }
 
-    /// Queues that stand back for a group need not beyond `until`.
+    /// Wakes the queues that stand back for a group at `until` at the latest.
     pub(crate) fn wake(&mut self, name: &str, until: Millis) {
         if self.held.get(name).is_some_and(|it| !it.parked.is_empty()) {
             self.waking.insert((until, name.to_owned()));
         }
     }
 
-    /// Follows what has been written.
+    /// Updates the groups in memory after a batch has been written.
     pub(crate) fn follow(&mut self, written: GroupSlots) {
         for (name, slots) in written {
             if let Some(group) = self.held.get_mut(&name) {
@@ -229,13 +230,13 @@ impl Groups {
             };
             self.held.insert(name.to_owned(), group);
         }
-        // It has just been put there where it was not.
+        // The entry exists: it was inserted above.
         Ok(self.held.entry(name.to_owned()).or_default())
     }
 }
 
 impl Group {
-    /// The slot that is free first, of those not in use, and when it is.
+    /// The slot that becomes free first, of those not in use, and the time at which it does.
     fn free(&self, settings: GroupSettings) -> Option<(u16, Millis)> {
         let valence = settings.valence.max(1);
         if self.busy.len() >= usize::from(valence) {

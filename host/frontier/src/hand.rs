@@ -1,4 +1,4 @@
-//! The operator's hand. Nothing here waits: a sweep over many URIs is made in parts by whoever calls.
+//! Operator commands. No call here takes long: callers make a sweep over many URIs in parts.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +21,7 @@ use crate::{
     store::{damaged, decode},
 };
 
-/// What a sweep does to the URIs that are meant.
+/// Effect of a sweep on the matched URIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SweepAction {
     /// Counts them.
@@ -30,50 +30,50 @@ pub enum SweepAction {
     Delete,
     /// Removes them, so that they may be found again.
     Forget,
-    /// The same, of those alone that one source seed has found and no other.
+    /// Removes those that one source seed has found and no other.
     ForgetSole,
 }
 
-/// What one part of a sweep did.
+/// Result of one part of a sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Swept {
-    /// URIs looked at.
+    /// URIs examined.
     pub examined: u64,
-    /// URIs that were meant, those in process left out.
+    /// URIs matched, without those in process.
     pub meant: u64,
-    /// URIs that were meant and are in process: they stay.
+    /// Matched URIs that are in process: they stay.
     pub in_process: u64,
-    /// URIs that were meant and that other sources have found as well: they stay, see [`SweepAction::ForgetSole`].
+    /// Matched URIs that other sources have found as well: they stay, see [`SweepAction::ForgetSole`].
     pub shared: u64,
     /// The records of URIs that were deleted now, as they were before.
     pub deleted: Vec<UriRecord>,
-    /// Record key to go on behind; none at the end.
+    /// Record key after which to continue; `None` at the end.
     pub after: Option<String>,
 }
 
-/// What one look at queues that rest too long came to.
+/// Result of one pass over queues that wait too long.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Woken {
-    /// Queues looked at.
+    /// Queues examined.
     pub examined: u64,
-    /// Queues that rested longer than they may, or stood back for a server group that did.
+    /// Queues that waited longer than they may, or stood back for a server group that did.
     pub woken: u64,
-    /// Queue to go on behind; none at the end.
+    /// Queue after which to continue; `None` at the end.
     pub after: Option<String>,
 }
 
 /// A URI that another crawl knows.
 #[derive(Debug, Clone)]
 pub struct Known {
-    /// What it is.
+    /// The URI as a candidate.
     pub candidate: Candidate,
-    /// How it ended there.
+    /// Its outcome in the other crawl.
     pub standing: Standing,
-    /// Fetch status it had there.
+    /// Its fetch status in the other crawl.
     pub status: i32,
-    /// When.
+    /// Time of its last visit in the other crawl.
     pub at: Timestamp,
-    /// Lower-case, without parameters; empty where unknown.
+    /// Its media type, lower-case, without parameters; empty if unknown.
     pub media_type: String,
     /// SHA-1 of its payload.
     pub payload_digest: Option<[u8; 20]>,
@@ -82,27 +82,27 @@ pub struct Known {
 }
 
 impl Frontier {
-    /// Retires a queue, or takes it back: a retired queue takes URIs and gives none. What its budget or quota retired
-    /// comes back by raising these.
+    /// Retires a queue, or takes it back. A retired queue takes URIs and issues none. A queue that its budget or quota retired
+    /// comes back when these are raised.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn retire(&mut self, queue: &str, is_retired: bool, now: Timestamp) -> Result<bool, Error> {
         self.alter_queue(queue, now, |record| record.is_retired = is_retired)
     }
 
-    /// Freezes a queue, or thaws it: what is frozen gives no URI.
+    /// Freezes a queue, or thaws it. A frozen queue issues no URI.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn freeze(&mut self, queue: &str, is_frozen: bool, now: Timestamp) -> Result<bool, Error> {
         self.alter_queue(queue, now, |record| record.is_frozen = is_frozen)
     }
 
-    /// Ends whatever rest or back-off a queue is in. Its next failure counts as its first.
+    /// Ends the politeness delay or back-off of a queue. Its next failure counts as its first.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn wake(&mut self, queue: &str, now: Timestamp) -> Result<bool, Error> {
         self.alter_queue(queue, now, |record| {
             record.failures = 0;
@@ -112,13 +112,13 @@ impl Frontier {
         })
     }
 
-    /// Looks at up to `queues_max` queues, from the one behind `after` on, for those that rest longer than anything that
-    /// happens now could make them, as a clock that was ahead leaves them. Each of them rests as long as one request could
-    /// bring from now on, because nobody knows when its server was last asked; so do server groups, and what the whole crawl
-    /// owes for its bandwidth. Due times of URIs stay.
+    /// Shortens overlong waits of up to `queues_max` queues, from the first after `after` on. A wait is overlong if nothing that
+    /// happens now could cause it; a clock that was ahead leaves such waits. Each of these queues then waits as long as one
+    /// request could make it wait, because the time of its last request is unknown. The same applies to server groups, and to the
+    /// bandwidth debt of the whole crawl. Due times of URIs stay.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn wake_overlong(
         &mut self,
         after: Option<&str>,
@@ -178,11 +178,11 @@ impl Frontier {
         Ok(woken)
     }
 
-    /// Until when nothing is issued because of rests that [`Frontier::wake_overlong`] would shorten; none where it is not
-    /// such a rest that ends first.
+    /// The time until which nothing is issued because of waits that [`Frontier::wake_overlong`] would shorten; `None` if the wait
+    /// that ends first is not such a wait.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn overlong_until(&mut self, now: Timestamp) -> Result<Option<Timestamp>, Error> {
         let until = self.attempt(|frontier| {
             let now_millis = instant::floor(now);
@@ -205,7 +205,7 @@ impl Frontier {
                         })?;
                     let rests_until = record.next_ready(&frontier.config);
                     record.shorten_rests(now, &frontier.config);
-                    // What is due later still would wait without its rest as well.
+                    // A URI that is due even later would wait in any case.
                     let is_long = record.next_ready(&frontier.config) < rests_until
                         && (!record.ready.is_empty() || record.first_due < rests_until);
                     Ok(is_long.then_some(wake))
@@ -219,10 +219,10 @@ impl Frontier {
         Ok(until.map(instant::timestamp))
     }
 
-    /// Gives a queue a precedence in place of what its settings say, or takes it away again.
+    /// Sets a queue's precedence in place of its settings, or removes that precedence.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn set_queue_precedence(
         &mut self,
         queue: &str,
@@ -232,11 +232,10 @@ impl Frontier {
         self.alter_queue(queue, now, |record| record.own_precedence = precedence)
     }
 
-    /// Gives a queue a precedence in place of what its settings and policy say, unless the operator has given it one; none
-    /// takes it away again.
+    /// Sets a queue's precedence in place of its settings and policy, unless the operator has set one. `None` removes it.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn rank_queue(
         &mut self,
         queue: &str,
@@ -253,7 +252,7 @@ impl Frontier {
             if record.ranked_precedence != precedence {
                 frontier.applied(now, |change| {
                     change.queue(queue)?.ranked_precedence = precedence;
-                    // It has not had a turn: among those of its precedence it stays where it is.
+                    // It has issued nothing: among those of its precedence it keeps its place.
                     change.revise(queue)
                 })?;
             }
@@ -261,24 +260,25 @@ impl Frontier {
         })
     }
 
-    /// Queues of this precedence or a higher number give no URI from now on, in this process; none: all give.
+    /// Sets the precedence floor of this process: queues of this precedence or a higher number issue no URI. `None`: all issue.
     pub fn set_precedence_floor(&mut self, floor: Option<u8>) {
         self.config.precedence_floor = floor;
     }
 
-    /// The resolver's answers have changed: queues resolve their settings anew with their next change.
+    /// Sets the settings hash after the resolver's answers have changed. Queues resolve their settings anew with their next
+    /// change.
     pub fn set_settings_hash(&mut self, settings_hash: u64) {
         self.config.settings_hash = settings_hash;
     }
 
-    /// Queues of this precedence or a higher number give no URI; none: all give.
+    /// The precedence floor: queues of this precedence or a higher number issue no URI. `None`: all issue.
     #[must_use]
     pub fn precedence_floor(&self) -> Option<u8> {
         self.config.precedence_floor
     }
 
-    /// Goes by another configuration from now on. What the store was opened with stays as it is. Queues are
-    /// resolved anew with their next change, or by [`Frontier::resolve_queues`].
+    /// Replaces the configuration. The settings with which the store was opened stay. Queues are resolved anew with their next
+    /// change, or by [`Frontier::resolve_queues`].
     pub fn reconfigure(&mut self, config: crate::Config) {
         self.config = crate::Config {
             cache_bytes: self.config.cache_bytes,
@@ -288,11 +288,11 @@ impl Frontier {
         };
     }
 
-    /// Resolves the settings of up to `queues_max` queues anew, from the one behind `after` on: after the profile has
-    /// changed, for those that nothing else touches. The last one looked at; none at the end.
+    /// Resolves the settings of up to `queues_max` queues anew, from the first after `after` on. It is for queues that nothing
+    /// else touches after the profile has changed. Returns the last queue examined; `None` at the end.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn resolve_queues(
         &mut self,
         after: Option<&str>,
@@ -323,10 +323,10 @@ impl Frontier {
         Ok(last)
     }
 
-    /// Changes the precedence of a URI, in its queue too. False where it is unknown or in process.
+    /// Changes the precedence of a URI, in its queue too. Returns `false` if the URI is unknown or in process.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn set_precedence(
         &mut self,
         uri: &Uri,
@@ -354,10 +354,10 @@ impl Frontier {
         })
     }
 
-    /// A URI is no seed any more. False where it is unknown or in process.
+    /// Makes a URI no longer a seed. Returns `false` if the URI is unknown or in process.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn unseed(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
         self.alter_uri(uri, now, |change, key, mut record| {
             record.seed = false;
@@ -366,11 +366,11 @@ impl Frontier {
         })
     }
 
-    /// The archive has lost what it had of a URI: nothing of its next visit is compared with that, so that it is archived
-    /// whole and asked for without validators. False where it is unknown or in process.
+    /// Records that the archive has lost its captures of a URI. The next visit is not compared with them: it is archived whole,
+    /// and requested without validators. Returns `false` if the URI is unknown or in process.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn lose_archived(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
         self.alter_uri(uri, now, |change, key, mut record| {
             record.archived = None;
@@ -382,33 +382,33 @@ impl Frontier {
         })
     }
 
-    /// Removes a URI, so that it may be found again. False where it is unknown or in process.
+    /// Removes a URI, so that it may be found again. Returns `false` if the URI is unknown or in process.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn forget(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
         self.alter_uri(uri, now, |change, key, record| {
             remove(change, key, record, SweepAction::Forget)
         })
     }
 
-    /// Takes a URI out of its queue and keeps it known, so that it is not found again. Forcing it brings it back. False
-    /// where it is unknown or in process.
+    /// Takes a URI out of its queue and keeps it known, so that it is not found again. Forcing it brings it back. Returns `false`
+    /// if the URI is unknown or in process.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn delete(&mut self, uri: &Uri, now: Timestamp) -> Result<bool, Error> {
         self.alter_uri(uri, now, |change, key, record| {
             remove(change, key, record, SweepAction::Delete)
         })
     }
 
-    /// Does something to all URIs that are meant among the next `examined_max` whose record key ([`Uri::key`]) begins with
-    /// `key_prefix`, from the one behind `after` on. One batch: thousands are well. To be called until
-    /// [`Swept::after`] is none.
+    /// Applies an action to all matched URIs among the next `examined_max` whose record key ([`Uri::key`]) begins with
+    /// `key_prefix`, from the first after `after` on. It is one batch: thousands are fine. Call it until [`Swept::after`] is
+    /// `None`.
     ///
     /// # Errors
-    /// Where the store fails; then nothing has been done.
+    /// Fails if the store fails; then nothing has been changed.
     pub fn sweep(
         &mut self,
         action: SweepAction,
@@ -470,7 +470,7 @@ impl Frontier {
             if action != SweepAction::Count {
                 frontier.applied(now, |change| {
                     for (key, _) in meant {
-                        // Read anew: one that went before it may have changed it.
+                        // Read again: the removal of an earlier URI may have changed it.
                         let record = change.known_record(&key)?;
                         remove(change, &key, record, action)?;
                     }
@@ -481,11 +481,12 @@ impl Frontier {
         })
     }
 
-    /// Takes over URIs that another crawl has finished: known from now on, not queued under snapshot, due after the
-    /// longest wait under revisit, or after the shortest where it failed there. What is known here already stays as it is. Answers stand in the same order.
+    /// Takes over URIs that another crawl has finished. They are known from now on. Under snapshot they are not queued. Under
+    /// revisit they are due after the longest wait, or after the shortest if they failed there. URIs that are known here stay as
+    /// they are. The answers are in the same order.
     ///
     /// # Errors
-    /// Where the store fails; then none is taken over.
+    /// Fails if the store fails; then none is taken over.
     pub fn include(&mut self, known: Vec<Known>, now: Timestamp) -> Result<Vec<Scheduled>, Error> {
         self.attempt(|frontier| {
             frontier.applied(now, |change| {
@@ -531,7 +532,7 @@ impl Frontier {
         })
     }
 
-    /// False where the URI is unknown or in process.
+    /// Alters a URI. Returns `false` if the URI is unknown or in process.
     fn alter_uri(
         &mut self,
         uri: &Uri,
@@ -551,7 +552,7 @@ impl Frontier {
     }
 }
 
-/// Takes a URI out of its queue, and away where it is to be forgotten.
+/// Takes a URI out of its queue, and removes its record if it is to be forgotten.
 fn remove(
     change: &mut Change<'_>,
     key: &str,
@@ -566,7 +567,7 @@ fn remove(
         SweepAction::Forget | SweepAction::ForgetSole => change.forget(key, record)?,
         SweepAction::Delete => {
             if record.place == Place::Faded && change.canonical(&record.canonical)?.is_none() {
-                // What has faded is unknown to the seen test; what is deleted stays known.
+                // The seen test does not know a faded URI. A deleted URI must stay known.
                 let value = keys::whole_canonical_value(key.as_bytes());
                 change.put_canonical(record.canonical, value);
                 record.owns_canonical = true;

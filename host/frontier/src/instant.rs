@@ -1,4 +1,4 @@
-//! Times as the store keeps them: milliseconds since 1970, as a number that sorts.
+//! Times in the store's form: milliseconds since 1970, as a number that sorts.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use jiff::Timestamp;
 /// Milliseconds since 1970-01-01T00:00:00Z.
 pub(crate) type Millis = i64;
 
-/// The last whole millisecond at or before `time`: what has passed for sure.
+/// The last whole millisecond at or before `time`, which has certainly passed.
 pub(crate) fn floor(time: Timestamp) -> Millis {
     let whole = time.as_millisecond();
     if time.subsec_nanosecond() % 1_000_000 < 0 {
@@ -17,24 +17,24 @@ pub(crate) fn floor(time: Timestamp) -> Millis {
     }
 }
 
-/// The first whole millisecond `rest` after `time`, so that no rest is ever shortened by rounding.
+/// The first whole millisecond `rest` after `time`, so that rounding never shortens a wait.
 pub(crate) fn after(time: Timestamp, rest: Duration) -> Millis {
     let start = floor(time);
     let partial = time > timestamp(start);
     let rest = millis(rest);
-    // A time past what can be written (year 9999) is never.
+    // A time past the last that can be written (year 9999) means never.
     start
         .saturating_add(rest)
         .saturating_add(partial.into())
         .min(Timestamp::MAX.as_millisecond())
 }
 
-/// A length of time, a started millisecond counted in full.
+/// A duration in milliseconds, rounded up.
 pub(crate) fn millis(duration: Duration) -> Millis {
     Millis::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(Millis::MAX)
 }
 
-/// Back again; times out of jiff's range become its ends.
+/// The timestamp of a stored time. Times out of jiff's range become its ends.
 pub(crate) fn timestamp(millis: Millis) -> Timestamp {
     Timestamp::from_millisecond(millis).unwrap_or(if millis < 0 {
         Timestamp::MIN
@@ -48,12 +48,12 @@ pub(crate) fn sortable(millis: Millis) -> [u8; 8] {
     (millis.cast_unsigned() ^ (1 << 63)).to_be_bytes()
 }
 
-/// The time that [`sortable`] made these of.
+/// The time from which [`sortable`] made these bytes.
 pub(crate) fn from_sortable(bytes: [u8; 8]) -> Millis {
     (u64::from_be_bytes(bytes) ^ (1 << 63)).cast_signed()
 }
 
-/// For `#[serde(with)]`: a timestamp as its milliseconds.
+/// A `#[serde(with)]` module that stores a timestamp as its milliseconds.
 pub(crate) mod serialised {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

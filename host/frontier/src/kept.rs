@@ -1,5 +1,5 @@
-//! What plugins keep from visit to visit: with a URI, in its record, or with a site, in entries of its own. The frontier
-//! stores it and gives it back; what it means, and how much of it there may be, is the caller's to say.
+//! Values that plugins keep from visit to visit: with a URI, in its record, or with a site, in separate entries. The frontier
+//! only stores them. The caller decides on their meaning and their limits.
 
 use std::collections::BTreeMap;
 
@@ -13,39 +13,39 @@ use crate::{
     store::{damaged, decode, encode, read},
 };
 
-/// Longest name of a plugin and of a value, in bytes.
+/// Longest name of a plugin or of a value, in bytes.
 const NAME_BYTES_MAX: usize = 255;
 
 /// A value that a plugin keeps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeptValue {
-    /// Of the value's form, as the plugin declared it when it kept it.
+    /// Version of the value's form, as the plugin declared it when it kept the value.
     pub version: u32,
     /// The value.
     pub value: String,
 }
 
-/// Values by plugin and name.
+/// Kept values, by plugin and name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KeptValues(BTreeMap<String, BTreeMap<String, KeptValue>>);
 
-/// A value that a plugin keeps from now on, or does not keep any more.
+/// A value that a plugin keeps from now on, or removes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptChange {
     /// The plugin's name in the profile.
     pub plugin: String,
     /// The value's name.
     pub name: String,
-    /// None removes it.
+    /// The new value; `None` removes it.
     pub value: Option<KeptValue>,
 }
 
-/// What a change evaluator made of the last archived version, to compare the next one with.
+/// A change evaluator's fingerprint of the last archived version, to compare the next one with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// As the evaluator made it.
+    /// The bytes that the evaluator gave.
     pub bytes: Vec<u8>,
-    /// Hash of the evaluator and its settings. What another one made means nothing to it.
+    /// Hash of the evaluator and its settings. An evaluator cannot use the fingerprint of another.
     pub evaluator: u64,
 }
 
@@ -62,7 +62,7 @@ impl KeptValues {
         self.0.get(plugin)?.get(name)
     }
 
-    /// All of them: plugin, name, value, sorted.
+    /// All values, sorted: plugin, name, value.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str, &KeptValue)> {
         self.0.iter().flat_map(|(plugin, values)| {
             let values = values.iter();
@@ -94,10 +94,10 @@ impl KeptValues {
 }
 
 impl Frontier {
-    /// What plugins keep for the site of a URI: its host, with the port where that is not the scheme's own.
+    /// The values that plugins keep for the site of a URI: its host, with the port if that is not the scheme's default.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn site_values(&self, uri: &Uri) -> Result<KeptValues, Error> {
         let key = uri.key();
         let mut kept = KeptValues::default();
@@ -120,7 +120,7 @@ impl Frontier {
 }
 
 impl Change<'_> {
-    /// Makes these changes to what is kept for the site of a record.
+    /// Applies these changes to the values kept for the site of a record.
     pub(crate) fn keep_for_site(
         &mut self,
         record_key: &str,
@@ -135,7 +135,7 @@ impl Change<'_> {
     }
 }
 
-/// Looks whether keys can be made of these names.
+/// Checks that keys can be made of these names.
 pub(crate) fn check_names(changes: &[KeptChange]) -> Result<(), Error> {
     for name in changes.iter().flat_map(|one| [&one.plugin, &one.name]) {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains('\0') {

@@ -1,5 +1,5 @@
-//! The layout of the store's keys. Numbers are big-endian, so that bytes sort as they do. A queue's name, which holds
-//! no NUL, comes first wherever a queue owns the entry: a set of queues is a set of ranges, and can be handed over.
+//! The layout of the store's keys. Numbers are big-endian, so that bytes sort as the numbers do. If a queue owns an entry, the
+//! key begins with the queue's name, which contains no NUL. So a set of queues is a set of ranges, and can be handed over.
 //!
 //! | keyspace  | key                                                   | value                          |
 //! |-----------|-------------------------------------------------------|--------------------------------|
@@ -19,7 +19,7 @@
 //! | `servers` | the caller's names                                    | the caller's bytes             |
 //! | `meta`    | `format`, `counters`, `identity`                      | version, `Counters`, the caller's bytes |
 //!
-//! A URI that waits moves to `ready` without its record being touched: the keys of both places follow from
+//! A URI that waits moves to `ready` without a change of its record: the keys of both places follow from
 //! [`Place::Queued`](crate::Place::Queued). A URI in process stays in `ready` until it is finished.
 
 use opilio_uri::Uri;
@@ -32,7 +32,7 @@ use crate::{
     record::CanonicalKey,
 };
 
-/// Where an entry of `ready` stands within its queue.
+/// The position of an entry of `ready` within its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rank {
     pub(crate) directive: Directive,
@@ -50,7 +50,7 @@ pub(crate) fn ready(queue: &str, rank: Rank) -> Vec<u8> {
     key
 }
 
-/// The rank in a key of `ready`; none where the key is malformed.
+/// The rank in a key of `ready`; `None` if the key is malformed.
 pub(crate) fn rank(key: &[u8]) -> Option<Rank> {
     let tail = key.last_chunk::<18>()?;
     let (&[directive, precedence], numbers) = tail.split_first_chunk::<2>()?;
@@ -70,7 +70,7 @@ pub(crate) fn waiting(queue: &str, due: Millis, arrival: u64) -> Vec<u8> {
     key
 }
 
-/// Due time and arrival in a key of `waiting`; none where the key is malformed.
+/// Due time and arrival in a key of `waiting`; `None` if the key is malformed.
 pub(crate) fn due(key: &[u8]) -> Option<(Millis, u64)> {
     let (due, arrival) = key.last_chunk::<16>()?.split_first_chunk::<8>()?;
     Some((
@@ -79,7 +79,7 @@ pub(crate) fn due(key: &[u8]) -> Option<(Millis, u64)> {
     ))
 }
 
-/// The value that [`waiting`] keys point to: what makes the `ready` key once the URI is due.
+/// The value under a [`waiting`] key. It has the parts of the `ready` key that the URI gets once it is due.
 pub(crate) fn waiting_value(directive: Directive, precedence: u8, record_key: &[u8]) -> Vec<u8> {
     let mut value = Vec::with_capacity(record_key.len() + 2);
     value.extend([directive_byte(directive), precedence]);
@@ -87,7 +87,7 @@ pub(crate) fn waiting_value(directive: Directive, precedence: u8, record_key: &[
     value
 }
 
-/// Directive, precedence and record key in a value of `waiting`; none where it is malformed.
+/// Directive, precedence and record key in a value of `waiting`; `None` if it is malformed.
 pub(crate) fn from_waiting_value(value: &[u8]) -> Option<(Directive, u8, &[u8])> {
     let (&[directive, precedence], record_key) = value.split_first_chunk::<2>()?;
     Some((directive_of(directive)?, precedence, record_key))
@@ -103,7 +103,7 @@ pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
     key
 }
 
-/// Wake-up time and queue in a key of `turns`; none where it is malformed.
+/// Wake-up time and queue in a key of `turns`; `None` if it is malformed.
 pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
     let (wake, rest) = key.get(2..)?.split_first_chunk::<8>()?;
     Some((
@@ -112,7 +112,7 @@ pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
     ))
 }
 
-/// The first key a queue can have in `ready` or `waiting`.
+/// The first key that a queue can have in `ready` or `waiting`.
 pub(crate) fn queue_start(queue: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(queue.len() + 19);
     key.extend(queue.as_bytes());
@@ -120,7 +120,7 @@ pub(crate) fn queue_start(queue: &str) -> Vec<u8> {
     key
 }
 
-/// The first key past all that a queue can have there.
+/// The first key after all that a queue can have there.
 pub(crate) fn queue_end(queue: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(queue.len() + 1);
     key.extend(queue.as_bytes());
@@ -128,20 +128,20 @@ pub(crate) fn queue_end(queue: &str) -> Vec<u8> {
     key
 }
 
-/// Who has found a URI: the hash of a source seed, or [`SHARED`].
+/// The finder of a URI: the hash of a source seed, or [`SHARED`].
 pub(crate) type Finder = u32;
 
-/// Several sources, or nobody knows which.
+/// The finder of a URI that several sources have found, or whose source is unknown.
 pub(crate) const SHARED: Finder = Finder::MAX;
 
-/// A source as the index of canonical forms keeps it. Two sources are taken for one with a chance of 1 to 2³².
+/// The finder of a source, as the index of canonical forms keeps it. Two sources have the same finder with a chance of 1 to 2³².
 pub(crate) fn finder(source: Option<&str>) -> Finder {
     let digest = Sha1::digest(source.unwrap_or_default().as_bytes());
     let hash = digest.first_chunk::<4>().copied().unwrap_or_default();
     Finder::from_be_bytes(hash).min(SHARED - 1)
 }
 
-/// Who has found what a value of the index stands for.
+/// The finder in a value of the index.
 pub(crate) fn finder_of(value: &[u8]) -> Finder {
     value
         .first_chunk::<4>()
@@ -153,8 +153,8 @@ pub(crate) fn shared(value: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), value.get(4..).unwrap_or_default()].concat()
 }
 
-/// Who found a URI, and the URI, as the index of canonical forms keeps them. Of the URI nothing where it is its own
-/// canonical form; otherwise how many bytes it shares with that at its start and at its end, and what it has between them.
+/// The value of a URI in the index of canonical forms: its finder, and the URI. The URI is left out if it is its own canonical
+/// form. Otherwise the value has the numbers of bytes that both share at start and end, and the bytes of the URI between them.
 pub(crate) fn to_canonical_value(finder: Finder, uri: &str, canonical: &str) -> Vec<u8> {
     if uri == canonical {
         return finder.to_be_bytes().to_vec();
@@ -179,13 +179,14 @@ pub(crate) fn to_canonical_value(finder: Finder, uri: &str, canonical: &str) -> 
     value
 }
 
-/// The same, where the canonical form is not known: nothing is shared with it, and the record key stands for the URI. No
-/// record key reads as a URI, so the two are told apart.
+/// The same value if the canonical form is not known. It shares nothing with the canonical form, and has the record key instead
+/// of the URI. The two can be told apart, because no record key parses as a URI.
 pub(crate) fn whole_canonical_value(record_key: &[u8]) -> Vec<u8> {
     [&SHARED.to_be_bytes(), &[0; 4], record_key].concat()
 }
 
-/// The record key of the URI that [`to_canonical_value`] made the value of; none where they do not fit together.
+/// The record key of the URI from which [`to_canonical_value`] made the value; `None` if value and canonical form do not fit
+/// together.
 pub(crate) fn from_canonical_value(value: &[u8], canonical: &str) -> Option<String> {
     let text = canonical_text(value, canonical)?;
     Some(match Uri::parse(&text) {
@@ -194,7 +195,7 @@ pub(crate) fn from_canonical_value(value: &[u8], canonical: &str) -> Option<Stri
     })
 }
 
-/// What a value of the index says with its canonical form: a URI, or a record key.
+/// The URI or record key in a value of the index, with its canonical form.
 fn canonical_text(value: &[u8], canonical: &str) -> Option<String> {
     let (_, value) = value.split_first_chunk::<4>()?;
     if value.is_empty() {
@@ -211,12 +212,12 @@ fn canonical_text(value: &[u8], canonical: &str) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// The hash that a page's embeds stand under.
+/// The hash of a page, under which its embeds are stored.
 pub(crate) fn page(record_key: &str) -> [u8; 16] {
     canonical(record_key)
 }
 
-/// The embeds of a page: the first key of its own, and the first past them.
+/// The range of a page's embeds: its first key, and the first key after it.
 pub(crate) fn embeds_of(page: &[u8; 16]) -> (Vec<u8>, Vec<u8>) {
     let mut end = page.to_vec();
     end.push(u8::MAX);
@@ -229,7 +230,7 @@ pub(crate) fn embed(page: &[u8; 16], embed: &str) -> Vec<u8> {
     key
 }
 
-/// The same entry the other way round.
+/// The same entry from embed to page.
 pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
     let mut key = embed.as_bytes().to_vec();
     key.push(0);
@@ -237,7 +238,7 @@ pub(crate) fn shown(embed: &str, page: &[u8; 16]) -> Vec<u8> {
     key
 }
 
-/// The pages that show an embed: the first key of its own, and the first past them.
+/// The range of the pages that show an embed: its first key, and the first key after it.
 pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
     (
         [embed.as_bytes(), &[0]].concat(),
@@ -245,7 +246,7 @@ pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
     )
 }
 
-/// Embed and page in a key of `shown`; none where it is malformed.
+/// Embed and page in a key of `shown`; `None` if it is malformed.
 pub(crate) fn from_shown(key: &[u8]) -> Option<(&str, [u8; 16])> {
     let (rest, page) = key.split_last_chunk::<16>()?;
     let (&0, embed) = rest.split_last()? else {
@@ -262,10 +263,10 @@ pub(crate) fn tally(kind: TallyKind, name: &str) -> Vec<u8> {
     key
 }
 
-/// What lies under a record's site, in `sites` as in `uris`: the first key, and the first past all.
+/// The range of a record's site, in `sites` as in `uris`: its first key, and the first key after it.
 pub(crate) fn site_range(record_key: &str) -> (Vec<u8>, Vec<u8>) {
     let site = record_key.split(')').next().unwrap_or_default().as_bytes();
-    // `*` comes right after `)`.
+    // `*` is the next byte after `)`.
     ([site, b")"].concat(), [site, b"*"].concat())
 }
 
@@ -277,16 +278,16 @@ pub(crate) fn site_value(record_key: &str, plugin: &str, name: &str) -> Vec<u8> 
     key
 }
 
-/// Plugin and name in a key of `sites`; none where it is malformed.
+/// Plugin and name in a key of `sites`; `None` if it is malformed.
 pub(crate) fn from_site_value(key: &[u8]) -> Option<(&str, &str)> {
     let (_, names) = std::str::from_utf8(key).ok()?.split_once(')')?;
     let (plugin, name) = names.split_once('\0')?;
     (!plugin.is_empty() && !name.is_empty() && !name.contains('\0')).then_some((plugin, name))
 }
 
-/// Half of it from the authority, so that the links of a page, most of which stay on their site, are looked up side by
-/// side. Two documents of one site share a key with a chance of 1 to 2⁶⁴ for each pair: at ten million documents on one
-/// site, some 3 in a million for there being any.
+/// The key of a canonical form. One half comes from the authority. So the links of a page, most of which stay on their site, are
+/// looked up side by side. Two documents of one site share a key with a chance of 1 to 2⁶⁴ for each pair. At ten million
+/// documents on one site, the chance of any such pair is some 3 in a million.
 pub(crate) fn canonical(canonical: &str) -> CanonicalKey {
     let mut key = CanonicalKey::default();
     key[..8].copy_from_slice(&Sha1::digest(authority(canonical).as_bytes())[..8]);
@@ -301,7 +302,7 @@ pub(crate) fn hash(record_key: &str) -> u64 {
     u64::from_be_bytes(bytes)
 }
 
-/// The authority of a canonical form, or what stands in its place: `http://a.org` of `http://a.org/b`, `dns:a.org` of itself.
+/// The authority of a canonical form, or its substitute: `http://a.org` of `http://a.org/b`, `dns:a.org` of itself.
 fn authority(canonical: &str) -> &str {
     let start = canonical.find("://").map_or(0, |at| at + 3);
     let length = canonical[start..]

@@ -1,6 +1,6 @@
-//! The line of queues: who may give a URI next. Within a precedence active queues go before inactive ones, and of either
-//! the one that has been ready longest goes first. The line itself is durable (`turns`); memory holds its head, so that a
-//! million sleeping queues cost disk alone.
+//! The queue order: which queue may issue a URI next. Within a precedence active queues go before inactive ones. Among these, the
+//! queue that has been ready longest goes first. The order is durable (`turns`). Memory holds only its head, so that a million
+//! sleeping queues cost only disk space.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::{
     window::Window,
 };
 
-/// Turns read at a time.
+/// Places read at a time.
 const TURNS_READ: usize = 1024;
 
-/// Turns of one class held in memory.
+/// Places of one class held in memory.
 const TURNS_HELD_MAX: usize = 16 * 1024;
 
 #[derive(Debug)]
@@ -23,25 +23,25 @@ pub(crate) struct Line {
     classes: BTreeMap<Class, Window>,
 }
 
-/// Queues that differ in nothing but when they became ready: first two bytes of a key of `turns`.
+/// Queues that differ only in the time at which they became ready: the first two bytes of a key of `turns`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Class {
     precedence: u8,
     is_inactive: u8,
 }
 
-/// Who is first in the line.
+/// The first queue of the order.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum First {
-    /// This queue may give a URI; it stands there with this key.
+    /// This queue may issue a URI. The key is its place.
     Ready { queue: String, key: Vec<u8> },
-    /// No queue may before this time; then this one may.
+    /// No queue may issue before this time; then this one may.
     At { wake: Millis, queue: String },
-    /// No queue has a URI to give, but for those in process.
+    /// No queue has a URI to issue, apart from those in process.
     Nobody,
 }
 
-/// How queues of different precedences are compared.
+/// Rules by which queues of different precedences are compared.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ordering {
     /// Classes of this precedence and of higher numbers are passed over.
@@ -51,7 +51,7 @@ pub(crate) struct Ordering {
 }
 
 impl Line {
-    /// Finds out which classes are in use: one look-up each.
+    /// Finds the classes in use, with one look-up each.
     pub(crate) fn open(store: &Store) -> Result<Self, Error> {
         let mut classes = BTreeMap::new();
         let mut from = vec![0];
@@ -64,7 +64,7 @@ impl Line {
         Ok(Self { classes })
     }
 
-    /// The first queue in line that `is_full` does not name, at `now`.
+    /// The first queue in the order at `now` for which `is_full` is false.
     pub(crate) fn first(
         &mut self,
         store: &Store,
@@ -82,7 +82,7 @@ impl Line {
                 break;
             }
             if ordering.ageing.is_none() && best.is_some() {
-                // Whoever comes later has a worse precedence.
+                // All later classes have a worse precedence.
                 break;
             }
             let end = class.end();
@@ -92,7 +92,7 @@ impl Line {
                 let (wake, queue) =
                     keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;
                 if is_full(queue) {
-                    // Read again after the window had shrunk: its turn stays in the store until it is finished.
+                    // Read again after the window had shrunk: its place stays in the store until its URI is finished.
                     let key = key.to_vec();
                     window.remove(&key);
                 } else if wake <= now {
@@ -120,12 +120,12 @@ impl Line {
         Ok(earliest.map_or(First::Nobody, |(wake, queue)| First::At { wake, queue }))
     }
 
-    /// Takes note of a turn that has been stored.
+    /// Records a place that has been stored.
     pub(crate) fn insert(&mut self, precedence: u8, turn: Turn, queue: &str) {
         self.insert_key(keys::turn(precedence, turn, queue));
     }
 
-    /// The same, of its key.
+    /// The same, by its key.
     pub(crate) fn insert_key(&mut self, key: Vec<u8>) {
         let Some(class) = Class::of(&key) else {
             return;
@@ -140,12 +140,12 @@ impl Line {
         }
     }
 
-    /// Takes note that a turn has gone, or is being taken.
+    /// Records that a place has gone, or is being taken.
     pub(crate) fn remove(&mut self, precedence: u8, turn: Turn, queue: &str) {
         self.remove_key(&keys::turn(precedence, turn, queue));
     }
 
-    /// The same, of its key.
+    /// The same, by its key.
     pub(crate) fn remove_key(&mut self, key: &[u8]) {
         if let Some(window) = Class::of(key).and_then(|class| self.classes.get_mut(&class)) {
             window.remove(key);
@@ -154,8 +154,8 @@ impl Line {
 }
 
 impl Ordering {
-    /// A queue's precedence for having been ready since `wake`. It goes on below 0, so that even queues of precedence 0
-    /// keep nobody waiting for ever.
+    /// A queue's effective precedence after it has been ready since `wake`. It continues below 0, so that even queues of
+    /// precedence 0 cannot keep others waiting for ever.
     fn aged(self, precedence: u8, wake: Millis, now: Millis) -> i64 {
         let precedence = i64::from(precedence);
         let Some(ageing) = self.ageing else {
@@ -179,7 +179,7 @@ impl Class {
         vec![self.precedence, self.is_inactive]
     }
 
-    /// The first key past all of its turns.
+    /// The first key after all of its places.
     fn end(self) -> Vec<u8> {
         match (
             self.is_inactive.checked_add(1),

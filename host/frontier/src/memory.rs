@@ -1,5 +1,5 @@
-//! What is held in memory: queues at work and the heads soon due. All of it is read from the store when it is missing,
-//! so any of it may be dropped at any time without an answer changing.
+//! Cached state: active queues and the heads of queues soon due. A missing value is read from the store. So any of it may be
+//! dropped at any time without changing an answer.
 
 use std::sync::Arc;
 
@@ -34,17 +34,17 @@ pub(crate) struct Memory {
     pub(crate) queues: HashMap<Arc<str>, QueueRecord>,
     pub(crate) heads: HashMap<Arc<str>, Window>,
     pub(crate) seen: Seen,
-    /// In process, by ticket.
+    /// URIs in process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
     pub(crate) busy_queues: BusyQueues,
-    /// Queues whose turn somebody has for a request of another queue, each with its ticket in the store.
+    /// Queues that are reserved for a request of another queue, each with its ticket in the store.
     pub(crate) borrowed: HashMap<String, u64>,
-    /// Records of what is in process as they were when it was issued; none once they have been written since.
+    /// Records of URIs in process as they were when issued; `None` once they have been written since.
     busy_records: HashMap<String, Option<Box<UriRecord>>>,
     pub(crate) groups: Groups,
-    /// Documents in process, by key of the tally that they will count in.
+    /// Documents in process, by key of the tally in which they will count.
     reserved: HashMap<Vec<u8>, u64>,
-    /// In process when an earlier process ended; put back at the first call that knows the time.
+    /// URIs that were in process when an earlier process ended. The first call that gets the time puts them back.
     pub(crate) recovered: Vec<(u64, Issued)>,
     pub(crate) next_ticket: u64,
 }
@@ -55,35 +55,35 @@ pub(crate) struct Busy {
     pub(crate) record_key: String,
     pub(crate) uri: Uri,
     pub(crate) queue: Arc<str>,
-    /// Where it stands in `ready`.
+    /// Its key in `ready`.
     pub(crate) ready_key: Vec<u8>,
-    /// Of its queue.
+    /// Its slot of the queue.
     pub(crate) slot: u16,
     /// Its server group, and its slot there.
     pub(crate) group: Option<(String, u16)>,
-    /// Its queue waits for it: it is a prerequisite.
+    /// Whether it is a prerequisite, for which its queue waits.
     pub(crate) is_prerequisite: bool,
-    /// Keys of the tallies it will count in.
+    /// Keys of the tallies in which it will count.
     pub(crate) tallies: Vec<Vec<u8>>,
     /// How late it was issued.
     pub(crate) overdue: std::time::Duration,
 }
 
-/// What of a queue is in process.
+/// The URIs of a queue in process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BusyQueue {
     /// Slots in use.
     pub(crate) slots: Vec<u16>,
     /// Prerequisites among them.
     prerequisites: u16,
-    /// No more of it may be in process.
+    /// Whether no further URI may be in process.
     pub(crate) is_full: bool,
 }
 
 pub(crate) type BusyQueues = HashMap<Arc<str>, BusyQueue>;
 
 impl BusyQueue {
-    /// Finds out whether more may be in process.
+    /// Determines whether further URIs may be in process.
     pub(crate) fn fill(&mut self, record: &QueueRecord, config: &Config) {
         let in_process = self.slots.len();
         let quota = &record.settings(config).quota;
@@ -131,12 +131,12 @@ impl Memory {
         self.busy_records.contains_key(record_key)
     }
 
-    /// The record of a URI in process, where it is as it was when it was issued.
+    /// The record of a URI in process, if it is unchanged since it was issued.
     pub(crate) fn busy_record(&self, record_key: &str) -> Option<&UriRecord> {
         self.busy_records.get(record_key)?.as_deref()
     }
 
-    /// The first URI of a queue that is ready: key in `ready`, record key.
+    /// The first ready URI of a queue: key in `ready`, record key.
     pub(crate) fn head(&mut self, store: &Store, queue: &Arc<str>) -> Result<Option<Entry>, Error> {
         if self.heads.len() >= HEADS_HELD_MAX && !self.heads.contains_key(queue) {
             halve(&mut self.heads);
@@ -162,7 +162,7 @@ impl Memory {
         }
     }
 
-    /// What is in process of a queue.
+    /// The URIs of a queue in process.
     pub(crate) fn busy_queue(&self, queue: &str) -> BusyQueue {
         self.busy_queues.get(queue).cloned().unwrap_or_default()
     }
@@ -188,7 +188,7 @@ impl Memory {
         self.reserved.get(tally).copied().unwrap_or(0)
     }
 
-    /// Takes note that a URI is in process.
+    /// Records that a URI is in process.
     pub(crate) fn issue(&mut self, ticket: u64, busy: Busy, record: UriRecord, queue: BusyQueue) {
         self.busy_queues.insert(busy.queue.clone(), queue);
         let record = Some(Box::new(record));
@@ -202,7 +202,7 @@ impl Memory {
         self.busy.insert(ticket, busy);
     }
 
-    /// Takes note that a URI is not in process any more; to be followed by [`Memory::follow`].
+    /// Records that a URI is not in process any more. [`Memory::follow`] must follow.
     pub(crate) fn release(&mut self, ticket: u64) {
         let Some(busy) = self.busy.remove(&ticket) else {
             return;
@@ -221,7 +221,7 @@ impl Memory {
         }
     }
 
-    /// Follows what has been written.
+    /// Updates memory after a batch has been written.
     pub(crate) fn follow(&mut self, written: Written) {
         self.counters = written.counters;
         self.groups.follow(written.groups);
@@ -231,7 +231,7 @@ impl Memory {
             }
         }
         for queue in &written.queues {
-            // What is about to be put there is all there is: its head need not be read.
+            // The URIs that are about to be put there are all: the head need not be read.
             if queue.had_none_ready
                 && !queue.record.ready.is_empty()
                 && self.heads.len() < HEADS_HELD_MAX
@@ -281,7 +281,7 @@ impl Memory {
                 self.busy_queues.insert(name.clone(), busy);
             }
             let place = record.turn.map(|turn| (record.precedence, turn));
-            // Where it stood back for its group, it stands in line again: it may have another group now, or none.
+            // A queue that stood back for its group enters the order again: it may have another group now, or none.
             let stood_back = place_before.is_some_and(|(precedence, turn)| {
                 self.groups.unpark(&keys::turn(precedence, turn, &name))
             });
@@ -297,7 +297,7 @@ impl Memory {
         }
     }
 
-    /// When the first of those waiting in a queue is due, and those due by `now`, at most `entries_max`.
+    /// The waiting URIs of a queue that are due by `now`, at most `entries_max`, and the due time of the first one after them.
     pub(crate) fn due(
         store: &Store,
         queue: &str,
@@ -321,8 +321,8 @@ impl Memory {
     }
 }
 
-/// Drops every other entry. Of a cache that is gone through in turn, dropping the oldest would leave nothing that is asked
-/// for again.
+/// Drops every other entry. In a cache that is used in rotation, dropping the oldest entries would leave none that is asked for
+/// again.
 fn halve<K, V>(cache: &mut HashMap<K, V>) {
     let mut is_kept = false;
     cache.retain(|_, _| {
@@ -331,15 +331,14 @@ fn halve<K, V>(cache: &mut HashMap<K, V>) {
     });
 }
 
-/// Canonical forms seen lately: most links of a site are the same few. A key is here or not; where it is not, the store
-/// is asked.
+/// Canonical forms seen lately: most links of a site are the same few. If a key is not here, the store is asked.
 #[derive(Debug)]
 pub(crate) struct Seen {
     keys: Vec<CanonicalKey>,
     finders: Vec<Finder>,
 }
 
-/// Eighty megabytes, once as many have been seen.
+/// 80 MB, once as many have been seen.
 const SEEN_SLOTS: usize = 1 << 22;
 
 impl Default for Seen {
@@ -352,7 +351,7 @@ impl Default for Seen {
 }
 
 impl Seen {
-    /// Who found it, where it is here.
+    /// The finder of a canonical form, if it is here.
     pub(crate) fn finder(&self, key: &CanonicalKey) -> Option<Finder> {
         let slot = Self::slot(key);
         (self.keys[slot] == *key).then(|| self.finders[slot])

@@ -1,4 +1,4 @@
-//! What the frontier hands out, and what comes back.
+//! Issued URIs, and the outcomes that the caller reports for them.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ pub const PREREQUISITE_FAILED: i32 = -62;
 /// Fetch status of a URI whose prerequisite cannot be held: its URI or the name of its queue is too long.
 pub const PREREQUISITE_UNSCHEDULABLE: i32 = -63;
 
-/// The wait of a URI that was refused: it may be otherwise once somebody has changed what refused it. It is looked at again
-/// after the longest wait.
+/// The wait of a URI that was refused until somebody changes the cause of the refusal. It is considered again after the longest
+/// wait.
 pub const UNTIL_CHANGED: Duration = Duration::MAX;
 
-/// Names one issued URI until it is finished. Tickets of an earlier process are unknown to this one.
+/// The name of an issued URI until it is finished. Tickets of an earlier process are unknown to this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub(crate) u64);
 
@@ -27,12 +27,12 @@ pub struct Ticket(pub(crate) u64);
 pub enum Next {
     /// Fetch this.
     Issue(Box<Issue>),
-    /// Nothing before this time, unless something is scheduled or finished.
+    /// Nothing to fetch before this time, unless a URI is scheduled or finished.
     WaitUntil(Timestamp),
-    /// Nothing until something in process is finished.
+    /// Nothing to fetch until a URI in process is finished.
     InProcess,
-    /// Nothing is in process, and no queue has a URI to give: none is queued, or those that hold some are frozen, retired
-    /// or at the precedence floor.
+    /// Nothing is in process, and no queue has a URI to issue. Either no URI is queued, or their queues are frozen, retired or at
+    /// the precedence floor.
     Empty,
 }
 
@@ -40,86 +40,86 @@ pub enum Next {
 /// ticket, or the store is opened again.
 #[derive(Debug, Clone)]
 pub struct Issue {
-    /// To be given back with the outcome.
+    /// The ticket to return with the outcome.
     pub ticket: Ticket,
-    /// What to fetch.
+    /// The URI to fetch.
     pub uri: Uri,
-    /// All that is known of it.
+    /// Its record.
     pub record: UriRecord,
-    /// Where it stood.
+    /// Its queue.
     pub queue: String,
-    /// When it should have been fetched: when it was found, or when its wait was over.
+    /// Time at which it should have been fetched: when it was found, or when its wait was over.
     pub due: Timestamp,
-    /// How long ago that was.
+    /// Time that has passed since then.
     pub overdue: Duration,
-    /// A wait evaluator wanted to be asked about it now, and this is when it is to be visited if nothing has changed. Not to
-    /// be fetched: [`Outcome::Considered`].
+    /// Time of its visit if nothing has changed. If set, a wait evaluator asked to be called now. Do not fetch the URI; answer
+    /// with [`Outcome::Considered`].
     pub visit_after: Option<Timestamp>,
     /// The server group that limits its queue.
     pub group: Option<String>,
-    /// A limit of its host, domain or source has been reached: not to be fetched. Its queue's own limits retire the
+    /// A limit of its host, domain or source that has been reached. If set, do not fetch it. The limits of its queue retire the
     /// queue instead.
     pub over_quota: Option<OverQuota>,
 }
 
-/// What became of an issued URI.
+/// The result of an issued URI.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// A response came, 404 included, and has reached the archive as far as it is kept.
+    /// A response came, 404 included. The archive has as much of it as is kept.
     Succeeded(Box<Success>),
-    /// It was issued to be considered, and was: nothing was sent. Costs nothing.
+    /// It was issued to be considered, and was. No request was sent, and it costs nothing.
     Considered {
-        /// From now until its visit; none leaves the time that it was given.
+        /// The wait from now until its visit; `None` keeps the planned time.
         wait: Option<Duration>,
-        /// When to ask about it again, where that is before.
+        /// The time until its next reconsideration, if that is before the visit.
         ask_again: Option<Duration>,
     },
-    /// It cannot be fetched before these. It goes back at once, behind them; they stand in its queue with directive
-    /// highest, whatever queue they name. Costs no politeness delay. Too many in a row fail the URI.
+    /// It cannot be fetched before these prerequisites. It goes back at once, behind them. They go into its queue with directive
+    /// highest, whatever queue they name. It costs no politeness delay. Too many deferrals in a row fail the URI.
     Deferred {
         /// Usually one: the host's DNS or its robots.txt.
         prerequisites: Vec<Candidate>,
     },
-    /// No usable response: the connection failed, or a status that the profile wants tried again. Counts an attempt. The URI
-    /// backs off alone, doubling with each attempt, or the whole queue does, doubling with each retry in a row, so that a
-    /// host that is down costs one probe at a time.
+    /// There was no usable response: the connection failed, or the profile retries the status. It counts as an attempt. Either
+    /// the URI alone backs off, doubling with each attempt, or the whole queue does, doubling with each retry in a row. So a host
+    /// that is down costs one probe at a time.
     Retry {
         /// Fetch status.
         status: i32,
-        /// Different URIs of the queue, this one included, that must have failed in a row for the whole queue to back off; 1
-        /// where the failure is the server's. What others of the queue wait for, and a queue that is backing off and has not
-        /// succeeded since, always has the whole queue back off.
+        /// Different URIs of the queue that must fail in a row before the whole queue backs off, this one included. It is 1 if
+        /// the failure is the server's. In two cases the whole queue always backs off. Other URIs of the queue wait for this one,
+        /// or the queue backs off already and has not succeeded since.
         queue_after: u32,
         /// `Retry-After` of the response.
         after: Option<Duration>,
-        /// None where no request was sent.
+        /// The request and its response; `None` if no request was sent.
         transfer: Option<Transfer>,
     },
-    /// Not to be fetched: robots.txt, scope, a filter, an operator.
+    /// It is not to be fetched: robots.txt, scope, a filter, an operator.
     Disregarded {
         /// Fetch status.
         status: i32,
         /// The filter or the limit that decided, for [`Frontier::why`](crate::Frontier::why).
         reason: String,
-        /// Until that may be otherwise, where it is known: when a robots.txt expires, or [`UNTIL_CHANGED`]. None where it may
-        /// be at any time, as after a plugin's fault: it is probed as after a failure. It is not looked at later than after the
-        /// longest wait ([`Config::waits`](crate::Config::waits)), and not at all under [`Strategy::Snapshot`].
+        /// The time until the decision may change, if it is known: when a robots.txt expires, or [`UNTIL_CHANGED`]. `None` if it
+        /// may change at any time, as after a plugin error: the URI is then probed as after a failure. It is considered after the
+        /// longest wait at the latest ([`Config::waits`](crate::Config::waits)), and never under [`Strategy::Snapshot`].
         wait: Option<Duration>,
-        /// None where no request was sent, which costs no politeness delay.
+        /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// Cannot be fetched, and trying again at once is no use. Under revisit it is probed after the shortest wait, and less and
-    /// less often ([`Config::waits`](crate::Config::waits)).
+    /// It cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and then
+    /// less and less often ([`Config::waits`](crate::Config::waits)).
     Failed {
         /// Fetch status.
         status: i32,
-        /// None where no request was sent, which costs no politeness delay.
+        /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
-    /// It does not belong to the crawl any more, and nothing was sent. It is forgotten, so that it may be found again on
-    /// a way that leads to it; a seed never is, and counts as disregarded.
+    /// It does not belong to the crawl any more, and no request was sent. It is forgotten, so that it may be found again on
+    /// another path. A seed is never forgotten, and counts as disregarded.
     OutOfScope {
-        /// Fetch status, where it is a seed.
+        /// Fetch status, if it is a seed.
         status: i32,
         /// The filter that decided, for [`Frontier::why`](crate::Frontier::why).
         reason: String,
@@ -138,56 +138,56 @@ pub struct Transfer {
 /// A link that the scope did not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// What was found.
+    /// The URI of the link.
     pub uri: Uri,
     /// The filter that decided, and its reason.
     pub reason: String,
 }
 
-/// A successful visit with all that it brought.
+/// A successful visit with all its results.
 #[derive(Debug, Clone, Default)]
 pub struct Success {
     /// The visit itself, for the record.
     pub visit: Visit,
-    /// Until the next visit. None: never again.
+    /// Wait until the next visit. `None`: no further visit.
     pub wait: Option<Duration>,
-    /// Until it is issued to be considered anew, where that is before the visit.
+    /// Time until its next reconsideration, if that is before the visit.
     pub ask_again: Option<Duration>,
-    /// The strategy that holds for the URI now; none leaves what its record says.
+    /// The strategy of the URI from now on; `None` keeps the record's.
     pub strategy: Option<Strategy>,
-    /// Hash of the scope that let it in; none leaves what its record says.
+    /// Hash of the scope that accepted it; `None` keeps the record's.
     pub scope: Option<u64>,
-    /// What the page linked to. Scheduled in the same batch.
+    /// The outlinks of the page. They are scheduled in the same batch.
     pub outlinks: Vec<Candidate>,
-    /// Embeds among the outlinks that are known and wait are due now: the page has changed, and its parts with it.
+    /// Whether embeds among the outlinks that are known and wait become due now: the page has changed, and its parts with it.
     pub refresh_embeds: bool,
-    /// What the scope refused of the page's links.
+    /// Links of the page that the scope refused.
     pub refused: Vec<Refused>,
-    /// What plugins keep for the URI's site from now on. What others finish later stands over it.
+    /// Values that plugins keep for the URI's site from now on. URIs that finish later overwrite them.
     pub kept_for_site: Vec<KeptChange>,
-    /// What was sent and received.
+    /// The request and its response.
     pub transfer: Transfer,
 }
 
-/// What the frontier made of an outcome.
+/// The effect of an outcome on the frontier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finished {
-    /// Where the URI stands now.
+    /// The state of the URI now.
     pub disposition: Disposition,
-    /// What became of each outlink or prerequisite, in the order given.
+    /// The result of scheduling each outlink or prerequisite, in the order given.
     pub scheduled: Vec<Scheduled>,
-    /// When the queue may be asked again, were it to have anything ready.
+    /// Time at which the queue may issue again, if it had a ready URI.
     pub queue_ready: Timestamp,
 }
 
-/// Where a finished URI stands.
+/// The state of a finished URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disposition {
     /// Done for good.
     Done,
     /// It will be visited again at this time.
     Waiting(Timestamp),
-    /// No longer known.
+    /// It is not known any more.
     Forgotten,
     /// Back in its queue, behind its prerequisites.
     Deferred,
@@ -196,14 +196,14 @@ pub enum Disposition {
         /// Attempts that have failed in a row, this one included.
         attempts: u32,
     },
-    /// The attempts or deferrals are used up: it failed, with this status, after this many.
+    /// The attempts or deferrals are used up: it failed.
     GivenUp {
         /// The status of the last attempt, or [`PREREQUISITE_FAILED`] or
         /// [`PREREQUISITE_UNSCHEDULABLE`].
         status: i32,
         /// Attempts or deferrals in a row.
         tries: u32,
-        /// When it is probed again, under [`Strategy::Revisit`](crate::Strategy::Revisit).
+        /// Time of its next probe, under [`Strategy::Revisit`](crate::Strategy::Revisit).
         again: Option<Timestamp>,
     },
 }

@@ -1,13 +1,12 @@
-//! A completed turn as a URI's record remembers it, in as few bytes as that takes: a crawl of many million URIs keeps twenty
-//! of them for each.
+//! The compact form of a completed visit in a URI's record. A crawl keeps up to twenty of them for each of many million URIs.
 //!
 //! ```text
 //! at      status  state, what follows it  size        digest   wait
 //! varint  varint  a byte                  option      5 bytes  varint, seconds
 //! ```
 //!
-//! The digest stands only with what brought a version, the wait only where one was decided. Without both it is what earlier
-//! versions of this code wrote, which is read as ever.
+//! The digest is present only if the visit brought a version, the wait only if one was decided. Without both the form is that of
+//! earlier versions of this code, and is still readable.
 
 use std::fmt;
 use std::time::Duration;
@@ -22,42 +21,42 @@ use crate::{
     instant::{self, Millis},
 };
 
-/// Bytes of a payload digest that a past visit keeps: eight characters as WARC writes them, enough to tell the versions of
-/// one URI from each other and to find them in a log.
+/// Bytes of a payload digest that a past visit keeps: eight characters as WARC writes them. They are enough to tell the versions
+/// of one URI apart, and to find them in a log.
 pub const SHORT_DIGEST_BYTES: usize = 5;
 
 const WITH_DIGEST: u8 = 4;
 const WITH_WAIT: u8 = 8;
 
-/// Fields at most, as serde counts them.
+/// Most fields, as serde counts them.
 const FIELDS: usize = 6;
 
-/// A completed turn of the past.
+/// A completed visit of the past.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PastVisit {
-    /// When it was finished.
+    /// Time at which it was finished.
     pub at: Timestamp,
     /// HTTP status, or a code of the glossary.
     pub status: i32,
-    /// Unknown for a failure.
+    /// Content state; unknown for a failure.
     pub state: ContentState,
-    /// Size of the content in bytes; none where no body was fetched.
+    /// Size of the content in bytes; `None` if no body was fetched.
     pub size: Option<u64>,
-    /// How the payload digest of the version that it brought begins; none where it brought none that was kept.
+    /// The first bytes of the payload digest of its version; `None` if it brought no version that was kept.
     pub digest: Option<[u8; SHORT_DIGEST_BYTES]>,
-    /// How long to wait was decided after it, or since; in whole seconds, begun ones counted. None where it is not visited
-    /// again, or was by an earlier version of this code.
+    /// The wait that was decided after it, in whole seconds, rounded up. `None` if there is no next visit, or if an earlier
+    /// version of this code wrote it.
     pub wait: Option<Duration>,
 }
 
 impl PastVisit {
-    /// What is decided about the time after it.
+    /// Records the wait that was decided after it.
     pub(crate) fn followed_by(&mut self, wait: Option<Duration>) {
         self.wait = wait.map(|wait| Duration::from_secs(whole_seconds(wait)));
     }
 }
 
-/// Puts it before the others, the oldest of which goes where there are more than `history_length`.
+/// Adds a visit to the front of the history. The oldest visits beyond `history_length` are dropped.
 pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
     record.history.insert(0, past);
     record.history.truncate(history_length);

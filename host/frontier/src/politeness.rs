@@ -1,18 +1,19 @@
-//! How long a queue rests. Numbers in, durations out.
+//! Politeness delays and back-off, computed from numbers. This module keeps no state.
 
 use std::time::Duration;
 
 use crate::{Error, Frontier, Politeness, QueueSettings, change, instant::Millis};
 
-/// Bandwidth is hardly ever owed for longer: it would be 8 GB at 100 kB a second. What is comes from a clock that was ahead.
+/// Longest bandwidth debt that is plausible: it would be 8 GB at 100 kB a second. A longer debt comes from a clock that was
+/// ahead.
 pub(crate) const OWED_MAX: Duration = Duration::from_secs(24 * 3600);
 
 impl Frontier {
-    /// From one request to the server of a queue to the next, at the least, where one takes so long; none where there is no
-    /// such queue.
+    /// Shortest time between two requests to the server of a queue if a request takes this long; `None` if the queue does not
+    /// exist.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, Error> {
         let of_store;
         let record = match self.memory.queues.get(queue) {
@@ -32,7 +33,7 @@ impl Frontier {
     }
 }
 
-/// The rest after a request that took `fetch_duration`.
+/// The politeness delay after a request that took `fetch_duration`.
 pub(crate) fn rest(
     politeness: &Politeness,
     crawl_delay: Option<Duration>,
@@ -49,7 +50,7 @@ pub(crate) fn rest(
         .max(at_least(politeness, crawl_delay))
 }
 
-/// The rest after a request of which nobody knows how long it took: the longest it could have brought.
+/// The longest politeness delay. It applies after a request of unknown duration.
 pub(crate) fn longest_rest(politeness: &Politeness, crawl_delay: Option<Duration>) -> Duration {
     politeness.max_delay.max(at_least(politeness, crawl_delay))
 }
@@ -62,7 +63,7 @@ fn at_least(politeness: &Politeness, crawl_delay: Option<Duration>) -> Duration 
     )
 }
 
-/// The rest after the last of `failures` retries in a row, counted from 1.
+/// The back-off after the last of `failures` retries in a row, counted from 1.
 pub(crate) fn back_off(settings: &QueueSettings, failures: u32) -> Duration {
     let doublings = failures.saturating_sub(1);
     let factor = 1u32.checked_shl(doublings).unwrap_or(u32::MAX);
@@ -72,14 +73,14 @@ pub(crate) fn back_off(settings: &QueueSettings, failures: u32) -> Duration {
         .min(settings.retry_delay_max)
 }
 
-/// How long `bytes` take at `rate` bytes a second; for ever at none.
+/// Time that `bytes` take at `rate` bytes a second; the longest time if the rate is 0.
 pub(crate) fn time_for(bytes: u64, rate: u64) -> Millis {
     let millis = u128::from(bytes) * 1000;
     let millis = millis.checked_div(rate.into()).unwrap_or(u128::MAX);
     Millis::try_from(millis).unwrap_or(Millis::MAX)
 }
 
-/// Whether a fetch asks no web server and so costs a queue no rest.
+/// Whether a fetch asks no web server, and so costs a queue no politeness delay.
 pub(crate) fn is_free(uri: &str) -> bool {
     uri.starts_with("dns:")
 }

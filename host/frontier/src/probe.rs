@@ -1,24 +1,24 @@
-//! How long a URI waits that could not be fetched, where nobody knows when it can be: the shortest wait first, and twice as
-//! long after each further failure in a row. A URI that has been visited begins one doubling later, though not later than
-//! after its usual wait, since the archive has a version of it; and the doubling stops once at that usual wait.
+//! Probes: the wait of a URI that could not be fetched, if nobody knows when it can be. It is the shortest wait first, and twice
+//! as long after each further failure in a row. A URI that has been visited begins one doubling later, since the archive has a
+//! version of it. It does not begin later than after its usual wait. The doubling stops once at that usual wait.
 //!
-//! The number of failures stands among what plugins keep with the URI, under a name that none can have: gone with the next
-//! visit or with the URI, and no new format of the store.
+//! The number of failures is stored among the values that plugins keep with the URI, under a name that no plugin can have. It
+//! disappears with the next visit or with the URI, and needs no new format of the store.
 
 use std::time::Duration;
 
 use crate::{KeptChange, KeptValue, UriRecord, WaitLimits};
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":failures";
 
-/// The one value: failures in a row.
+/// Name of the only value: failures in a row.
 const NAME: &str = "failures";
 
-/// Of the value's form.
+/// Version of the value's form.
 const VERSION: u32 = 1;
 
-/// Counts a failure, and returns how long the URI waits after it.
+/// Counts a failure, and returns the wait after it.
 pub(crate) fn wait(record: &mut UriRecord, limits: WaitLimits) -> Duration {
     let failures = failures(record).saturating_add(1);
     keep(record, Some(failures));
@@ -26,14 +26,14 @@ pub(crate) fn wait(record: &mut UriRecord, limits: WaitLimits) -> Duration {
     after(failures, is_known, record.wait.filter(|_| is_known), limits)
 }
 
-/// A visit has come: the next failure is the first in a row.
+/// Resets the failures after a visit: the next failure is the first in a row.
 pub(crate) fn forget(record: &mut UriRecord) {
     keep(record, None);
 }
 
 /// The wait after the last of `failures` in a row, counted from 1. `usual` is the wait that followed the last visit.
 fn after(failures: u32, is_known: bool, usual: Option<Duration>, limits: WaitLimits) -> Duration {
-    // Without it a wait of nothing would be doubled for ever.
+    // Without the minimum a wait of zero would be doubled for ever.
     let mut wait = limits.min.max(Duration::from_millis(1));
     let is_later = is_known && usual.is_none_or(|usual| usual > wait);
     for _ in 1..failures.saturating_add(is_later.into()) {
@@ -70,7 +70,7 @@ fn keep(record: &mut UriRecord, failures: Option<u32>) {
 mod tests {
     use super::*;
 
-    /// Hours.
+    /// Checks the waits, in hours.
     #[track_caller]
     fn check(is_known: bool, usual: Option<u64>, limits: (u64, u64), expected: &[u64]) {
         let hours = |hours: u64| Duration::from_secs(hours * 3600);
@@ -95,7 +95,7 @@ mod tests {
             &[1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 672, 672],
         );
         check(false, None, (5, 5), &[5, 5]);
-        // The longer of two waits that contradict each other does not hold here: nothing waits longer than the longest.
+        // The minimum exceeds the maximum here. The maximum applies: no wait is longer.
         check(false, None, (5, 3), &[3, 3]);
     }
 
@@ -108,7 +108,7 @@ mod tests {
             &[2, 4, 8, 16, 24, 48, 96, 192, 384, 672, 672],
         );
         check(true, Some(3), (1, 672), &[2, 3, 6, 12]);
-        // Its usual wait is short: no later than that.
+        // Its usual wait is short: it is probed no later than that.
         check(true, Some(2), (1, 672), &[2, 4, 8]);
         check(true, Some(1), (1, 672), &[1, 2, 4]);
         check(true, Some(0), (1, 672), &[1, 2, 4]);

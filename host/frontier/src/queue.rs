@@ -1,4 +1,5 @@
-//! A queue: the URIs that share one server's patience. Its record is durable; its state is computed, never driven.
+//! A queue: the URIs that share one server's politeness. Its record is durable. Its state is computed from the record, and is not
+//! stored.
 
 use std::time::Duration;
 
@@ -13,53 +14,53 @@ use crate::{
 /// Most different URIs that may fail in a row before a queue backs off as a whole.
 const FAILING_MAX: usize = 1000;
 
-/// What the store keeps of a queue. Idle queues cost this much disk and no memory.
+/// The stored record of a queue. An idle queue costs this much disk space and no memory.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct QueueRecord {
-    /// URIs that are ready, in process ones included, by precedence; sorted, no empty ones.
+    /// URIs that are ready, those in process included, by precedence; sorted, without empty entries.
     pub(crate) ready: Vec<(u8, u64)>,
     /// URIs that are not yet due.
     pub(crate) waiting: u64,
-    /// None of those that wait is due before this.
+    /// Earliest due time of the waiting URIs. None of them is due before it.
     pub(crate) first_due: Millis,
-    /// Queues of a lower number go first. As computed when it was last written.
+    /// Its precedence: queues of a lower number go first. Computed when the record was last written.
     pub(crate) precedence: u8,
-    /// When it was, or will be, able to give a URI; its place among the queues. None: it has none to give.
+    /// Its place in the queue order, with the time at which it was or will be able to issue. `None` if it has no URI to issue.
     pub(crate) turn: Option<Turn>,
-    /// When each of its slots may issue again. Slots past the end have never been used.
+    /// Times at which its slots may issue again. Slots past the end have never been used.
     pub(crate) slots: Vec<Millis>,
-    /// Its bandwidth is used up until then.
+    /// Time until which its bandwidth is used up.
     pub(crate) paid_until: Millis,
     /// Times in a row that it has backed off as a whole, without a success since.
     pub(crate) failures: u32,
-    /// From its robots.txt, as written there.
+    /// The crawl-delay of its robots.txt, as written there.
     pub(crate) crawl_delay: Option<Duration>,
-    /// Where they differ from [`Config::queue`].
+    /// Its settings, if they differ from [`Config::queue`].
     pub(crate) settings: Option<Box<QueueSettings>>,
     /// [`Config::settings_hash`] when the settings were resolved.
     pub(crate) settings_hash: u64,
-    /// By the operator's hand, in place of what settings and policy say.
+    /// The operator's precedence, in place of that of settings and policy.
     pub(crate) own_precedence: Option<u8>,
-    /// Its server's address, where the caller groups by it.
+    /// Its server's address, if the caller groups by it.
     pub(crate) address_group: Option<String>,
-    /// URIs it has issued that were finished, however they ended.
+    /// URIs it has issued that were finished, whatever their outcome.
     pub(crate) finished: u64,
-    /// What it brought in.
+    /// Counts of its documents, bytes and time.
     pub(crate) tally: Tally,
     /// Cost so far.
     pub(crate) spent: u64,
     /// Cost it may spend before it becomes inactive.
     pub(crate) balance: i64,
-    /// By the operator's hand: it gives no URI, but takes them.
+    /// Whether the operator retired it: it takes URIs and issues none.
     pub(crate) is_retired: bool,
-    /// By the operator's hand, for a while.
+    /// Whether the operator froze it for a while.
     pub(crate) is_frozen: bool,
-    /// What the caller's ranking last gave it, in place of what settings and policy say.
+    /// The precedence that the caller's ranking last gave it, in place of that of settings and policy.
     pub(crate) ranked_precedence: Option<u8>,
-    /// URIs it has issued that could not be fetched, prerequisites left out.
+    /// URIs it has issued that could not be fetched, without prerequisites.
     pub(crate) failed: u64,
-    /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys. Written only
-    /// where there are any, so that it is read from what earlier versions of this code wrote as well.
+    /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys. The field is
+    /// written only if it is not empty, so that records of earlier versions of this code can be read as well.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "none_where_it_ends"
@@ -67,38 +68,38 @@ pub(crate) struct QueueRecord {
     pub(crate) failing: Vec<u64>,
 }
 
-/// The last field of a record, which earlier versions did not write.
+/// Reads the last field of a record, which earlier versions did not write.
 fn none_where_it_ends<'de, D: serde::Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<u64>, D::Error> {
     Ok(Vec::<u64>::deserialize(deserializer).unwrap_or_default())
 }
 
-/// A queue's place in the line of queues.
+/// A queue's place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
-    /// Behind all active queues of its precedence.
+    /// Whether it is behind all active queues of its precedence.
     pub(crate) is_inactive: bool,
     pub(crate) wake: Millis,
-    /// Breaks ties: who came first goes first.
+    /// Arrival number, which breaks ties: the lower number goes first.
     pub(crate) arrival: u64,
 }
 
-/// Why a queue gives no URI, whatever it holds.
+/// Reason for which a queue issues no URI, whatever it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     Frozen,
     Retired(RetiredBy),
 }
 
-/// What retired a queue.
+/// The cause of a queue's retirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RetiredBy {
     /// The operator.
     Operator,
     /// Its cost has reached [`QueueSettings::budget`].
     Budget,
-    /// It has reached a limit of [`QueueSettings::quota`], this one by its name in [`Quota`](crate::Quota).
+    /// It has reached this limit of [`QueueSettings::quota`], by its name in [`Quota`](crate::Quota).
     Quota(&'static str),
 }
 
@@ -113,7 +114,7 @@ impl QueueRecord {
         record
     }
 
-    /// Takes the settings that hold now.
+    /// Takes over the current settings.
     pub(crate) fn resolve(&mut self, name: &str, config: &Config) {
         self.settings_hash = config.settings_hash;
         self.settings = config
@@ -127,13 +128,13 @@ impl QueueRecord {
         self.settings.as_deref().unwrap_or(&config.queue)
     }
 
-    /// The server group it belongs to: the operator's, or that of its address.
+    /// Its server group: the operator's, or that of its address.
     pub(crate) fn group<'r>(&'r self, config: &'r Config) -> Option<&'r str> {
         let operators = self.settings(config).group.as_deref();
         operators.or(self.address_group.as_deref())
     }
 
-    /// URIs that are ready, in process ones included.
+    /// URIs that are ready, those in process included.
     pub(crate) fn ready_count(&self) -> u64 {
         self.ready.iter().map(|(_, count)| count).sum()
     }
@@ -154,7 +155,7 @@ impl QueueRecord {
         }
     }
 
-    /// The precedence that settings, policy and operator give it now.
+    /// Its precedence by settings, policy and operator at this moment.
     pub(crate) fn computed_precedence(&self, config: &Config) -> u8 {
         if let Some(given) = self.own_precedence.or(self.ranked_precedence) {
             return given;
@@ -172,7 +173,7 @@ impl QueueRecord {
             .saturating_add(u8::try_from(added).unwrap_or(u8::MAX))
     }
 
-    /// Why it gives no URI; none where it may.
+    /// The reason for which it issues no URI; `None` if it may.
     pub(crate) fn held(&self, config: &Config) -> Option<Held> {
         let settings = self.settings(config);
         if self.is_frozen {
@@ -187,8 +188,9 @@ impl QueueRecord {
         }
     }
 
-    /// A URI of it has failed and is to be tried again. True where the queue as a whole backs off for it: it has done so and
-    /// has not succeeded since, the others wait for the URI, or `queue_after` different ones have failed in a row.
+    /// Records that one of its URIs has failed and is to be retried. Returns `true` if the queue as a whole backs off. That is so
+    /// in three cases: it backs off already without a success since, other URIs wait for this one, or `queue_after` different
+    /// URIs have failed in a row.
     pub(crate) fn fails(
         &mut self,
         record_key: &str,
@@ -200,7 +202,7 @@ impl QueueRecord {
             if !self.failing.contains(&uri) {
                 self.failing.push(uri);
             }
-            // Whatever was asked for, the list stays short.
+            // The list stays short, whatever was asked for.
             if self.failing.len() < (queue_after as usize).min(FAILING_MAX) {
                 return false;
             }
@@ -210,7 +212,7 @@ impl QueueRecord {
         true
     }
 
-    /// URIs that may be in process now, these included that are.
+    /// URIs that may be in process at once now, including those that are.
     pub(crate) fn valence(&self, config: &Config) -> usize {
         if self.failures > 0 {
             1
@@ -219,7 +221,7 @@ impl QueueRecord {
         }
     }
 
-    /// The slot that is free first, of those not in use, and when it is.
+    /// The slot that becomes free first, of those not in use, and the time at which it does.
     pub(crate) fn free_slot(&self, busy: &BusyQueue, config: &Config) -> Option<(u16, Millis)> {
         let in_use = &busy.slots;
         if in_use.len() >= self.valence(config) {
@@ -231,14 +233,14 @@ impl QueueRecord {
             .min_by_key(|(slot, at)| (*at, *slot))
     }
 
-    /// When a slot may issue again, bandwidth included. Where the valence has been lowered, the slots that are left rest
-    /// for the others too.
+    /// Time at which a slot may issue again, bandwidth included. If the valence has been lowered, the remaining slots also take
+    /// over the waits of the others.
     fn slot(&self, slot: u16, config: &Config) -> Millis {
         let valence = self.settings(config).valence.max(1);
         rested(&self.slots, slot, valence).max(self.paid_until)
     }
 
-    /// Lets a slot rest at least until then.
+    /// Makes a slot wait at least until then.
     pub(crate) fn rest(&mut self, slot: u16, until: Millis) {
         let slot = usize::from(slot);
         if self.slots.len() <= slot {
@@ -247,19 +249,20 @@ impl QueueRecord {
         self.slots[slot] = self.slots[slot].max(until);
     }
 
-    /// Lets every slot rest at least until then.
+    /// Makes every slot wait at least until then.
     pub(crate) fn rest_all(&mut self, until: Millis, config: &Config) {
         for slot in 0..self.settings(config).valence.max(1) {
             self.rest(slot, until);
         }
     }
 
-    /// Rests that are longer than anything from now on could bring, as after a clock that was ahead, become as long as one
-    /// request can bring: nobody knows when its server was last asked. False where there is none.
+    /// Shortens waits that are longer than anything from now on could cause, as a clock that was ahead leaves them. They become
+    /// as long as one request can make them, because the time of the last request is unknown. Returns `false` if there is no such
+    /// wait.
     pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &Config) -> bool {
         let settings = self.settings(config);
         let polite = politeness::longest_rest(&settings.politeness, self.crawl_delay);
-        // Where several are in process, one may have failed and another have ended the row of failures.
+        // If several URIs are in process, one may have failed and another have ended the row of failures.
         let longest = match self.failures > 0 || settings.valence > 1 {
             true => polite
                 .max(settings.retry_delay_max)
@@ -280,7 +283,7 @@ impl QueueRecord {
         is_long
     }
 
-    /// When the first of its slots may issue, whatever is in process.
+    /// Time at which the first of its slots may issue, whatever is in process.
     pub(crate) fn next_ready(&self, config: &Config) -> Millis {
         (0..self.settings(config).valence.max(1))
             .map(|slot| self.slot(slot, config))
@@ -289,7 +292,7 @@ impl QueueRecord {
     }
 }
 
-/// When a slot of so many may issue again, those past them shared out.
+/// Time at which a slot may issue again, if there are `valence` slots. The waits of slots beyond that number are shared out.
 pub(crate) fn rested(slots: &[Millis], slot: u16, valence: u16) -> Millis {
     slots
         .iter()
@@ -300,7 +303,7 @@ pub(crate) fn rested(slots: &[Millis], slot: u16, valence: u16) -> Millis {
         .unwrap_or(Millis::MIN)
 }
 
-/// How many steps `count` has taken.
+/// Number of steps that `count` has completed.
 fn steps_taken(steps: &[u64], count: u64) -> u64 {
     let mut left = count;
     let mut taken = 0;
@@ -321,11 +324,11 @@ fn steps_taken(steps: &[u64], count: u64) -> u64 {
 pub struct QueueReport {
     /// Its name.
     pub queue: String,
-    /// Computed for the time of the report.
+    /// Its state at the time of the report.
     pub state: QueueState,
-    /// The operator holds it, whatever of it is in process yet.
+    /// Whether the operator has frozen it. URIs of it may still be in process.
     pub is_frozen: bool,
-    /// What retired it, where it is.
+    /// The cause of its retirement, if it is retired.
     pub retired_by: Option<RetiredBy>,
     /// URIs that are ready, those in process included.
     pub ready: u64,
@@ -333,57 +336,57 @@ pub struct QueueReport {
     pub waiting: u64,
     /// URIs in process.
     pub in_process: u64,
-    /// Queues of a lower number go first.
+    /// Its precedence: queues of a lower number go first.
     pub precedence: u8,
-    /// Of the best of its URIs that are ready; none where none is.
+    /// The precedence of its best ready URI; `None` if no URI is ready.
     pub best: Option<u8>,
-    /// Politeness, back-off and bandwidth let it issue again then; none before its first fetch.
+    /// Time at which politeness, back-off and bandwidth let it issue again; `None` before its first fetch.
     pub next_ready: Option<Timestamp>,
-    /// When it can give a URI; none when it has none to give, or stands back for what others of its group have in process.
+    /// Time at which it can issue a URI. `None` if it has none to issue, or stands back for URIs of its group in process.
     pub wake: Option<Timestamp>,
-    /// Its server group rests, or has as much in process as it may.
+    /// Whether its server group waits, or has as many URIs in process as allowed.
     pub stands_back: bool,
     /// Times in a row that it has backed off as a whole, without a success since.
     pub failures: u32,
-    /// From its robots.txt, as written there.
+    /// The crawl-delay of its robots.txt, as written there.
     pub crawl_delay: Option<Duration>,
     /// The server group that limits it.
     pub group: Option<String>,
-    /// Turns completed, however they ended.
+    /// Visits completed, whatever their outcome.
     pub finished: u64,
-    /// Of these, URIs that could not be fetched, prerequisites left out.
+    /// Of these, URIs that could not be fetched, without prerequisites.
     pub failed: u64,
-    /// What it brought in.
+    /// Counts of its documents, bytes and time.
     pub tally: Tally,
     /// Cost so far.
     pub spent: u64,
-    /// What is set for it.
+    /// Its settings.
     pub settings: QueueSettings,
 }
 
-/// What a queue is doing.
+/// The state of a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum QueueState {
-    /// It could give a URI now.
+    /// It could issue a URI now.
     Ready,
-    /// As many of its URIs are being fetched as may be, or as it has.
+    /// As many of its URIs are in process as allowed, or as it has.
     InProcess,
-    /// It, or its server group, rests; it backs off, or its first URI is not yet due.
+    /// It or its server group waits, it backs off, or its first URI is not yet due.
     Snoozed,
-    /// It could give a URI, but others of its precedence go first: its session's budget is spent, or it has had none.
+    /// It could issue a URI, but others of its precedence go first: it has spent its session budget, or has not had a session.
     Inactive,
     /// Its precedence is at the floor or past it.
     Ineligible,
     /// Its budget or quota is spent, or the operator retired it.
     Retired,
-    /// The operator holds it.
+    /// The operator froze it.
     Frozen,
     /// It holds no URI.
     Exhausted,
 }
 
 impl QueueState {
-    /// The word for it in reports.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -400,7 +403,7 @@ impl QueueState {
 }
 
 impl RetiredBy {
-    /// The word for it in reports.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -430,7 +433,7 @@ impl QueueReport {
             (Some(Held::Frozen), _) => QueueState::Frozen,
             (Some(Held::Retired(_)), _) => QueueState::Retired,
             (None, None) if busy.is_some() => QueueState::InProcess,
-            // What was in process when the store was closed is put back by the first call of `next`.
+            // The first call of `next` puts back the URIs that were in process when the store was closed.
             (None, None) => QueueState::Ready,
             (None, Some(_)) if is_ineligible => QueueState::Ineligible,
             (None, Some(turn)) if turn.wake > instant::floor(now) => QueueState::Snoozed,
@@ -440,7 +443,7 @@ impl QueueReport {
         };
         let wake = match (record.turn, group) {
             (Some(turn), Some(GroupHold::Rests(at))) => Some(turn.wake.max(at)),
-            // That depends on what is in process.
+            // The time depends on URIs in process.
             (_, Some(GroupHold::Full)) => None,
             (turn, _) => turn.map(|turn| turn.wake),
         };

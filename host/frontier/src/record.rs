@@ -1,4 +1,4 @@
-//! What the store keeps of one URI, from discovery to its last visit.
+//! The stored record of one URI, from its discovery to its last visit. The frontier owns it. Visits, reports and plugins read it.
 
 use std::time::Duration;
 
@@ -14,102 +14,102 @@ pub struct UriRecord {
     /// The exact normalised URI.
     #[serde(skip)]
     pub uri: String,
-    /// The queue it stands or stood in.
+    /// Its queue, also after it has left it.
     pub queue: String,
     /// The hops from the seed; empty for a seed.
     pub hop_path: HopPath,
     /// The page it was first found on.
     pub via: Option<String>,
-    /// Where on that page.
+    /// Its place on that page.
     pub context: String,
-    /// The seed it descends from, where that is kept.
+    /// The seed from which it descends, if that is recorded.
     pub source: Option<String>,
-    /// It is a seed, or counts as one.
+    /// Whether it is a seed, or counts as one.
     pub seed: bool,
-    /// Once, or again and again.
+    /// Whether it is visited once, or again and again.
     pub strategy: Strategy,
-    /// Within a directive, 0 first.
+    /// Its precedence within a directive, 0 first.
     pub precedence: u8,
-    /// What its queue's budgets are charged for it.
+    /// Cost that it takes from the budgets of its queue.
     pub cost: u8,
-    /// When it was first scheduled.
+    /// Time at which it was first scheduled.
     #[serde(with = "instant::serialised")]
     pub discovered: Timestamp,
-    /// Where it stands.
+    /// Its place: in a queue or outside.
     pub place: Place,
-    /// How its last completed turn ended.
+    /// Result of its last completed visit.
     pub standing: Standing,
-    /// Fetch status of its last completed turn or attempt; 0 before.
+    /// Fetch status of its last completed visit or attempt; 0 before.
     pub status: i32,
-    /// Attempts that failed since the last completed turn.
+    /// Failed attempts since its last completed visit.
     pub attempts: u32,
     /// Times it was put back for prerequisites since it was last fetched.
     pub deferrals: u32,
-    /// The wait that leads, or led, to its next visit.
+    /// The wait before its next visit, or before its last one.
     pub wait: Option<Duration>,
     /// Successful visits.
     pub visits: u64,
     /// Visits that found it new or changed.
     pub versions: u64,
-    /// Completed turns, newest first, failures included; as many as [`Config::history_length`](crate::Config::history_length).
+    /// Completed visits, newest first, failures included; at most [`Config::history_length`](crate::Config::history_length).
     pub history: Vec<PastVisit>,
-    /// Of the last version that came with any.
+    /// Digests of the last version that came with any.
     pub digests: Digests,
-    /// Of the last version that came with any.
+    /// Validators of the last version that came with any.
     pub validators: Validators,
-    /// Where its last archived version is.
+    /// The place of its last archived version.
     pub archived: Option<WarcLocation>,
     /// Hash of the extractor stack that last extracted it.
     pub extractor: Option<u64>,
     /// Links found when it was last extracted.
     pub outlinks: u64,
-    /// Lower-case, without parameters; empty before the first success.
+    /// Media type, lower-case, without parameters; empty before the first success.
     pub media_type: String,
-    /// Of the last version that came with digests, where a change evaluator made one.
+    /// Fingerprint of the last version that came with digests, if a change evaluator made one.
     pub fingerprint: Option<Fingerprint>,
-    /// What plugins keep with the URI.
+    /// Values that plugins keep with the URI.
     pub kept: KeptValues,
-    /// Hash of the scope that let it in, as the caller has it; 0 where none did.
+    /// Hash of the scope that accepted it, as the caller computes it; 0 if no scope did.
     pub scope: u64,
-    /// Pages of other domains that embed it, as far as they are visited again.
+    /// Pages of other domains that embed it, if they are visited again.
     pub referrers: u32,
-    /// Why its last turn ended without a fetch: the filter, the limit; empty where it did not.
+    /// Reason for which its last visit ended without a fetch: the filter or the limit. Empty if there was a fetch.
     pub reason: String,
     /// Key of the canonical form in the index of known ones.
     pub(crate) canonical: CanonicalKey,
-    /// The index leads to this record. Others of the same form may have been forced, or redirected to.
+    /// Whether the index leads to this record. Other URIs of the same form may have been forced, or redirected to.
     pub(crate) owns_canonical: bool,
 }
 
-/// See [`crate::keys::canonical`].
+/// Key of a canonical form, see [`crate::keys::canonical`].
 pub(crate) type CanonicalKey = [u8; 16];
 
-/// Where a URI stands.
+/// The place of a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Place {
-    /// In its queue: among those that are ready, or among those that wait until `due`; in process, it stays where it
-    /// was until it is finished.
+    /// In its queue: among the ready URIs, or among those that wait until `due`. A URI in process stays where it was until it is
+    /// finished.
     Queued {
-        /// The order it takes once it is due.
+        /// The directive that orders it once it is due.
         directive: Directive,
-        /// When it may be fetched, politeness aside.
+        /// Time from which it may be fetched, politeness aside.
         #[serde(with = "instant::serialised")]
         due: Timestamp,
-        /// Breaks ties, in the order of arrival.
+        /// Arrival number, which breaks ties.
         arrival: u64,
     },
-    /// Nowhere: it will not be fetched unless forced.
+    /// In no queue: it will not be fetched unless forced.
     Done,
-    /// Nowhere, by the operator's hand; it stays known.
+    /// In no queue, because an operator deleted it. It stays known.
     Deleted,
-    /// Nowhere: an embed that no page has linked to for long. It is back when it is found again.
+    /// In no queue: an embed to which no page has linked for long. It is queued again when it is found again.
     Faded,
 }
 
-/// How a URI's last completed turn ended.
+/// Result of a URI's last completed visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum Standing {
-    /// It has not had one.
+    /// It has not had a visit.
     #[default]
     Open,
     /// A response came.
@@ -127,39 +127,39 @@ pub enum ContentState {
     New,
     /// Differs from the last archived version.
     Changed,
-    /// The same, by digest, change evaluator or the server's word (304).
+    /// The same, by digest, change evaluator or a 304 of the server.
     Unchanged,
-    /// Nothing to compare with.
+    /// There is nothing to compare with.
     #[default]
     Unknown,
 }
 
-/// A successful visit as its record shall keep it.
+/// A successful visit, with the values for the URI's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Visit {
     /// HTTP status, or a code of the glossary.
     pub status: i32,
-    /// Against the last archived version. New and changed count as a version.
+    /// Content state against the last archived version. New and changed count as a version.
     pub state: ContentState,
-    /// Another URI has brought the same payload: it counts as nothing novel, whatever its state.
+    /// Whether another URI has brought the same payload. Such a visit is not novel, whatever its state.
     pub duplicate: bool,
-    /// Size of the content in bytes; none where no body was fetched.
+    /// Size of the content in bytes; `None` if no body was fetched.
     pub size: Option<u64>,
-    /// Lower-case, without parameters; empty leaves what is known.
+    /// Media type, lower-case, without parameters; empty keeps the record's.
     pub media_type: String,
-    /// Of a version that later ones shall be compared with; none leaves what is known.
+    /// Digests of a version with which later ones are compared; `None` keeps the record's.
     pub digests: Option<Digests>,
-    /// Of a completely archived body; none leaves what is known.
+    /// Validators of a completely archived body; `None` keeps the record's.
     pub validators: Option<Validators>,
-    /// Where it was archived; none leaves what is known.
+    /// Place of its capture in the archive; `None` keeps the record's.
     pub archived: Option<WarcLocation>,
-    /// Hash of the extractor stack, where it was extracted.
+    /// Hash of the extractor stack, if it was extracted.
     pub extractor: Option<u64>,
-    /// Links found, where it was extracted.
+    /// Links found, if it was extracted.
     pub outlinks: Option<u64>,
-    /// Of a version that comes with digests; where these come without one, the one before is gone too.
+    /// Fingerprint of a version that comes with digests. Digests without a fingerprint remove the fingerprint of the record.
     pub fingerprint: Option<Fingerprint>,
-    /// What plugins keep with the URI from now on.
+    /// Values that plugins keep with the URI from now on.
     pub kept: Vec<KeptChange>,
 }
 
@@ -168,11 +168,11 @@ pub struct Visit {
 pub struct Digests {
     /// SHA-1 of the payload as WARC means it: transfer coding removed.
     pub payload: Option<[u8; 20]>,
-    /// What is left when the strippers are done.
+    /// Digest of the content without the parts that strippers name.
     pub stripped: Option<StrippedDigest>,
 }
 
-/// A digest and what it depends on.
+/// A digest of the stripped content, with its strippers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StrippedDigest {
     /// SHA-1 of the stripped content.
@@ -181,21 +181,21 @@ pub struct StrippedDigest {
     pub stripper: u64,
 }
 
-/// What a conditional request is made with.
+/// Validators for a conditional request.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Validators {
-    /// As received, quotes and `W/` included.
+    /// `ETag` as received, quotes and `W/` included.
     pub etag: Option<String>,
-    /// As received.
+    /// `Last-Modified` as received.
     pub last_modified: Option<String>,
 }
 
-/// Where a record of the archive is.
+/// The place of a record in the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WarcLocation {
     /// File name without folder, and without `.open`.
     pub file: String,
-    /// Of the record's first byte in the file.
+    /// Offset of the record's first byte in the file.
     pub offset: u64,
     /// `WARC-Record-ID`, without angle brackets.
     pub record_id: String,

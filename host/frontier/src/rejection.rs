@@ -1,26 +1,27 @@
-//! What the scope refused, and why: kept for a bounded number of URIs, so that an operator can be told.
+//! Refusals: URIs that the scope refused, with the reason. They are kept for a bounded number of URIs, so that an operator can
+//! ask for them.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, Refused, change::Change, instant, keys, store::encode};
 
-/// Most of a reason that is kept, in bytes.
+/// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 200;
 
-/// Why a URI was refused when it was last found.
+/// Reason for which a URI was refused when it was last found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejection {
     /// The filter that decided, and its reason.
     pub reason: String,
     /// The page that linked to it.
     pub via: String,
-    /// When.
+    /// Time of the refusal.
     #[serde(with = "instant::serialised")]
     pub at: Timestamp,
 }
 
-/// Remembers what was refused of a page's links.
+/// Records the refused links of a page.
 pub(crate) fn remember(
     change: &mut Change<'_>,
     page: &str,
@@ -47,7 +48,7 @@ pub(crate) fn remember(
     Ok(())
 }
 
-/// At most [`REASON_BYTES_MAX`] bytes, whole characters.
+/// Cuts a reason to at most [`REASON_BYTES_MAX`] bytes, at a whole character.
 pub(crate) fn cut(reason: &str) -> &str {
     &reason[..reason.floor_char_boundary(REASON_BYTES_MAX)]
 }

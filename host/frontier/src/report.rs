@@ -1,4 +1,4 @@
-//! What reports and operators ask; nothing here changes anything.
+//! Queries for reports and operators. Nothing here changes the store.
 
 use std::fmt;
 
@@ -18,44 +18,44 @@ use crate::{
 /// A URI of a queue, as [`Frontier::queue_uris`] lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueuedUri {
-    /// All that is known of it, place included.
+    /// Its record, place included.
     pub record: UriRecord,
-    /// It is among those that are ready.
+    /// Whether it is among the ready URIs.
     pub is_ready: bool,
-    /// It is being fetched.
+    /// Whether it is in process.
     pub in_process: bool,
-    /// To go on behind it.
+    /// Cursor from which to continue after it.
     pub cursor: Vec<u8>,
 }
 
-/// Why a URI was, or was not, fetched.
+/// Explanation of why a URI was, or was not, fetched.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Why {
-    /// Nothing is known of it: it has not been found, or what refused it is not remembered.
+    /// The URI is unknown: it has not been found, or its refusal is not remembered.
     Unknown,
-    /// It was found and not let in.
+    /// It was found and refused.
     Refused(Rejection),
-    /// Another URI of the same canonical form is known, and stands for it.
+    /// Another URI of the same canonical form is known, and represents it.
     SameAs(Box<Reason>),
     /// It is known.
     Known(Box<Reason>),
 }
 
-/// What decides about a known URI.
+/// The facts that decide about a known URI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
-    /// All that is known of it.
+    /// Its record.
     pub record: UriRecord,
-    /// It is being fetched.
+    /// Whether it is in process.
     pub in_process: bool,
-    /// It could go as far as it alone is concerned.
+    /// Whether it is ready, its queue aside.
     pub is_ready: bool,
-    /// Its queue, as it is now.
+    /// Its queue at this moment.
     pub queue: Option<QueueReport>,
 }
 
 impl Frontier {
-    /// The crawl in numbers, as of the last call.
+    /// Statistics of the crawl, as of the last call.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
         let in_process = self.memory.busy.len() as u64;
@@ -67,10 +67,10 @@ impl Frontier {
         }
     }
 
-    /// What is known of exactly this URI.
+    /// The record of exactly this URI.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, Error> {
         let key = uri.key();
         if key.len() > RECORD_KEY_BYTES_MAX {
@@ -86,8 +86,8 @@ impl Frontier {
         }))
     }
 
-    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order. Of what
-    /// changes meanwhile, some is seen and some is not.
+    /// All records whose key ([`Uri::key`]: the URI in SURT order) begins with `key_prefix`, in that order. Changes during the
+    /// iteration may or may not be included.
     pub fn records(
         &self,
         key_prefix: &str,
@@ -103,7 +103,7 @@ impl Frontier {
         })
     }
 
-    /// As [`Frontier::records`], from the first behind the key `after` on, each with its key.
+    /// The same as [`Frontier::records`], from the first record after the key `after` on, each with its key.
     pub fn records_behind(
         &self,
         key_prefix: &str,
@@ -128,10 +128,10 @@ impl Frontier {
         })
     }
 
-    /// Up to `records_max` records in the order of their keys, from the first behind the key `after` on, each with its key.
+    /// Up to `records_max` records in the order of their keys, from the first after the key `after` on, each with its key.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn records_after(
         &self,
         after: Option<&str>,
@@ -155,10 +155,10 @@ impl Frontier {
         records.collect()
     }
 
-    /// Up to `queues_max` queues in the order of their names, from the first one behind `after` on.
+    /// Up to `queues_max` queues in the order of their names, from the first after `after` on.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn queues(
         &self,
         after: Option<&str>,
@@ -177,10 +177,10 @@ impl Frontier {
             .collect()
     }
 
-    /// A queue by its name.
+    /// The queue with this name.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn queue(&self, queue: &str, now: Timestamp) -> Result<Option<QueueReport>, Error> {
         if queue.is_empty() {
             return Ok(None);
@@ -194,7 +194,7 @@ impl Frontier {
     /// Whether a queue that the operator has frozen holds URIs. Reads all queues.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn has_frozen(&self) -> Result<bool, Error> {
         for guard in self.store.queues.iter() {
             let (key, bytes) = guard.into_inner()?;
@@ -206,11 +206,11 @@ impl Frontier {
         Ok(false)
     }
 
-    /// Whether the floor alone keeps a queue that holds URIs from giving them, one that would give them with the floor
-    /// `usual`. Reads all queues.
+    /// Whether the floor alone keeps a queue from issuing its URIs: a queue that would issue them with the floor `usual`. Reads
+    /// all queues.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn has_below_floor(&self, usual: Option<u8>) -> Result<bool, Error> {
         let Some(floor) = self.config.precedence_floor else {
             return Ok(false);
@@ -228,18 +228,18 @@ impl Frontier {
         Ok(false)
     }
 
-    /// Up to `uris_max` URIs of a queue in the order in which they would go: those that are ready, then those that are
-    /// not yet due; from the one behind `after` on.
+    /// Up to `uris_max` URIs of a queue in the order of issue, from the first after `after` on. The ready URIs come first, then
+    /// those that are not yet due.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn queue_uris(
         &self,
         queue: &str,
         after: Option<&[u8]>,
         uris_max: usize,
     ) -> Result<Vec<QueuedUri>, Error> {
-        // A cursor says in which order it stands, then with which key.
+        // A cursor begins with the order of the URI; its key follows.
         let (from_waiting, from) = match after.and_then(|cursor| cursor.split_first()) {
             Some((order, key)) => (*order == 1, [key, &[0]].concat()),
             None => (false, Vec::new()),
@@ -285,18 +285,18 @@ impl Frontier {
         Ok(uris)
     }
 
-    /// What a host, domain or source has brought in, as far as a quota made it count.
+    /// The tally of a host, domain or source. Only names with a quota have one.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn tally(&self, kind: TallyKind, name: &str) -> Result<Tally, Error> {
         read_tally(&self.store, &keys::tally(kind, name))
     }
 
-    /// Why a URI was, or was not, fetched. `canonical` is its canonical form.
+    /// Explains why a URI was, or was not, fetched. `canonical` is its canonical form.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn why(&self, uri: &Uri, canonical: &str, now: Timestamp) -> Result<Why, Error> {
         if let Some(record) = self.record(uri)? {
             return Ok(Why::Known(Box::new(self.reason(record, now)?)));
@@ -365,7 +365,7 @@ impl Frontier {
     }
 }
 
-/// A sentence for people.
+/// Formats the explanation as a sentence.
 impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -469,7 +469,7 @@ impl Reason {
     }
 }
 
-/// A number of things, in words.
+/// A count with its noun, in words.
 fn counted(count: u32, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")

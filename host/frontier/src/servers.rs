@@ -1,12 +1,12 @@
-//! Small values that are kept of servers, under names of whoever keeps them: robots.txt, addresses.
+//! Small values of servers, such as robots.txt and addresses, under names that the caller chooses.
 
 use crate::{Error, Frontier, RECORD_KEY_BYTES_MAX};
 
 impl Frontier {
-    /// What was kept under a server's name.
+    /// The value kept under a server's name.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn server(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
             return Ok(None);
@@ -14,10 +14,10 @@ impl Frontier {
         Ok(self.store.servers.get(name)?.map(|value| value.to_vec()))
     }
 
-    /// All values kept under names that begin so, in the order of their names.
+    /// All values kept under names with this prefix, in the order of their names.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn servers(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let found = self.store.servers.prefix(prefix).map(|guard| {
             let (name, value) = guard.into_inner()?;
@@ -26,10 +26,10 @@ impl Frontier {
         found.collect()
     }
 
-    /// Up to `max` values kept under names that begin so, in the order of their names, from the first behind `after` on.
+    /// Up to `max` values kept under names with this prefix, in the order of their names, from the first after `after` on.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn servers_after(
         &self,
         prefix: &str,
@@ -49,10 +49,10 @@ impl Frontier {
         Ok(found)
     }
 
-    /// Keeps several values under their names: all of them, or after a sudden death none.
+    /// Keeps several values under their names. After a sudden death of the process, either all or none of them are kept.
     ///
     /// # Errors
-    /// [`Error::Name`] as [`Frontier::put_server`] has it; nothing is kept then. Where the store fails.
+    /// [`Error::Name`] as for [`Frontier::put_server`]; then nothing is kept. Fails if the store fails.
     pub fn put_servers(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), Error> {
         for (name, _) in values {
             if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
@@ -72,7 +72,7 @@ impl Frontier {
     /// Keeps a small value under a server's name: its robots.txt, its addresses.
     ///
     /// # Errors
-    /// [`Error::Name`] where the name is empty or longer than [`RECORD_KEY_BYTES_MAX`]. Where the store fails.
+    /// [`Error::Name`] if the name is empty or longer than [`RECORD_KEY_BYTES_MAX`]. Fails if the store fails.
     pub fn put_server(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
         if name.is_empty() || name.len() > RECORD_KEY_BYTES_MAX {
             return Err(Error::Name { bytes: name.len() });

@@ -1,5 +1,5 @@
-//! What an operator may set for a queue. Resolved from the queue's name by whoever reads profiles, and kept with the
-//! queue, so that a restart knows it.
+//! Settings of a queue. The reader of the profile resolves them from the queue's name. They are stored with the queue, so that a
+//! restart has them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -8,36 +8,35 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Tally, UriRecord};
 
-/// How a queue behaves. The same for every queue unless a [`Resolver`] says otherwise.
+/// The behaviour of a queue. It is the same for every queue unless a [`Resolver`] gives other settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueueSettings {
-    /// How long it rests between fetches.
+    /// Politeness delay between its fetches.
     pub politeness: Politeness,
-    /// How often a URI is tried again after [`Outcome::Retry`](crate::Outcome::Retry). The retry after that is a failure.
+    /// Retries of a URI after [`Outcome::Retry`](crate::Outcome::Retry). One more makes it a failure.
     pub max_retries: u32,
-    /// How long a URI, or the queue, waits after its first failure in a row. Doubles with each further one.
+    /// Wait of a URI, or of the queue, after its first failure in a row. It doubles with each further one.
     pub retry_delay: Duration,
-    /// Where the doubling ends.
+    /// Upper limit of the doubling.
     pub retry_delay_max: Duration,
-    /// URIs that may be in process at the same time, at least 1; each has a slot with a rest of its own (the thesis' host
-    /// valence). While the queue is failing, or a prerequisite of its URIs is in process, it is 1.
+    /// URIs that may be in process at once, at least 1. Each has a slot with its own delay (the thesis' host valence). It is 1
+    /// while the queue is failing, or a prerequisite of its URIs is in process.
     pub valence: u16,
-    /// Bytes a second that its fetches may average. A fetch that is under way is never cut, so this overshoots by as
-    /// much as is in flight.
+    /// Bytes a second that its fetches may average. A fetch in flight is never cut, so the bytes in flight may exceed the limit.
     pub bandwidth: Option<u64>,
-    /// Queues of a lower number go first.
+    /// Its base precedence: queues of a lower number go first.
     pub precedence: u8,
-    /// What is added to [`QueueSettings::precedence`].
+    /// Policy for the number that is added to [`QueueSettings::precedence`].
     pub precedence_policy: PrecedencePolicy,
-    /// Cost it may spend in all; then it is retired, until this is raised.
+    /// Cost that it may spend in all. Then it is retired, until the budget is raised.
     pub budget: Option<u64>,
-    /// The server group it belongs to, where the operator names one. See [`GroupSettings`].
+    /// Its server group, if the operator names one. See [`GroupSettings`].
     pub group: Option<String>,
-    /// What it may fetch in all; then it is retired, until this is raised.
+    /// Quota of the queue. When it is reached, the queue is retired until the quota is raised.
     pub quota: Quota,
-    /// The same for each host; URIs past it are issued with [`Issue::over_quota`](crate::Issue::over_quota).
+    /// Quota of each host. URIs past it are issued with [`Issue::over_quota`](crate::Issue::over_quota).
     pub host_quota: Quota,
-    /// The same for each registrable domain.
+    /// Quota of each registrable domain, with the same effect.
     pub domain_quota: Quota,
 }
 
@@ -51,7 +50,7 @@ impl Default for QueueSettings {
             retry_delay_max: Duration::from_secs(3600),
             valence: 1,
             bandwidth: None,
-            // In the middle of the numbers that people use, with room for better ones.
+            // A middle number, with room for better ones.
             precedence: 3,
             precedence_policy: PrecedencePolicy::Base,
             budget: None,
@@ -63,25 +62,25 @@ impl Default for QueueSettings {
     }
 }
 
-/// How a queue's precedence follows from what it holds and has done (precedence notes; queue policies of BdbFrontier).
+/// Policy by which a queue's precedence follows from its content and history (precedence notes; queue policies of BdbFrontier).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum PrecedencePolicy {
     /// Nothing is added.
     #[default]
     Base,
-    /// The precedence of its best URI that is ready is added.
+    /// The precedence of its best ready URI is added.
     HighestUri,
-    /// One is added for each step of successes taken: the first so many, then the second so many, and the last step again
-    /// and again. A revisit is no new success. Steps of 0 are left out.
+    /// One is added for each completed step of successes. The first number is the first step, the second the second, and the last
+    /// step repeats. A revisit is no new success. Steps of 0 are left out.
     SuccessCounts(Vec<u64>),
 }
 
-/// Limits of documents, bytes and time; none is no limit. Prerequisites do not count. Numbers of documents are kept before
-/// the fetch that would exceed them; bytes, novelty and time are known after it, so the document that crosses the line is
+/// Limits of documents, bytes and time; `None` means no limit. Prerequisites do not count. Numbers of documents are checked
+/// before the fetch that would exceed them. Bytes, novelty and time are known only after it, so the document that exceeds them is
 /// the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Quota {
-    /// Responses of any status, those that are tried again left out.
+    /// Responses of any status, without those that are retried.
     pub fetched: Option<u64>,
     /// URIs that have succeeded, each once.
     pub succeeded: Option<u64>,
@@ -91,12 +90,12 @@ pub struct Quota {
     pub bytes: Option<u64>,
     /// Bytes of content found new or changed.
     pub novel_bytes: Option<u64>,
-    /// What exchanges may take, added up, those included that failed or are tried again.
+    /// Total duration of exchanges, including those that failed or are retried.
     pub run_time: Option<Duration>,
 }
 
 impl Quota {
-    /// Which limit `tally` has reached, were `in_process` more documents to come in, each a new success.
+    /// The limit that `tally` reaches if `in_process` more documents come in, each a new success.
     #[must_use]
     pub fn reached(&self, tally: &Tally, in_process: u64) -> Option<&'static str> {
         let is_reached = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
@@ -121,12 +120,12 @@ impl Quota {
     }
 }
 
-/// What limits the queues of a server group together: those on one IP address, or those an operator put together.
+/// Limits that the queues of a server group share. The queues are on one IP address, or an operator put them together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupSettings {
-    /// URIs of all its queues that may be in process at the same time, at least 1.
+    /// URIs of all its queues that may be in process at once, at least 1.
     pub valence: u16,
-    /// Shortest rest between the end of a fetch and the start of the next of the group, for each slot of its valence.
+    /// Shortest delay between the end of a fetch and the start of the next of the group, for each slot of its valence.
     pub min_delay: Duration,
 }
 
@@ -139,13 +138,13 @@ impl Default for GroupSettings {
     }
 }
 
-/// Says what is set for a queue of this name. Must answer the same as long as
+/// Resolves the settings of a queue from its name. The answer must be the same while
 /// [`Config::settings_hash`](crate::Config::settings_hash) is the same.
 #[derive(Clone)]
 pub struct Resolver(Arc<dyn Fn(&str) -> QueueSettings + Send + Sync>);
 
 impl Resolver {
-    /// A resolver that asks this function.
+    /// Makes a resolver from this function.
     pub fn new(resolve: impl Fn(&str) -> QueueSettings + Send + Sync + 'static) -> Self {
         Self(Arc::new(resolve))
     }
@@ -161,12 +160,12 @@ impl fmt::Debug for Resolver {
     }
 }
 
-/// How long a URI may wait between two visits, and after one that failed.
+/// Limits of a URI's wait between two visits, and after a failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WaitLimits {
-    /// The wait after the first failure; doubles with each further one in a row.
+    /// The wait after the first failure. It doubles with each further one in a row.
     pub min: Duration,
-    /// Where the doubling ends. No wait is longer.
+    /// Upper limit of the doubling. No wait is longer.
     pub max: Duration,
 }
 
@@ -180,14 +179,14 @@ impl Default for WaitLimits {
     }
 }
 
-/// Says how long a URI may wait. Asked when a visit has failed.
+/// Resolves the wait limits of a URI. It is called when a visit has failed.
 #[derive(Clone)]
 pub struct WaitResolver(Arc<ResolveWaits>);
 
 type ResolveWaits = dyn Fn(&Uri, &UriRecord) -> WaitLimits + Send + Sync;
 
 impl WaitResolver {
-    /// A resolver that asks this function.
+    /// Makes a resolver from this function.
     pub fn new(resolve: impl Fn(&Uri, &UriRecord) -> WaitLimits + Send + Sync + 'static) -> Self {
         Self(Arc::new(resolve))
     }
@@ -203,16 +202,16 @@ impl fmt::Debug for WaitResolver {
     }
 }
 
-/// How long a queue rests between the end of one fetch and the start of the next:
-/// `delay_factor` × the time the fetch took, held between `min_delay` and `max_delay`, and never less than the
-/// crawl-delay of its robots.txt or the `Retry-After` of its last response, as far as these are respected.
+/// Settings of a queue's politeness delay between the end of one fetch and the start of the next. The delay is `delay_factor` ×
+/// the duration of the fetch, kept between `min_delay` and `max_delay`. It is never less than the crawl-delay of the queue's
+/// robots.txt or the `Retry-After` of its last response, within their maxima.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Politeness {
-    /// Multiplies the duration of the last fetch. Negative or not a number counts as 0.
+    /// Factor of the duration of the last fetch. A negative factor, or one that is not a number, counts as 0.
     pub delay_factor: f64,
-    /// Shortest rest.
+    /// Shortest delay.
     pub min_delay: Duration,
-    /// Longest rest that the factor alone can bring. Where it is below `min_delay`, `min_delay` holds.
+    /// Longest delay that the factor alone can cause. If it is below `min_delay`, `min_delay` applies.
     pub max_delay: Duration,
     /// A longer crawl-delay is cut to this.
     pub crawl_delay_max: Duration,

@@ -1,4 +1,4 @@
-//! What an outcome does to its URI, its queue and what it brought.
+//! The effects of an outcome on its URI, its queue and the candidates that came with it. [`Frontier::finished`] calls it.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
     visit,
 };
 
-/// What happened to the URI, and what became of the candidates that came with it.
+/// The state of the URI, and the results of scheduling its candidates.
 type Settled = (Disposition, Vec<Scheduled>);
 
 impl Frontier {
@@ -81,18 +81,18 @@ impl Frontier {
     }
 }
 
-/// A URI in process on its way back, and the change that it makes.
+/// An issued URI whose outcome is being recorded, and the change that this makes.
 struct Turn<'t, 'f> {
     change: &'t mut Change<'f>,
     busy: &'t Busy,
     uri: Uri,
     record: UriRecord,
-    /// Where it stands in `ready`.
+    /// Its rank in `ready`.
     rank: Rank,
 }
 
 impl Turn<'_, '_> {
-    /// What the request costs its queue, its server group and the crawl: rest and bandwidth.
+    /// Charges the request to its queue, its server group and the crawl: delay and bandwidth.
     fn pay(&mut self, outcome: &Outcome) -> Result<(), Error> {
         let transfer = match outcome {
             Outcome::Succeeded(success) => Some(success.transfer),
@@ -123,7 +123,7 @@ impl Turn<'_, '_> {
             change.rest_group(group, *slot, until)?;
         }
         let config = change.config;
-        // As if the bytes had come at the rate allowed, from when the fetch began.
+        // Computed as if the bytes had come at the allowed rate, from the beginning of the fetch.
         let began = instant::floor(change.now).saturating_sub(instant::millis(duration));
         let paid = |rate: Option<u64>, before: Millis| match rate {
             Some(rate) => before
@@ -137,7 +137,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// Adds to the run time of what the URI counts for.
+    /// Adds to the run time of all tallies in which the URI counts.
     fn count_time(&mut self, duration: Duration) -> Result<(), Error> {
         let change = &mut *self.change;
         let add = |tally: &mut Tally| tally.run_time = tally.run_time.saturating_add(duration);
@@ -266,8 +266,8 @@ impl Turn<'_, '_> {
             return Ok((disposition, Vec::new()));
         }
         self.change.counters.statistics.retries += 1;
-        // Behind the others of its rank, so that one bad URI does not hold them up; but what others depend on stays before
-        // them.
+        // It goes behind the others of its rank, so that one bad URI does not delay them. A prerequisite stays before the URIs
+        // that depend on it.
         let now = self.change.now;
         if is_prerequisite {
             self.change.put(record_key, self.record);
@@ -351,7 +351,7 @@ impl Turn<'_, '_> {
         Ok(())
     }
 
-    /// A turn that ended without a response, for good or for a long while.
+    /// Completes a visit that ended without a response, for good or for a long time.
     fn fail(mut self, status: i32) -> Result<Disposition, Error> {
         self.record.status = status;
         let mut past = PastVisit {
@@ -377,8 +377,8 @@ impl Turn<'_, '_> {
         self.complete(wait, None, cost)
     }
 
-    /// How long it waits after a turn that failed or was disregarded, which is not for ever though its cause may last; none
-    /// under snapshot. `known` is how long the cause lasts, where that is known.
+    /// The wait after a visit that failed or was disregarded; `None` under snapshot. It is finite though the cause may last.
+    /// `known` is the duration of the cause, if it is known.
     fn wait_without_visit(&mut self, known: Option<Duration>) -> Option<Duration> {
         if !self.record.strategy.revisits() {
             return None;
@@ -390,7 +390,7 @@ impl Turn<'_, '_> {
         })
     }
 
-    /// Takes a URI whose turn is complete out of what is ready, charges its queue, and lets it wait if it shall.
+    /// Completes the visit: takes the URI out of the ready ones, charges its queue, and lets it wait if it has a wait.
     fn complete(
         &mut self,
         wait: Option<Duration>,
@@ -434,7 +434,7 @@ impl Turn<'_, '_> {
         }))
     }
 
-    /// It waits on, for as long as is now thought right. Its last visit remains what it was.
+    /// Continues the wait of a considered URI, with the wait that is now thought right. Its last visit stays as recorded.
     fn consider(
         mut self,
         wait: Option<Duration>,
@@ -495,7 +495,7 @@ fn turned(disposition: Disposition) -> Settled {
 }
 
 impl Disposition {
-    /// When the URI is visited again, where it waits.
+    /// The time of the next visit, if the URI waits.
     fn again(self) -> Option<Timestamp> {
         match self {
             Self::Waiting(again) => Some(again),
@@ -505,13 +505,13 @@ impl Disposition {
 }
 
 impl Change<'_> {
-    /// Counts a URI out of those that are queued.
+    /// Subtracts a URI from the queued ones.
     pub(crate) fn leave_queue(&mut self) {
         let queued = &mut self.counters.statistics.queued;
         *queued = queued.saturating_sub(1);
     }
 
-    /// Removes what is known of a URI that stands in no order any more, so that it may be found again.
+    /// Removes the record of a URI that is in no order any more, so that the URI may be found again.
     pub(crate) fn forget(&mut self, record_key: &str, mut record: UriRecord) -> Result<(), Error> {
         self.stand(&mut record, Standing::Open);
         let discovered = &mut self.counters.statistics.discovered;

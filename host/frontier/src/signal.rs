@@ -1,5 +1,5 @@
-//! News of a document between two visits: that a feed or a sitemap has named it with a date after its last visit. Kept
-//! among what plugins keep with the URI, under a name that none can have, until the next visit.
+//! Signals: news of a document between two visits, from a feed or a sitemap that gives a date after its last visit. They are
+//! stored among the values that plugins keep with the URI, under a name that no plugin can have, until the next visit.
 
 use jiff::Timestamp;
 use opilio_uri::Hop;
@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Candidate, KeptChange, KeptValue, KeptValues, UriRecord};
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":signals";
 
-/// The one value.
+/// Name of the only value.
 const NAME: &str = "signals";
 
-/// Of the value's form.
+/// Version of the value's form.
 const VERSION: u32 = 1;
 
 /// Most signals of a document; the latest are kept.
 const SIGNALS_MAX: usize = 8;
 
-/// A document was named with a date of change after its last visit.
+/// News of a document: a date of change after its last visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
-    /// When that was read.
+    /// Time at which the news was read.
     pub at: Timestamp,
-    /// By what: `sitemap` for lists made for crawlers, `feed` for any other page that dates its links.
+    /// Source of the news: `sitemap` for lists made for crawlers, `feed` for any other page that dates its links.
     pub source: String,
-    /// The date.
+    /// The date of change.
     pub modified: Timestamp,
 }
 
@@ -40,7 +40,7 @@ impl KeptValues {
     }
 }
 
-/// Takes note of what a candidate says, unless that is known; whether the record is another now.
+/// Adds the news of a candidate, unless it is known. Returns whether the record has changed.
 pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Timestamp) -> bool {
     let Some(modified) = candidate.modified else {
         return false;
@@ -73,7 +73,7 @@ pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Times
     true
 }
 
-/// A visit has come: what was news is none any more.
+/// Removes the signals after a visit.
 pub(crate) fn forget(record: &mut UriRecord) {
     record.kept.apply(change(None));
 }

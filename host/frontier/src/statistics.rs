@@ -1,5 +1,5 @@
-//! The crawl in numbers. They are written in the batch of the state that they count, so that they agree with it after a
-//! crash; only what is in process is counted in memory.
+//! Statistics of the crawl. They are written in the batch of the state that they count, so that they agree with it after a crash.
+//! Only URIs in process are counted in memory.
 
 use std::time::Duration;
 
@@ -12,44 +12,44 @@ use crate::Tally;
 pub struct Statistics {
     /// URIs known.
     pub discovered: u64,
-    /// URIs that stand in a queue, those in process not counted.
+    /// URIs in a queue, without those in process.
     pub queued: u64,
     /// URIs issued and not yet finished.
     pub in_process: u64,
-    /// URIs whose last completed turn succeeded.
+    /// URIs whose last completed visit succeeded.
     pub succeeded: u64,
-    /// URIs whose last completed turn failed.
+    /// URIs whose last completed visit failed.
     pub failed: u64,
-    /// URIs whose last completed turn ended in not being fetched.
+    /// URIs that were disregarded at their last completed visit.
     pub disregarded: u64,
     /// Successful visits, first ones included.
     pub visits: u64,
-    /// Of these, visits to what had been visited before.
+    /// Of these, visits to URIs that had been visited before.
     pub revisits: Revisits,
     /// Content received by successful visits.
     pub bytes: BytesByNovelty,
-    /// Attempts that are tried again.
+    /// Attempts that are retried.
     pub retries: u64,
     /// Times a URI was put back for its prerequisites.
     pub deferrals: u64,
-    /// How late revisits were, against when they were due.
+    /// Delays of revisits against their due time.
     pub overdue: Overdue,
     /// Candidates that the scope refused, each time they were found.
     pub refused: u64,
     /// URIs that have faded, see [`Config::fade_after`](crate::Config::fade_after).
     pub faded: u64,
-    /// Time spent crawling, as the caller tells it, over all processes.
+    /// Time spent crawling, as the caller reports it, over all processes.
     #[schema(value_type = Object)]
     pub run_time: Duration,
-    /// What the crawl has brought in. Unlike [`Statistics::visits`] and [`Statistics::succeeded`] without prerequisites.
+    /// Tally of the crawl. Unlike [`Statistics::visits`] and [`Statistics::succeeded`], it leaves out prerequisites.
     pub tally: Tally,
 }
 
-/// How many revisits were how late.
+/// Numbers of revisits by their delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Overdue {
-    /// One for each of [`Overdue::BOUNDS`], and one for those past the last: visits later than the bound before and no
-    /// later than this one.
+    /// Counts for each of [`Overdue::BOUNDS`], and one for delays past the last. A class has the visits later than the bound
+    /// before and no later than its own.
     pub counts: [u64; Overdue::BOUNDS.len() + 1],
 }
 
@@ -72,14 +72,14 @@ impl Overdue {
     }
 }
 
-/// Visits to what had been visited before.
+/// Visits to URIs that had been visited before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Revisits {
     /// Found changed, or new after all.
     pub changed: u64,
-    /// Found the same by its content.
+    /// Found unchanged by their content.
     pub unchanged: u64,
-    /// The server said so (304).
+    /// Answered with 304 by the server.
     pub not_modified: u64,
     /// Could not be compared.
     pub unknown: u64,
@@ -97,7 +97,7 @@ pub struct BytesByNovelty {
 }
 
 impl Statistics {
-    /// URIs that have completed a turn. Under revisit they stand in a queue all the same.
+    /// URIs that have completed a visit. Under revisit they are in a queue all the same.
     #[must_use]
     pub fn finished(&self) -> u64 {
         self.succeeded + self.failed + self.disregarded

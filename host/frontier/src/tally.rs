@@ -1,4 +1,4 @@
-//! What queues, hosts, domains and sources have brought in: what quotas are held against.
+//! Tallies: counts of queues, hosts, domains and sources, with which quotas are compared.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Documents, bytes and time so far. Prerequisites do not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Tally {
-    /// Responses of any status, those that are tried again left out.
+    /// Responses of any status, without those that are retried.
     pub fetched: u64,
     /// URIs that have succeeded, each once.
     pub succeeded: u64,
@@ -17,7 +17,7 @@ pub struct Tally {
     pub bytes: u64,
     /// Bytes of content found new or changed.
     pub novel_bytes: u64,
-    /// What exchanges took, added up, those included that failed or are tried again.
+    /// Total duration of exchanges, including those that failed or are retried.
     #[schema(value_type = Object)]
     pub run_time: Duration,
 }
@@ -35,7 +35,7 @@ impl Tally {
     }
 }
 
-/// What a tally is kept of. Queues keep theirs with their record.
+/// The kind of object that a tally counts for. Queues keep theirs in their record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TallyKind {
     /// A host.
@@ -47,7 +47,7 @@ pub enum TallyKind {
 }
 
 impl TallyKind {
-    /// The word for it in keys and reports.
+    /// Its name in keys and reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,13 +58,13 @@ impl TallyKind {
     }
 }
 
-/// A limit that has been reached before a URI was issued.
+/// A limit that was reached before a URI was issued.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OverQuota {
-    /// Of what.
+    /// Kind of the tally that reached it.
     pub kind: TallyKind,
     /// Its name: the host, the domain, the source seed.
     pub name: String,
-    /// Which limit, by its name in [`Quota`](crate::Quota).
+    /// The limit, by its name in [`Quota`](crate::Quota).
     pub limit: &'static str,
 }

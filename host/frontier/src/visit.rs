@@ -1,4 +1,4 @@
-//! What a successful visit leaves in the record and in the statistics.
+//! The effects of a successful visit on the record and the statistics.
 
 use jiff::Timestamp;
 

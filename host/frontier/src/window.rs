@@ -1,6 +1,6 @@
-//! The head of a sorted range of the store, held in memory: every entry before the horizon is here, none behind it.
-//! Reading heads one by one from a log-structured tree would wade through the tombstones of those already taken; a
-//! window reads on from where it stopped.
+//! The head of a sorted range of the store, held in memory: all entries before the horizon are here, none after it. Reading heads
+//! one by one from a log-structured tree would pass the tombstones of all entries already taken. A window reads on from where it
+//! stopped.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ pub(crate) type Head<'w> = Option<(&'w [u8], &'w [u8])>;
 
 #[derive(Debug)]
 enum Horizon {
-    /// What is stored at this key or behind it is not here.
+    /// Entries stored at or after this key are not here.
     At(Vec<u8>),
-    /// All that is stored is here.
+    /// All stored entries are here.
     End,
 }
 
 impl Window {
-    /// A window on the range that begins at `start`. Nothing has been read.
+    /// Makes a window on the range that begins at `start`. Nothing has been read.
     pub(crate) fn new(start: Vec<u8>) -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -32,7 +32,7 @@ impl Window {
         }
     }
 
-    /// A window on a range in which nothing is stored.
+    /// Makes a window on a range in which nothing is stored.
     pub(crate) fn empty() -> Self {
         Self {
             entries: BTreeMap::new(),
@@ -40,7 +40,7 @@ impl Window {
         }
     }
 
-    /// Takes note of an entry that has been stored.
+    /// Records an entry that has been stored.
     pub(crate) fn insert(&mut self, key: Vec<u8>, value: Vec<u8>) {
         let is_within = match &self.horizon {
             Horizon::At(horizon) => key < *horizon,
@@ -51,13 +51,13 @@ impl Window {
         }
     }
 
-    /// Takes note that an entry has gone, or forgets it.
+    /// Removes an entry that has gone, or need not be held.
     pub(crate) fn remove(&mut self, key: &[u8]) {
         self.entries.remove(key);
     }
 
-    /// The first entry. Where none is at hand, `read` is asked for as many entries as it likes to give, from a key on,
-    /// and whether these were the last.
+    /// The first entry. If none is held, `read` is called with a key. It returns any number of entries from that key on, and
+    /// whether these were the last.
     pub(crate) fn head<E>(
         &mut self,
         mut read: impl FnMut(&[u8]) -> Result<(Vec<Entry>, bool), E>,
@@ -96,7 +96,7 @@ impl Window {
     }
 }
 
-/// The first key behind `key`.
+/// The first key after `key`.
 fn successor(key: &[u8]) -> Vec<u8> {
     let mut next = key.to_vec();
     next.push(0);
@@ -108,7 +108,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// Reads two at a time from what is stored.
+    /// Reads two entries at a time from `stored`.
     fn head(window: &mut Window, stored: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<u8> {
         let read = |from: &[u8]| {
             let mut rest = stored.range(from.to_vec()..);

@@ -1,4 +1,4 @@
-//! The index of canonical forms, tallies, server groups and what is remembered of refusals.
+//! Check of the index of canonical forms, tallies, server groups, site values and remembered refusals.
 
 use super::{Check, Fault, records::CanonicalSet};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 };
 
 impl Check<'_> {
-    /// Looks for canonical forms that no record has.
+    /// Reports canonical forms without a record.
     pub(super) fn canonicals(&mut self, known: &CanonicalSet) -> Result<(), Error> {
         for guard in self.store.canon.iter() {
             let key = guard.key()?;
@@ -21,7 +21,7 @@ impl Check<'_> {
         self.write()
     }
 
-    /// Reads what stands for itself, and counts refusals.
+    /// Checks that values without relations to others can be read, and counts refusals.
     pub(super) fn tallies(&mut self) -> Result<(), Error> {
         self.readable("tallies", |(key, value)| {
             decode::<Tally>("a tally", key, value).is_ok()
@@ -36,7 +36,7 @@ impl Check<'_> {
         self.write()
     }
 
-    /// Looks for what is kept for sites of which nothing is known.
+    /// Reports values of sites without a known URI.
     fn sites(&mut self) -> Result<(), Error> {
         let mut last: Option<(String, bool)> = None;
         for guard in self.store.sites.iter() {
@@ -66,7 +66,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// How many entries of a keyspace can be read.
+    /// Counts the readable entries of a keyspace.
     fn readable(
         &mut self,
         name: &'static str,

@@ -1,4 +1,4 @@
-//! Queues: what they count, and their places in the line.
+//! Check of queues: their counts, and their places in the queue order.
 
 use std::iter::Peekable;
 
@@ -17,7 +17,7 @@ use crate::{
     store::{Entry, decode, encode},
 };
 
-/// What stands in a queue.
+/// The content of a queue.
 #[derive(Default)]
 struct Content {
     /// By precedence, sorted.
@@ -30,7 +30,7 @@ struct Content {
 type Entries = Peekable<Box<dyn Iterator<Item = Result<Entry, Error>>>>;
 
 impl Check<'_> {
-    /// Reads what was in process when the store was closed.
+    /// Reads the URIs that were in process when the store was closed.
     pub(super) fn in_process(&mut self) -> Result<(), Error> {
         for guard in self.store.issued.iter() {
             let (key, value) = guard.into_inner()?;
@@ -44,7 +44,7 @@ impl Check<'_> {
                 self.mend("issued", &key, None)?;
                 continue;
             };
-            // One that has been deleted or forgotten meanwhile costs its queue a rest, no more.
+            // A URI that has been deleted or forgotten meanwhile costs its queue a delay, no more.
             let record = self.queued(issued.record_key.as_bytes())?;
             if record.is_some_and(|record| record.queue == issued.queue) {
                 self.busy.insert(issued.queue);
@@ -53,7 +53,7 @@ impl Check<'_> {
         self.write()
     }
 
-    /// Counts what stands in each queue, over three keyspaces that have the queues in the same order.
+    /// Counts the URIs of each queue, over three keyspaces that have the queues in the same order.
     pub(super) fn queues(&mut self) -> Result<(), Error> {
         let mut queues = entries(&self.store.queues);
         let mut ready = entries(&self.store.ready);
@@ -91,7 +91,7 @@ impl Check<'_> {
     fn queue(&mut self, key: &[u8], stored: Option<Entry>, content: Content) -> Result<(), Error> {
         let holds_any = content.waiting > 0 || !content.ready.ready.is_empty();
         let Ok(name) = std::str::from_utf8(key) else {
-            // Its entries are no URI's, and have been found before.
+            // Its entries belong to no URI, and have been reported before.
             self.found(Fault::Malformed("queues"), key);
             return self.mend("queues", key, None);
         };
@@ -138,7 +138,7 @@ impl Check<'_> {
             Some(key) => self.store.turns.contains_key(key)?,
             None => false,
         };
-        // One that is held has no place; one with a URI in process may have given its place away with it.
+        // A held queue has no place. A queue with a URI in process may have given up its place with it.
         let must_line_up = holds_any && record.held(self.config).is_none();
         let may_be_out = before.is_none() && self.busy.contains(name);
         let needs_place = must_line_up && !is_in_line && !may_be_out;
@@ -166,7 +166,7 @@ impl Check<'_> {
         self.mend("queues", key, Some(record))
     }
 
-    /// The place in the line that a queue takes which has something to give.
+    /// The place in the queue order of a queue with URIs to issue.
     fn turn(&mut self, record: &QueueRecord) -> Turn {
         let rested = record
             .free_slot(&BusyQueue::default(), self.config)
@@ -182,7 +182,7 @@ impl Check<'_> {
         }
     }
 
-    /// Looks for places in the line that are no queue's.
+    /// Reports places in the queue order that belong to no queue.
     pub(super) fn line(&mut self) -> Result<(), Error> {
         for guard in self.store.turns.iter() {
             let key = guard.key()?;
@@ -217,7 +217,7 @@ fn entries(keyspace: &Keyspace) -> Entries {
     entries.peekable()
 }
 
-/// The queue's part of a key in one of the orders: all of it where it is malformed.
+/// The queue's part of a key in one of the orders, or all of the key if it is malformed.
 fn queue_part(key: &[u8]) -> &[u8] {
     queue_of(key).map_or(key, str::as_bytes)
 }
@@ -226,11 +226,11 @@ fn whole(key: &[u8]) -> &[u8] {
     key
 }
 
-/// The queue that the next entry belongs to.
+/// The queue of the next entry.
 fn name(entries: &mut Entries, queue: fn(&[u8]) -> &[u8]) -> Option<Vec<u8>> {
     Some(match entries.peek()? {
         Ok((key, _)) => queue(key).to_vec(),
-        // Taken next, whatever the others have.
+        // The empty name sorts first, so the error is taken next.
         Err(_) => Vec::new(),
     })
 }

@@ -1,4 +1,4 @@
-//! The records of URIs, and the places that follow from them.
+//! Check of the URI records, and of the queue places that follow from them.
 
 use fjall::Keyspace;
 use xxhash_rust::xxh3::xxh3_64;
@@ -9,22 +9,22 @@ use crate::{
     record::CanonicalKey, store::decode,
 };
 
-/// What a pass over the records leaves for those after it.
+/// Results of the pass over the records, for later passes.
 pub(super) struct Seen {
-    /// URIs that stand in one of the orders as they should, or will once repairs are written.
+    /// URIs that are in their order as they should be, or will be once repairs are written.
     pub(super) in_order: u64,
     pub(super) canonicals: CanonicalSet,
-    /// A number that is the same as long as each URI counts the pages that embed it: the sum over all URIs of that count
-    /// times the hash of the record key.
+    /// A checksum that is constant while each URI counts the pages that embed it. It is the sum over all URIs of that count times
+    /// the hash of the record key.
     pub(super) referrers: u64,
 }
 
-/// Canonical keys, as a Bloom filter of fixed size: what it does not hold has certainly not been put.
+/// Canonical keys in a Bloom filter of fixed size. A key that the filter does not contain was certainly not put.
 pub(super) struct CanonicalSet {
     words: Vec<u64>,
 }
 
-/// 64 MiB. With 10 million keys, 3 in 100,000 of those not put seem to be there; with 100 million, 9 in 100.
+/// 64 MiB. With 10 million keys, 3 in 100,000 absent keys seem present; with 100 million, 9 in 100.
 const SET_WORDS: usize = 8 * 1024 * 1024;
 
 /// Bits set for each key.
@@ -58,7 +58,7 @@ impl CanonicalSet {
 }
 
 impl Check<'_> {
-    /// Reads every record, and looks for it where it must stand.
+    /// Reads every record, and checks its entry in the orders.
     pub(super) fn records(&mut self) -> Result<Seen, Error> {
         let mut seen = Seen {
             in_order: 0,
@@ -115,7 +115,7 @@ impl Check<'_> {
             (true, false) | (false, true) => seen.in_order += 1,
             (false, false) => {
                 self.found(Fault::NotInQueue, key);
-                // Not among those that are ready, which are fetched whatever their due time.
+                // Not among the ready ones, which are fetched whatever their due time.
                 self.mend("waiting", &waiting_key, Some(waiting_value))?;
                 seen.in_order += u64::from(self.repairs);
             }
@@ -136,7 +136,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Looks for entries of the orders that no record stands behind: if there are more than records have.
+    /// Reports entries of the orders without a record, if there are more entries than queued records.
     pub(super) fn stray_entries(&mut self, in_order: u64) -> Result<(), Error> {
         if self.store.ready.len()? as u64 + self.store.waiting.len()? as u64 == in_order {
             return Ok(());

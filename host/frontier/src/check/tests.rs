@@ -1,4 +1,4 @@
-//! Every invariant, broken on purpose: found, mended, and then found no more.
+//! Tests that break every invariant on purpose: it is reported, repaired, and then no longer reported.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -38,7 +38,8 @@ fn key(text: &str) -> String {
     uri(text).key()
 }
 
-/// A store with a URI in each place: ready, waiting, in process, an embed of another site; a refusal, a tally, a group.
+/// Makes a store with a URI in each place: ready, waiting, in process, an embed of another site. It also has a refusal, a tally
+/// and a group.
 fn store(config: &Config) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut frontier = Frontier::open(dir.path(), config.clone()).unwrap();
@@ -98,8 +99,8 @@ fn findings(dir: &Path, repairs: bool) -> Vec<Finding> {
     findings
 }
 
-/// Breaks a store, and looks whether just these faults are found, with these keys; whether looking changes nothing,
-/// repairing leaves nothing to find, and the crawl goes on: every queued URI is issued.
+/// Breaks a store. Asserts that exactly these inconsistencies are found, with these keys, and that a check changes nothing.
+/// Asserts that a repair leaves nothing to find, and that the crawl resumes: every queued URI is issued.
 #[track_caller]
 fn check(break_it: impl FnOnce(&Store), expected: &[(Fault, &str)]) {
     let dir = store(&config());
@@ -127,7 +128,7 @@ fn check(break_it: impl FnOnce(&Store), expected: &[(Fault, &str)]) {
     drain(dir.path());
 }
 
-/// Everything queued is issued in the end, and nothing fails.
+/// Asserts that every queued URI is issued in the end, and that nothing fails.
 fn drain(dir: &Path) {
     let mut frontier = Frontier::open(dir, config()).unwrap();
     let mut queued = frontier.statistics().queued + frontier.statistics().in_process;

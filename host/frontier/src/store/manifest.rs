@@ -1,6 +1,6 @@
-//! Whether the database's lists of its own files are what was written. The database removes files that its lists do not
-//! name, and takes a keyspace without a list for one that was never finished; so a torn list must be found before it is
-//! opened. Each keyspace has `current`, which names its list and holds that list's checksum.
+//! Check of the database's lists of its own files. The database removes files that its lists do not name. It takes a keyspace
+//! without a list for one that was never finished. So a torn list must be found before the database is opened. Each keyspace has
+//! `current`, which names its list and has that list's checksum.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
 use super::{Error, folder, is_damaged_file};
 
-/// Checks the lists of all keyspaces of the database in `path`, of which there must be so many, its own one left out.
+/// Checks the lists of all keyspaces of the database in `path`. There must be `keyspaces` of them, besides the database's own.
 pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Error> {
     let version = path.join("version");
     if !version.try_exists().map_err(folder(&version))? {
@@ -21,7 +21,7 @@ pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Err
     if lists(dir, path)?.len() < keyspaces + 1 {
         return Err(torn(dir, path.join("keyspaces")));
     }
-    // The database does not open without its own empty lock file, which those who copy stores tend to leave out.
+    // The database does not open without its own empty lock file, which copies of stores often lack.
     let lock = path.join("lock");
     fs::OpenOptions::new()
         .create(true)
@@ -31,7 +31,7 @@ pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Err
         .map_err(folder(&lock))
 }
 
-/// Reads every table of the database in `path` through, and compares it with its checksum.
+/// Reads every table of the database in `path`, and compares it with its checksum.
 pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), Error> {
     for list in lists(dir, path)? {
         let tables = tables(&list).map_err(|source| match is_damaged_file(&source) {
@@ -59,7 +59,7 @@ fn torn(dir: &Path, file: PathBuf) -> Error {
     }
 }
 
-/// The current list of each keyspace; an error where one is not what was written.
+/// The current list of each keyspace. Returns an error if one is not what was written.
 fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
     let all = path.join("keyspaces");
     let entries = match fs::read_dir(&all) {
@@ -87,8 +87,9 @@ fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(lists)
 }
 
-/// Names and checksums of the tables in a list: for each level (1 byte says how many) for each run (1) for each table (4)
-/// its number (8), the kind of its checksum (1), the checksum (16), and a sequence number (8).
+/// Names and checksums of the tables in a list. The list has the number of levels (1 byte). Each level has its number of runs
+/// (1), each run its number of tables (4). Each table has its number (8), the kind of its checksum (1), the checksum (16), and a
+/// sequence number (8).
 fn tables(list: &Path) -> io::Result<Vec<(String, u128)>> {
     let reader = sfa::Reader::new(list).map_err(|problem| match problem {
         sfa::Error::Io(source) => source,
@@ -141,7 +142,7 @@ fn from_current(bytes: &[u8]) -> Option<(String, u128)> {
     (kind == [0]).then(|| (name, u128::from_le_bytes(*checksum)))
 }
 
-/// The content of a file; none where there is none.
+/// The content of a file; `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
