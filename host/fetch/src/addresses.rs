@@ -1,9 +1,9 @@
-//! Which addresses may be connected to at all. Asked with the address of every connection, after DNS, so that no name,
+//! The policy for addresses that a fetch may connect to. It checks the address of every connection, after DNS. No name,
 //! redirect or reconnect leads into the operator's own network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// What the profile allows, class by class. Default: none of it.
+/// The classes of addresses that the profile allows. Default: none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct AddressPolicy {
     /// Allow [`AddressClass::Private`] and [`AddressClass::Shared`].
@@ -16,7 +16,7 @@ pub struct AddressPolicy {
     pub metadata: bool,
 }
 
-/// What an address is for, where it is not for everybody (IANA special-purpose address registries).
+/// A special-purpose class of addresses (IANA special-purpose address registries).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressClass {
     /// 127.0.0.0/8, ::1.
@@ -27,8 +27,8 @@ pub enum AddressClass {
     Shared,
     /// 169.254.0.0/16, fe80::/10.
     LinkLocal,
-    /// Where clouds tell a machine its secrets: [`METADATA_V4`] and [`METADATA_V6`]. They lie in the ranges above and are
-    /// a class of their own, so that no other class opens them.
+    /// Metadata services of clouds, which give a machine its secrets: [`METADATA_V4`] and [`METADATA_V6`]. They lie in the
+    /// ranges above. They are a class of their own, so that no other class opens them.
     Metadata,
     /// 0.0.0.0/8, ::.
     Unspecified,
@@ -49,7 +49,7 @@ const METADATA_V4: [Ipv4Addr; 6] = [
     Ipv4Addr::new(168, 63, 129, 16),
 ];
 
-/// The same over IPv6: Amazon's two, Google's, Oracle's.
+/// Metadata services over IPv6: two of Amazon, one each of Google and Oracle.
 const METADATA_V6: [Ipv6Addr; 4] = [
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254),
     Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x23),
@@ -58,7 +58,7 @@ const METADATA_V6: [Ipv6Addr; 4] = [
 ];
 
 impl AddressPolicy {
-    /// Everything that can be allowed.
+    /// Allows every class that can be allowed.
     pub const ALL: AddressPolicy = AddressPolicy {
         private: true,
         loopback: true,
@@ -66,10 +66,10 @@ impl AddressPolicy {
         metadata: true,
     };
 
-    /// Whether `address` may be connected to.
+    /// Checks whether the profile allows a connection to `address`.
     ///
     /// # Errors
-    /// The class that forbids it. Unspecified, multicast and reserved addresses are never allowed: nobody serves there.
+    /// The class that forbids it. Unspecified, multicast and reserved addresses are never allowed: no server has one.
     pub fn check(self, address: IpAddr) -> Result<(), AddressClass> {
         let Some(class) = class_of(address) else {
             return Ok(());
@@ -100,7 +100,7 @@ impl std::fmt::Display for AddressClass {
     }
 }
 
-/// The special class of an address; none for an ordinary one.
+/// The special class of an address; `None` for an ordinary one.
 fn class_of(address: IpAddr) -> Option<AddressClass> {
     match address {
         IpAddr::V4(address) => class_of_v4(address),
@@ -149,8 +149,8 @@ fn class_of_v6(address: Ipv6Addr) -> Option<AddressClass> {
     })
 }
 
-/// The IPv4 address that packets to this IPv6 address end at: mapped, compatible, translated (RFC 2765), NAT64 (RFC 6052),
-/// 6to4 (RFC 3056), ISATAP (RFC 5214). Teredo (RFC 4380) has it inverted.
+/// The IPv4 address at which packets to this IPv6 address end: mapped, compatible, translated (RFC 2765), NAT64 (RFC 6052),
+/// 6to4 (RFC 3056), ISATAP (RFC 5214). Teredo (RFC 4380) inverts it.
 fn embedded_v4(s: [u16; 8]) -> Option<Ipv4Addr> {
     let (high, low) = match s {
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => (high, low),
@@ -177,7 +177,7 @@ mod tests {
         metadata: false,
     };
 
-    /// Refused by `NONE`, for this class, and open where that class alone is allowed, but not where all others are.
+    /// Checks that `NONE` refuses the addresses for this class, and that only permission for this class allows them.
     #[track_caller]
     fn check(class: AddressClass, own: AddressPolicy, addresses: &[&str]) {
         let others = AddressPolicy {

@@ -1,8 +1,8 @@
-//! HTTP authentication: what a server asks for with 401, and the `Authorization` header that answers (RFC 7617 basic,
+//! HTTP authentication: the challenge of a 401 response, and the `Authorization` header that answers it (RFC 7617 basic,
 //! RFC 7616 digest).
 //!
-//! Which user name and password to answer with is the crawl's to say. A [`Space`] remembers a challenge that was met, so
-//! that later requests for the same protection space bring their answer along.
+//! This module does not choose user names and passwords: the crawl does. A [`Space`] remembers a challenge, so that later
+//! requests for the same protection space carry their answer.
 
 use std::fmt;
 
@@ -11,14 +11,14 @@ use opilio_uri::Uri;
 
 use crate::head::ResponseHead;
 
-/// Longest WWW-Authenticate header that is read; servers write some hundred bytes.
+/// Longest WWW-Authenticate header that is parsed; servers send some hundred bytes.
 const CHALLENGE_BYTES_MAX: usize = 8 * 1024;
 
-/// A password, or what else nobody may read in a log.
+/// A password, or another text that must not appear in a log.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// What a server asks for.
+/// An authentication challenge of a server.
 #[derive(Debug)]
 pub struct Challenge {
     realm: String,
@@ -26,11 +26,11 @@ pub struct Challenge {
     client: PasswordClient,
 }
 
-/// A protection space: where a challenge was met, and what answers it.
+/// A protection space: the origin and directory of a challenge, with the credentials that answer it.
 #[derive(Debug)]
 pub struct Space {
     origin: String,
-    /// Paths that begin so belong to it.
+    /// Prefix of the paths in the space.
     directory: String,
     realm: String,
     user: String,
@@ -39,12 +39,12 @@ pub struct Space {
 }
 
 impl Secret {
-    /// Keeps it.
+    /// Wraps a secret text.
     pub fn new(text: impl Into<String>) -> Self {
         Secret(text.into())
     }
 
-    /// The text itself, for whom it is meant.
+    /// The text itself, for its recipient.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -56,8 +56,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What the `WWW-Authenticate` headers of a response ask for, as far as it can be answered with a password: the safest
-/// scheme first.
+/// Parses the challenges in the `WWW-Authenticate` headers of a response that a password can answer. The safest scheme comes
+/// first.
 pub fn challenges(head: &ResponseHead) -> Vec<Challenge> {
     let mut found = Vec::new();
     for value in head.all("www-authenticate") {
@@ -92,13 +92,13 @@ impl Challenge {
         &self.realm
     }
 
-    /// Whether the password would go over the wire as it is.
+    /// Whether the password would be sent unencrypted by the scheme (basic authentication).
     pub fn is_basic(&self) -> bool {
         self.is_basic
     }
 
-    /// The protection space that it was met in at `uri`, to be entered with this user name and password. Of basic
-    /// authentication that is the directory (RFC 7617 §2.2), of digest the server (RFC 7616 §3.3).
+    /// The protection space of this challenge, met at `uri`, with this user name and password. For basic authentication the
+    /// space is the directory (RFC 7617 §2.2), for digest the server (RFC 7616 §3.3).
     pub fn space(self, uri: &Uri, user: &str, password: &Secret) -> Space {
         let path = uri.path();
         let directory = match (self.is_basic, path.rfind('/')) {
@@ -117,18 +117,18 @@ impl Challenge {
 }
 
 impl Space {
-    /// Whether a request for `uri` should bring its answer along.
+    /// Whether a request for `uri` should carry the answer.
     pub fn covers(&self, uri: &Uri) -> bool {
         uri.path().starts_with(&self.directory) && self.origin == origin(uri)
     }
 
-    /// Whether it is the same one, met anew: with another nonce, or from another of its pages.
+    /// Whether `other` is the same protection space, met again with another nonce or at another page.
     pub fn is_again(&self, other: &Space) -> bool {
         self.origin == other.origin && self.realm == other.realm
     }
 
-    /// The `Authorization` header for a request without a body that is counted; none where the server asks for what
-    /// cannot be given. Each is good for one request.
+    /// The `Authorization` header for a request without a hashed body. `None` if the server asks for something that cannot be
+    /// given. Each header is valid for one request.
     pub fn authorization(&mut self, method: &str, uri: &Uri) -> Option<String> {
         let answer = self.client.respond(&PasswordParams {
             username: &self.user,
@@ -140,7 +140,7 @@ impl Space {
         answer.ok()
     }
 
-    /// How far up a directory it is, to prefer the closest.
+    /// Depth of the directory in bytes; the deepest space that covers a URI is preferred.
     pub fn depth(&self) -> usize {
         self.directory.len()
     }
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// The response to a challenge of RFC 7616 §3.9, with the client nonce that stands there.
+    /// Checks the response to a challenge of RFC 7616 §3.9, with the client nonce given there.
     #[track_caller]
     fn check_standard(challenge: &str, user: &str, password: &str, cnonce: &str, response: &str) {
         let PasswordClient::Digest(mut client) = challenges(&head(&[challenge])).remove(0).client
@@ -288,7 +288,7 @@ mod tests {
             );
             check_standard(&challenge, "Mufasa", "Circle of Life", cnonce, response);
         }
-        // As erratum 4897 has it: what stands in §3.9.2 is wrong.
+        // Erratum 4897 corrects §3.9.2.
         check_standard(
             "Digest realm=\"api@example.org\", qop=\"auth\", algorithm=SHA-512-256, \
              nonce=\"5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK\", \

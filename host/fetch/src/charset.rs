@@ -1,7 +1,7 @@
-//! Which encoding a text is in, for handing it to plugins.
+//! Detects the encoding of a text before plugins get it.
 //!
-//! In the order of the WHATWG standards: byte order mark, `charset` of Content-Type, what the document declares
-//! (`<meta>`, XML declaration, `@charset`), a look at the bytes.
+//! The sources have the order of the WHATWG standards: byte order mark, `charset` of Content-Type, declaration in the document
+//! (`<meta>`, XML declaration, `@charset`), detection from the bytes.
 
 use std::borrow::Cow;
 
@@ -11,46 +11,46 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 /// Bytes searched for a declaration (WHATWG HTML, "prescan a byte stream": 1024).
 pub const PRESCAN_BYTES_MAX: usize = 1024;
 
-/// Bytes looked at when nothing is declared: enough for a detector, bounded for long documents.
+/// Bytes given to the detector if no encoding is declared. The limit bounds the work for long documents.
 pub const DETECT_BYTES_MAX: usize = 256 * 1024;
 
-/// What is known of a text before it is read.
+/// Facts about a text that are known before it is read.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clues<'a> {
     /// `Content-Type` as received, parameters included.
     pub content_type: Option<&'a str>,
-    /// The host it came from: its top-level domain hints at a language.
+    /// The host that sent it: its top-level domain hints at a language.
     pub host: Option<&'a str>,
 }
 
 /// The encoding of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charset {
-    /// What to decode with.
+    /// The encoding to decode with.
     pub encoding: &'static Encoding,
-    /// How it was found.
+    /// The source of the decision.
     pub source: CharsetSource,
-    /// For the crawl log, as the predecessor writes them: `usingCharsetInHTML:…`, `inconsistentCharsetInHTML:…`,
+    /// Annotations for the crawl log, as Heritrix writes them: `usingCharsetInHTML:…`, `inconsistentCharsetInHTML:…`,
     /// `unsatisfiableCharsetInHeader:…`, `unsatisfiableCharsetInHTML:…`.
     pub annotations: Vec<String>,
 }
 
-/// How an encoding was found.
+/// The source of an encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CharsetSource {
     /// A byte order mark.
     ByteOrderMark,
     /// `charset` of Content-Type.
     Header,
-    /// The document says so.
+    /// A declaration in the document.
     Document,
-    /// The format has one encoding, or one where nothing is declared: JSON, XML.
+    /// The format fixes the encoding (JSON), or has a default for documents without a declaration (XML).
     Format,
-    /// The bytes look like it.
+    /// Detection from the bytes.
     Detected,
 }
 
-/// Formats that declare their encoding in a way of their own.
+/// Formats that differ in the way they declare their encoding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
@@ -61,18 +61,18 @@ enum Format {
 }
 
 impl Charset {
-    /// The text; what cannot be decoded reads U+FFFD, and a byte order mark is left out.
+    /// Decodes the text. Invalid sequences become U+FFFD, and a byte order mark is left out.
     pub fn decode<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
         self.encoding.decode_with_bom_removal(bytes).0
     }
 
-    /// The encoding's label as the standard writes it, lower-case.
+    /// The standard's label of the encoding, lower-case.
     pub fn label(&self) -> String {
         self.encoding.name().to_ascii_lowercase()
     }
 }
 
-/// Decides which encoding `bytes`, the content with its codings removed, are in.
+/// Decides the encoding of `bytes`, a content without content codings.
 pub fn decide(clues: Clues<'_>, bytes: &[u8]) -> Charset {
     let mut annotations = Vec::new();
     let mut known = |label: &str, place: &str| {
@@ -152,7 +152,7 @@ fn charset_parameter(content_type: &str) -> Option<String> {
     })
 }
 
-/// Labels that a declaration cannot mean, since it was read as ASCII, stand for what browsers take them for.
+/// Replaces labels that a declaration read as ASCII cannot mean, as browsers do.
 fn as_declared(encoding: &'static Encoding, format: Format) -> &'static Encoding {
     let wide = encoding == UTF_16LE || encoding == UTF_16BE;
     if wide {
@@ -175,7 +175,7 @@ fn declaration(format: Format, bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// `<?xml … encoding="…"?>` as the first thing.
+/// The encoding of an XML declaration, `<?xml … encoding="…"?>`, at the very beginning.
 fn xml_declaration(bytes: &[u8]) -> Option<String> {
     let rest = bytes.strip_prefix(b"<?xml")?;
     let end = memchr::memmem::find(rest, b"?>").unwrap_or(rest.len());
@@ -340,7 +340,7 @@ impl Iterator for Attributes<'_> {
     }
 }
 
-/// XML in UTF-16 without a mark (XML 1.0, appendix F).
+/// The encoding of XML in UTF-16 without a byte order mark (XML 1.0, appendix F).
 fn wide_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     match bytes {
         [b'<', 0, b'?', 0, ..] => Some(UTF_16LE),
@@ -349,7 +349,7 @@ fn wide_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether what is looked at is UTF-8; a character cut at the end of the look is no fault.
+/// Whether the examined bytes are UTF-8. A character cut at the end of the examined part is not an error.
 fn is_utf8(bytes: &[u8]) -> bool {
     let look = &bytes[..bytes.len().min(DETECT_BYTES_MAX)];
     match std::str::from_utf8(look) {
@@ -359,13 +359,13 @@ fn is_utf8(bytes: &[u8]) -> bool {
 }
 
 fn detect(host: Option<&str>, bytes: &[u8]) -> &'static Encoding {
-    // Plain ASCII reads the same in either; UTF-8 is what pages added later are in.
+    // Plain ASCII reads the same either way. Text appended to such a page later is most likely UTF-8.
     if is_utf8(bytes) {
         return UTF_8;
     }
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&bytes[..bytes.len().min(DETECT_BYTES_MAX)], true);
-    // The detector insists on lower-case ASCII without dots.
+    // The detector accepts only lower-case ASCII without dots.
     let domain = host
         .map(|host| host.trim_end_matches('.'))
         .and_then(|host| host.rsplit('.').next())
@@ -383,7 +383,7 @@ fn latin1(bytes: &[u8]) -> String {
     bytes.iter().map(|b| char::from(*b)).collect()
 }
 
-/// A label that fits into one annotation.
+/// A label shortened and cleaned to fit into one annotation.
 fn annotated(label: &str) -> String {
     let cut = label.chars().take(40);
     cut.map(|c| match c {

@@ -1,47 +1,48 @@
-//! Content coding (RFC 9110 §8.4): gzip, deflate, br and zstd, one over the other, with a bound on what comes out.
+//! Content coding (RFC 9110 §8.4): gzip, deflate, br and zstd, also nested, with a limit on the decoded length.
 //!
-//! What cannot be decoded is never lost: as much as could be is given, or the bytes as they stand, with the reason.
+//! No content is lost to a decoding error: the result has the part that could be decoded, or the bytes as received, and the
+//! reason.
 
 use std::io::{self, BufReader, Read};
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// Codings one over the other that are undone; more are nonsense.
+/// Nested codings that are removed. More are treated as nonsense.
 pub const CODINGS_MAX: usize = 4;
 
-/// Bytes that go through a decoder at a time.
+/// Bytes that pass through a decoder at a time.
 const BUFFER_BYTES: usize = 16 * 1024;
 
-/// RFC 9659: decoders need no more than 8 MiB of window, and a bomb shall get no more.
+/// RFC 9659: decoders need no more than 8 MiB of window. A decompression bomb gets no more either.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Content with its codings removed.
 #[derive(Debug)]
 pub struct Decoded {
-    /// The content; where there is a problem, as much of it as could be had.
+    /// The content; after a problem, as much of it as could be decoded.
     pub content: Vec<u8>,
-    /// What was in the way.
+    /// The problem that stopped decoding.
     pub problem: Option<CodingProblem>,
 }
 
-/// Why content is not whole.
+/// The reason why content is incomplete or still coded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodingProblem {
-    /// A coding that nobody knows: the content is as received.
+    /// An unknown coding: the content is as received.
     #[error("unknown content coding {0:?}")]
     Unknown(String),
-    /// More than [`CODINGS_MAX`]: the content is as received.
+    /// More than [`CODINGS_MAX`] codings: the content is as received.
     #[error("{0} content codings one over the other")]
     TooMany(usize),
-    /// Not coded as the header says: the content is as received. Servers that compress nothing and say they do are
-    /// common.
+    /// The bytes are not coded as the header says: the content is as received. Servers commonly declare a coding that they did
+    /// not apply.
     #[error("content is not {0} as its header says")]
     NotCoded(String),
-    /// The coded bytes end early, or are damaged: the content is what came before.
+    /// The coded bytes end early or are damaged: the content is the part before the damage.
     #[error("content coding is damaged")]
     Damaged(#[source] io::Error),
-    /// More than `bytes_max` came out, at the end or in between: the content is cut there.
+    /// The final or an intermediate content is longer than `bytes_max`: the content is cut there.
     #[error("content is longer than {0} bytes when decoded")]
     TooLong(u64),
     /// The recording could not be read.
@@ -50,7 +51,7 @@ pub enum CodingProblem {
 }
 
 impl CodingProblem {
-    /// For the crawl log; the name for the first three is the predecessor's.
+    /// The annotation for the crawl log. The name for the first three is Heritrix's.
     pub fn annotation(&self) -> String {
         let detail = match self {
             CodingProblem::Unknown(coding) | CodingProblem::NotCoded(coding) => coding.clone(),
@@ -79,9 +80,9 @@ enum Coding {
     Zstd,
 }
 
-/// Undoes `codings`, given in the order the server applied them (as
-/// [`ResponseHead::content_codings`](crate::ResponseHead::content_codings) lists them), and gives at most `bytes_max`
-/// bytes. `content` makes a new reader of the coded bytes each time; it is asked twice at most.
+/// Removes `codings` and returns at most `bytes_max` bytes. The codings are in the order in which the server applied them, as
+/// [`ResponseHead::content_codings`](crate::ResponseHead::content_codings) lists them. `content` opens a new reader of the
+/// coded bytes; it is called at most twice.
 pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u64) -> Decoded {
     let known = match known(codings) {
         Ok(known) => known,
@@ -131,7 +132,7 @@ pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u
             problem: Some(CodingProblem::TooLong(bytes_max)),
         };
     }
-    // Nothing at all came out: the header is wrong rather than the bytes. Nothing coded is nothing.
+    // The decoder gave no byte: the header is wrong rather than the bytes. Empty coded content decodes to empty content.
     match decoded.is_empty() {
         true if source.bytes.get() == 0 => Decoded {
             content: decoded,
@@ -182,8 +183,8 @@ fn as_received(mut content: impl Read, bytes_max: u64, problem: Option<CodingPro
     }
 }
 
-/// Everything up to the end or the first error. The standard's `read_to_end` keeps what came before an error too, but
-/// does not promise it.
+/// Reads up to the end or the first error. The standard's `read_to_end` keeps the bytes before an error too, but does not
+/// promise it.
 fn read_all(reader: &mut dyn Read) -> (Vec<u8>, io::Result<()>) {
     let mut content = Vec::new();
     let mut buffer = vec![0; BUFFER_BYTES];
@@ -195,7 +196,7 @@ fn read_all(reader: &mut dyn Read) -> (Vec<u8>, io::Result<()>) {
             Err(error) => break Err(error),
         }
     };
-    // It is kept for a while, and may have grown to twice its length.
+    // The vector is kept for a while, and may have twice the capacity it needs.
     content.shrink_to_fit();
     (content, result)
 }
@@ -213,7 +214,8 @@ fn decoder<'a>(coding: Coding, reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn
     })
 }
 
-/// The standard means zlib; some servers send the bare deflate stream. The first two bytes tell (RFC 1950 §2.2).
+/// Decodes deflate. The standard means zlib; some servers send a bare deflate stream. The first two bytes decide
+/// (RFC 1950 §2.2).
 fn deflate<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>> {
     let mut start = Vec::new();
     (&mut reader).take(2).read_to_end(&mut start)?;
@@ -230,7 +232,7 @@ fn deflate<'a>(mut reader: Box<dyn Read + 'a>) -> io::Result<Box<dyn Read + 'a>>
     })
 }
 
-/// What happened at the coded end, which the decoders' errors do not say.
+/// Events at the coded end, which the decoders' errors do not report.
 #[derive(Default)]
 struct Source {
     bytes: std::cell::Cell<u64>,
@@ -238,7 +240,7 @@ struct Source {
     too_long: std::cell::Cell<bool>,
 }
 
-/// The coded bytes.
+/// A reader of the coded bytes that counts and watches for errors.
 struct Watched<'a, R> {
     reader: R,
     source: &'a Source,
@@ -259,7 +261,7 @@ impl<R: Read> Read for Watched<'_, R> {
     }
 }
 
-/// Gives `left` bytes and then an error if there are more.
+/// A reader that gives `left` bytes and fails if there are more.
 struct Bounded<'a, R> {
     reader: R,
     left: u64,
@@ -323,7 +325,7 @@ mod tests {
         zstd::encode_all(bytes, 3).unwrap()
     }
 
-    /// "hello hello hello" by the reference encoder: an uncompressed meta-block and the last, empty one.
+    /// "hello hello hello" by the reference encoder: an uncompressed meta-block and an empty last one.
     const BROTLI_HELLO: &[u8] = b"\x0b\x08\x80hello hello hello\x03";
 
     fn run(codings: &[&str], content: &[u8], bytes_max: u64) -> Decoded {
@@ -460,7 +462,7 @@ mod tests {
             );
             assert_eq!(decoded.content.len(), 1 << 20);
         }
-        // Much in the middle, little at the end: the bound holds in between too.
+        // The intermediate content is long and the final one short: the limit applies to both.
         let empty_members = gzip(b"").repeat(100_000);
         let nested = run(&["gzip", "gzip"], &gzip(&empty_members), 1 << 20);
         assert!(

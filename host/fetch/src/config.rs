@@ -1,4 +1,4 @@
-//! What a fetcher is built from. Every limit is a named field; its default is in [`Config::new`].
+//! The configuration of a fetcher. Every limit is a named field; [`Config::new`] has the defaults.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -10,69 +10,68 @@ use rustls_pki_types::CertificateDer;
 use crate::addresses::AddressPolicy;
 use crate::proxy::Proxy;
 
-/// How to fetch. One per crawl, and one for each group of URIs that is fetched otherwise
-/// ([`Fetcher::with`](crate::Fetcher::with)); what differs by URI comes with the [`Request`](crate::Request).
+/// Settings of a fetcher. A crawl has one, and one more for each group of URIs with other settings
+/// ([`Fetcher::with`](crate::Fetcher::with)). Values of a single URI are in the [`Request`](crate::Request).
 #[derive(Clone, Debug)]
 pub struct Config {
     /// `User-Agent`, as sent.
     pub user_agent: String,
     /// `From`: the operator's e-mail address.
     pub from: Option<String>,
-    /// More request headers, in order, such as `Accept`. Names are sent in Title-Case.
+    /// Further request headers, in order, such as `Accept`. Names are sent in Title-Case.
     pub headers: Vec<(String, String)>,
-    /// `Accept-Encoding`, as sent; none sends no such header, and servers then send plain bodies.
+    /// `Accept-Encoding`, as sent. `None` sends no such header; servers then send plain bodies.
     pub accept_encoding: Option<String>,
-    /// For the TCP connection to one address, for what a proxy takes to make it, and again for the TLS handshake.
-    /// Default 20 s.
+    /// Limit for the TCP connection to one address, for a proxy to connect, and again for the TLS handshake. Default 20 s.
     pub connect_timeout: Duration,
-    /// Longest silence: no byte read or written for this long. Default 20 s.
+    /// Longest time in which no byte is read or written. Default 20 s.
     pub response_timeout: Duration,
-    /// Longest silence before the first byte of the answer, in place of `response_timeout`; none, the default: the same.
+    /// Longest time before the first byte of the answer. Default `None`: `response_timeout` applies.
     pub first_byte_timeout: Option<Duration>,
-    /// From the start of the exchange to its end. Default 20 min.
+    /// Limit for the whole exchange. Default 20 min.
     pub total_timeout: Duration,
-    /// From the first byte of a response to the end of its head, and of an FTP server's reply. Default one minute.
+    /// Limit from the first byte of a response to the end of its head, and for an FTP server's reply. Default 1 min.
     pub header_timeout: Duration,
-    /// Fewest bytes a second, on average over `rate_window`, of a body; slower: truncated. None, the default: any.
+    /// Minimum bytes a second of a body, on average over `rate_window`. A slower body is truncated. Default `None`: no minimum.
     pub rate_min: Option<u64>,
-    /// Default one minute.
+    /// Time over which the rate is averaged. Default 1 min.
     pub rate_window: Duration,
-    /// Longest response head. Beyond: truncated, the status line stands. Default 64 KiB.
+    /// Longest response head. A longer one is truncated; its status line is kept. Default 64 KiB.
     pub header_bytes_max: usize,
-    /// Most headers of a response; beyond: as a head that is too long. Default 512.
+    /// Maximum number of headers of a response. More are treated like a head that is too long. Default 512.
     pub headers_max: usize,
-    /// Longest payload; beyond: truncated. None, the default: unlimited but for the time.
+    /// Longest payload. A longer one is truncated. Default `None`: only time limits apply.
     pub body_bytes_max: Option<u64>,
-    /// Recorded bytes of one stream held in memory; beyond: a file in `scratch_dir`. Default 1 MiB.
+    /// Recorded bytes of one stream that stay in memory. A longer stream goes to a file in `scratch_dir`. Default 1 MiB.
     pub spool_memory_max: usize,
-    /// Recorded bytes of all streams together held in memory; beyond, they go to files early. Default 256 MiB.
+    /// Recorded bytes of all streams together that stay in memory. Beyond it streams go to files early. Default 256 MiB.
     pub spool_memory_total_max: usize,
-    /// Where large bodies are spooled: a directory that exists.
+    /// Directory for large bodies. It must exist.
     pub scratch_dir: PathBuf,
-    /// Bytes of all streams together in `scratch_dir`. Beyond, downloads wait, or the last to ask is truncated where all
-    /// others wait too. None, the default: what the disk has.
+    /// Maximum bytes of all streams together in `scratch_dir`. Beyond it exchanges wait. If all others wait too, the last one to
+    /// ask is truncated. Default `None`: the space on the disk.
     pub scratch_bytes_max: Option<u64>,
-    /// Which addresses may be connected to.
+    /// Policy for the addresses that may be connected to.
     pub addresses: AddressPolicy,
-    /// Ports that may be connected to although the Fetch Standard blocks them. Default: none.
+    /// Ports that may be connected to although the Fetch Standard blocks them. Default: empty.
     pub allow_ports: Vec<u16>,
-    /// Names with addresses of their own, asked before anything else. Policy holds for them too.
+    /// Static table of names and addresses, asked before any other source. The address policy applies to its addresses too.
     pub hosts: HostTable,
-    /// Who is asked for addresses. Default: the system's name servers.
+    /// Name servers to ask for addresses. Default: those of the system.
     pub name_servers: Vec<NameServer>,
-    /// Which addresses of a name are tried, and which first.
+    /// Address families that are tried, and their order.
     pub family: Family,
-    /// Local addresses to connect from: the first of the same family as the remote one; none: the system's choice.
+    /// Local addresses to connect from: the first of the remote address's family. If none fits, the system chooses.
     pub bind: Vec<IpAddr>,
-    /// Through which other server to connect.
+    /// Proxy to connect through.
     pub proxy: Option<Arc<Proxy>>,
-    /// Which certificates are believed.
+    /// Certificates to trust.
     pub trust: Trust,
     /// Keep connections open for the next exchange with the same server. Default true; false sends `Connection: close`.
     pub keep_alive: bool,
 }
 
-/// Which addresses of a name are tried, and which first. Families alternate from the second address on (RFC 8305 §4).
+/// Address families of a name that are tried, and their order. They alternate from the second address on (RFC 8305 §4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Family {
     /// IPv4, then IPv6.
@@ -86,25 +85,25 @@ pub enum Family {
     Ipv6Only,
 }
 
-/// Who is asked for addresses.
+/// A source of addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameServer {
-    /// Those of the system's configuration.
+    /// The name servers of the system's configuration.
     System,
-    /// One by UDP, and by TCP where an answer is too long for that.
+    /// A name server by UDP, and by TCP if an answer is too long for UDP.
     At(SocketAddr),
-    /// One by HTTPS (RFC 8484). Its certificate has to be trusted whatever [`Trust`] says.
+    /// A name server by HTTPS (RFC 8484). Its certificate must be trusted whatever [`Trust`] says.
     Https {
-        /// Name or address, IPv6 in brackets; a name is looked up by the system.
+        /// Name or address, IPv6 in brackets. The system looks a name up.
         host: String,
         /// TCP port.
         port: u16,
-        /// Such as `/dns-query`.
+        /// Path of the query URI, such as `/dns-query`.
         path: String,
     },
 }
 
-/// Which certificates are believed.
+/// Certificates that are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// Those that the operating system trusts. Others end the exchange with −9.
@@ -112,11 +111,11 @@ pub enum Trust {
     Platform,
     /// Those that these roots have signed, and no others.
     Roots(Vec<CertificateDer<'static>>),
-    /// All; what the operating system would have said is recorded in [`TlsInfo::verified`](crate::TlsInfo).
+    /// All. [`TlsInfo::verified`](crate::TlsInfo) records the operating system's judgement.
     Record,
 }
 
-/// A static host table: the first entry that matches answers.
+/// A static host table. The first entry that matches answers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostTable {
     entries: Vec<(HostPattern, IpAddr)>,
@@ -125,17 +124,17 @@ pub struct HostTable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     Exact(String),
-    /// With its leading dot.
+    /// A suffix with its leading dot.
     Suffix(String),
 }
 
 impl Config {
-    /// Defaults around what has none.
+    /// Creates a configuration with the defaults.
     pub fn new(user_agent: impl Into<String>, scratch_dir: impl Into<PathBuf>) -> Self {
         Config {
             user_agent: user_agent.into(),
             from: None,
-            // What the predecessor has sent for years, so that servers which negotiate give archives the same page.
+            // Heritrix has sent this for years. Servers that negotiate content give archives the same page.
             headers: vec![(
                 "Accept".to_owned(),
                 "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8".to_owned(),
@@ -169,7 +168,7 @@ impl Config {
 }
 
 impl Family {
-    /// The addresses in the order they are tried.
+    /// The addresses in the order in which they are tried.
     pub(crate) fn order(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
         let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
             addresses.iter().partition(|address| address.is_ipv4());
@@ -202,7 +201,7 @@ impl HostTable {
         self.entries.push((pattern, address));
     }
 
-    /// Addresses of the first pattern that matches, all entries of that same pattern; empty where none matches.
+    /// Addresses of the first pattern that matches, from all entries of that pattern. Empty if no pattern matches.
     pub fn addresses(&self, host: &str) -> Vec<IpAddr> {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let Some(first) = self.entries.iter().position(|(p, _)| p.matches(&host)) else {
@@ -234,7 +233,7 @@ impl HostPattern {
         }
     }
 
-    /// The exact name, or the suffix with its dot; names never begin with one, so the two do not mix.
+    /// The exact name, or the suffix with its dot. Names never begin with a dot, so the two do not clash.
     fn as_str(&self) -> &str {
         match self {
             HostPattern::Exact(text) | HostPattern::Suffix(text) => text,

@@ -1,8 +1,8 @@
 //! Cookies as browsers keep them (RFC 6265bis §5), one [`Jar`] for each registrable domain.
 //!
-//! No clock, no socket, no file: the crawl keeps jars in its store and hands headers over. A `Domain` attribute can
-//! never name more than a registrable domain, so a jar knows all cookies that may ever be sent to its hosts, and a
-//! flood from one site costs no other. `SameSite` is read over: everything a crawler asks for, it asks for itself.
+//! A jar has no clock, socket or file: the crawl keeps jars in its store and passes headers. A `Domain` attribute can name at
+//! most a registrable domain. Therefore a jar has all cookies that may be sent to its hosts, and a flood of cookies from one
+//! site evicts no others. `SameSite` is ignored: every request of a crawler is its own.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -13,16 +13,16 @@ use serde::{Deserialize, Serialize};
 /// Longest name and value together (§5.6, step 5).
 const NAME_AND_VALUE_BYTES_MAX: usize = 4096;
 
-/// Longest value of an attribute (§5.6); a longer one is read over.
+/// Longest value of an attribute (§5.6); a longer one is ignored.
 const ATTRIBUTE_BYTES_MAX: usize = 1024;
 
 /// Most cookies of a jar, over all of its hosts: twice what browsers keep for a registrable domain.
 const JAR_COOKIES_MAX: usize = 360;
 
-/// Longest Cookie header we send: servers refuse far shorter ones. What comes later in its order is left out.
+/// Longest Cookie header that is sent: many servers refuse shorter ones already. Cookies beyond it are left out.
 const HEADER_BYTES_MAX: usize = 16 * 1024;
 
-/// Years after this one read as this.
+/// Largest year of a date; later years are read as this one.
 const YEAR_MAX: i16 = 9000;
 
 /// Longest life of a cookie (§5.5): 400 days.
@@ -41,50 +41,50 @@ pub struct Cookie {
     value: String,
     /// Lower-case, without a leading dot.
     domain: String,
-    /// For this host alone, not for those below it.
+    /// Valid for this host only, not for hosts below it.
     host_only: bool,
     path: String,
     secure: bool,
     http_only: bool,
-    /// Seconds since 1970; none for one that lives as long as the job.
+    /// Seconds since 1970; `None` for a cookie that lives as long as the job.
     expires: Option<i64>,
-    /// Milliseconds since 1970: of two with equally long paths the older is sent first (§5.7.3).
+    /// Milliseconds since 1970. Of two cookies with equally long paths the older one is sent first (§5.7.3).
     created: i64,
-    /// Milliseconds since 1970 at which it was last set.
+    /// Milliseconds since 1970 of the last time it was set.
     set: i64,
 }
 
-/// Why a cookie is not kept.
+/// The reason why a cookie is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CookieRefused {
-    /// Control characters, or neither name nor value.
+    /// Control characters, or both name and value missing.
     #[error("not a cookie")]
     Malformed,
     /// Longer than 4,096 bytes.
     #[error("longer than {NAME_AND_VALUE_BYTES_MAX} bytes")]
     TooLong,
-    /// For a domain that the host does not belong to, or a public suffix.
+    /// The host does not belong to the domain, or the domain is a public suffix.
     #[error("for a domain that the host may not set cookies for")]
     Domain,
-    /// Secure, or in the place of one that is, over a connection that is not.
+    /// A secure cookie, or one that would replace a secure one, over an insecure connection.
     #[error("secure, but the connection is not")]
     Insecure,
-    /// It does not keep what the prefix of its name promises.
+    /// The cookie does not have the attributes that the prefix of its name requires.
     #[error("without what the prefix of its name promises")]
     Prefix,
 }
 
-/// What a line of a cookie file is no cookie for.
+/// An invalid line of a cookie file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct CookieLineProblem {
-    /// From 1.
+    /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: &'static str,
 }
 
-/// The name of the jar for a host: its registrable domain, or the host itself where it has none.
+/// The name of the jar for a host: its registrable domain, or the host itself if it has none.
 pub fn jar_name(host: &str) -> String {
     let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     match host_uri(&host).as_ref().and_then(Uri::registrable_domain) {
@@ -94,10 +94,11 @@ pub fn jar_name(host: &str) -> String {
 }
 
 impl Jar {
-    /// Takes a `Set-Cookie` header of a response from `uri`. `per_host` is the most cookies of one domain name.
+    /// Stores the cookie of a `Set-Cookie` header of a response from `uri`. `per_host` is the maximum number of cookies of one
+    /// domain name.
     ///
     /// # Errors
-    /// Why it is not kept; the jar is as it was.
+    /// The reason for the refusal; the jar is unchanged.
     pub fn receive(
         &mut self,
         uri: &Uri,
@@ -122,7 +123,7 @@ impl Jar {
         Ok(())
     }
 
-    /// Puts a cookie in the place of the one it replaces; then those that have expired, and of too many the oldest, go.
+    /// Stores a cookie in place of the one it replaces. Then it removes expired cookies and, above the limits, the oldest ones.
     pub fn put(&mut self, mut cookie: Cookie, per_host: usize, now: Timestamp) {
         if let Some(place) = self
             .cookies
@@ -139,7 +140,7 @@ impl Jar {
         self.evict(JAR_COOKIES_MAX, |_| true);
     }
 
-    /// Takes out those of a kind that are too many: first what is not secure, of those what was set longest ago (§5.6).
+    /// Removes surplus cookies of a kind: insecure ones first, among them those set longest ago (§5.6).
     fn evict(&mut self, max: usize, is_one: impl Fn(&Cookie) -> bool) {
         while self.cookies.iter().filter(|cookie| is_one(cookie)).count() > max {
             let ones = self.cookies.iter().enumerate().filter(|(_, it)| is_one(it));
@@ -150,7 +151,7 @@ impl Jar {
         }
     }
 
-    /// The Cookie header for a request to `uri`; none where there is nothing to send.
+    /// The Cookie header for a request to `uri`; `None` if there is nothing to send.
     pub fn header(&self, uri: &Uri, now: Timestamp) -> Option<String> {
         let host = host_of(uri)?;
         let (path, now) = (uri.path(), now.as_second());
@@ -183,27 +184,27 @@ impl Jar {
         (!header.is_empty()).then_some(header)
     }
 
-    /// Those that have not expired.
+    /// The cookies that have not expired.
     pub fn cookies(&self, now: Timestamp) -> impl Iterator<Item = &Cookie> {
         let now = now.as_second();
         let cookies = self.cookies.iter();
         cookies.filter(move |cookie| !cookie.is_expired(now))
     }
 
-    /// Bytes of text in it.
+    /// Bytes of text in the jar.
     pub fn bytes(&self) -> usize {
         let bytes = |it: &Cookie| it.name.len() + it.value.len() + it.domain.len() + it.path.len();
         self.cookies.iter().map(bytes).sum()
     }
 
-    /// Whether there is none.
+    /// Whether the jar has no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
 }
 
 impl Cookie {
-    /// Reads a `Set-Cookie` header of a response from `uri` (§5.4 to §5.6).
+    /// Parses a `Set-Cookie` header of a response from `uri` (§5.4 to §5.6).
     fn parse(uri: &Uri, header: &str, now: Timestamp) -> Result<Cookie, CookieRefused> {
         let is_control = |c: char| c != '\t' && (c.is_ascii_control());
         if header.contains(is_control) {
@@ -250,8 +251,8 @@ impl Cookie {
         }
     }
 
-    /// §5.6, steps 9 and 10: a public suffix is good for the host of that name alone. A name that ends in a dot is another
-    /// one for browsers, and matches none (http-state, DOMAIN0014).
+    /// Sets the domain (§5.6, steps 9 and 10). A public suffix is valid only for the host of that name. Browsers treat a name
+    /// that ends in a dot as another name, and match it with no host (http-state, DOMAIN0014).
     fn set_domain(&mut self, host: &str, domain: &str) -> Result<(), CookieRefused> {
         if domain.ends_with('.') {
             return Err(CookieRefused::Domain);
@@ -270,7 +271,8 @@ impl Cookie {
         }
     }
 
-    /// §4.1.3: what names that begin so promise. A cookie without a name must not look as if it had one.
+    /// Whether the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as if it
+    /// had one.
     fn keeps_its_promise(&self, root_path: bool) -> bool {
         let begins = |text: &str, prefix: &str| {
             let start = text.get(..prefix.len());
@@ -302,12 +304,12 @@ impl Cookie {
         }
     }
 
-    /// The host or domain it is for.
+    /// The host or domain of the cookie.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
-    /// As a line of a Netscape cookie file, which curl and wget read too; `None` where it cannot stand in one.
+    /// Formats the cookie as a line of a Netscape cookie file, which curl and wget read too. `None` if a field does not fit.
     pub fn netscape(&self) -> Option<String> {
         let word = |flag: bool| if flag { "TRUE" } else { "FALSE" };
         let fields = [&self.domain, &self.path, &self.name, &self.value];
@@ -332,7 +334,7 @@ impl Cookie {
     }
 }
 
-/// Reads a Netscape cookie file: seven fields a line, tabs between them. Lines that are none are told.
+/// Parses a Netscape cookie file: seven fields a line, separated by tabs. Also returns the invalid lines.
 pub fn read_netscape(text: &str, now: Timestamp) -> (Vec<Cookie>, Vec<CookieLineProblem>) {
     let (mut cookies, mut problems) = (Vec::new(), Vec::new());
     for (line, content) in (1..).zip(text.lines()) {
@@ -390,7 +392,7 @@ struct Said {
     expires: Option<i64>,
     max_age: Option<i64>,
     domain: Option<String>,
-    /// None where it is no absolute path: the default holds.
+    /// `None` if it is not an absolute path: the default applies.
     path: Option<String>,
     secure: bool,
     http_only: bool,
@@ -415,7 +417,7 @@ impl Said {
                 "max-age" => {
                     let digits = value.strip_prefix('-').unwrap_or(value);
                     if !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()) {
-                        // Too many digits are a long life.
+                        // More digits than a number can have mean a long life.
                         let seconds = match value.starts_with('-') {
                             true => 0,
                             false => digits.parse().unwrap_or(LIFE_SECONDS_MAX),
@@ -438,8 +440,8 @@ impl Said {
     }
 }
 
-/// The dates that servers write, by the rules of §5.1.1: whatever looks like a time, a day, a month and a year, in any
-/// order. Seconds since 1970.
+/// Parses the dates that servers write, by the rules of §5.1.1: tokens that look like a time, a day, a month and a year, in
+/// any order. Returns seconds since 1970.
 fn cookie_date(text: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -469,7 +471,7 @@ fn cookie_date(text: &str) -> Option<i64> {
     let year = match year? {
         short @ 70..=99 => short + 1900,
         short @ 0..=69 => short + 2000,
-        // What servers write for never; no calendar has to go there, since lives are cut short.
+        // Servers write such years for "never". Lives are limited, so no calendar has to go that far.
         long => long.min(YEAR_MAX),
     };
     if year < 1601 {
@@ -489,7 +491,7 @@ fn cookie_date(text: &str) -> Option<i64> {
     Some(zoned.timestamp().as_second())
 }
 
-/// `hh:mm:ss`, one or two digits each, and whatever is no digit behind them.
+/// Parses `hh:mm:ss`, one or two digits each. Text after the digits is ignored.
 fn clock_time(token: &[u8]) -> Option<(i8, i8, i8)> {
     let text = std::str::from_utf8(token).ok()?;
     let mut fields = text.splitn(3, ':');
@@ -504,7 +506,7 @@ fn clock_time(token: &[u8]) -> Option<(i8, i8, i8)> {
     Some((hour, minute, whole(&last[..end.unwrap_or(last.len())])?))
 }
 
-/// §5.1.3. Both lower-case.
+/// Whether a cookie's domain matches a host (§5.1.3). Both are lower-case.
 fn domain_matches(host: &str, domain: &str) -> bool {
     host == domain
         || host
@@ -516,13 +518,13 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// §5.1.4.
+/// Whether a cookie's path matches a path (§5.1.4).
 fn path_matches(path: &str, cookie_path: &str) -> bool {
     path.strip_prefix(cookie_path)
         .is_some_and(|rest| rest.is_empty() || cookie_path.ends_with('/') || rest.starts_with('/'))
 }
 
-/// §5.1.4: the directory of the path.
+/// The directory of the path (§5.1.4).
 fn default_path(uri: &Uri) -> String {
     match uri.path().rfind('/') {
         None | Some(0) => "/".to_owned(),
@@ -563,7 +565,7 @@ mod tests {
         Uri::parse(text).unwrap()
     }
 
-    /// What a server sets at one URI, and what is sent to another a second later.
+    /// Checks the header sent to `to` one second after a response from `from` set cookies.
     #[track_caller]
     fn check(from: &str, set: &[&str], to: &str, expected: &str) {
         let mut jar = Jar::default();
@@ -621,7 +623,7 @@ mod tests {
             "http://x.y.example.org/a/",
             "a=b",
         );
-        // The dot that ends a host in DNS is not the cookie's.
+        // The dot that ends a host in DNS is not part of the cookie's domain.
         check(
             "http://www.example.org./a/",
             &["a=b; Domain=example.org"],
@@ -656,7 +658,7 @@ mod tests {
                 CookieRefused::Domain,
             );
         }
-        // A public suffix that is a host itself.
+        // A public suffix that is also a host.
         check(
             "http://co.uk/",
             &["a=b; Domain=co.uk"],
@@ -706,7 +708,7 @@ mod tests {
             HTTP,
             "long=2; short=1; old=3",
         );
-        // Set anew it keeps its place.
+        // A cookie that is set again keeps its place.
         check(HTTP, &["a=1", "b=2", "a=3"], HTTP, "a=3; b=2");
     }
 
@@ -753,7 +755,7 @@ mod tests {
         assert!(held("a=b; Max-Age=99999999999999999999", life - 1));
         assert!(!held("a=b; Max-Age=99999999999999999999", life));
         assert!(!held("a=b; Expires=Fri, 31 Dec 9999 23:59:59 GMT", life));
-        // One that has expired takes the old one along.
+        // An expired cookie removes the old one.
         check(HTTP, &["a=b", "a=; Max-Age=0"], HTTP, "");
     }
 
@@ -769,7 +771,7 @@ mod tests {
             "1994-Nov-06 08:49:37",
             "08:49:37 06 Nov 1994 GMT+0100",
         ] {
-            // A year first is a day of two digits and so no date; browsers agree.
+            // A leading year counts as a day of two digits, so the date is invalid; browsers agree.
             let expected = if text.starts_with("1994") {
                 cookie_date(text)
             } else {

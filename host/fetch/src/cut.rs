@@ -1,8 +1,8 @@
-//! The end of all exchanges before their time: the crawl is to stop and waits no longer for what is in flight.
+//! The early end of all exchanges: the crawl stops and no longer waits for fetches in flight.
 
 use tokio::sync::watch;
 
-/// Cuts exchanges short, those at work and those to come. Clones cut the same ones.
+/// Cuts exchanges short, both running and future ones. Clones cut the same exchanges.
 #[derive(Clone, Debug)]
 pub struct Cut(watch::Sender<bool>);
 
@@ -11,18 +11,18 @@ impl Cut {
         Cut(watch::Sender::new(false))
     }
 
-    /// From now on nothing is waited for. What has come of a response is kept as truncated.
+    /// Ends all waiting from now on. Received parts of a response are kept as truncated.
     pub fn now(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether [`Self::now`] has been called. Asks nobody else, so that a task that has used up its budget hears it too.
+    /// Whether [`Self::now`] has been called. It reads the value directly, so that a task with a spent budget sees it too.
     pub(crate) fn is_made(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits for `work`; none where the exchanges are cut first. The cut is looked at before, while the task has a budget left:
-    /// work that always has something to do spends all of it each time.
+    /// Waits for `work`; returns `None` if the exchanges are cut first. The cut is polled before `work`, while the task has a
+    /// budget left: work that always has something to do spends all of it each time.
     pub async fn unless_made<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -31,12 +31,12 @@ impl Cut {
         }
     }
 
-    /// Returns when [`Self::now`] has been called.
+    /// Resolves once [`Self::now`] has been called.
     pub(crate) fn happens(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut told = self.0.subscribe();
         async move {
             if told.wait_for(|cut| *cut).await.is_err() {
-                // Nobody is left who could cut.
+                // The sender is gone: no cut can happen.
                 std::future::pending().await
             }
         }

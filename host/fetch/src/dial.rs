@@ -1,4 +1,4 @@
-//! New connections: which address of a name takes one first, and which proxy stands before it.
+//! New connections: the choice among the addresses of a name, and the proxy in front of it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use crate::proxy;
 use crate::stream::{Connection, Server, Speaks, allowed, tcp};
 use crate::wire::Clock;
 
-/// Addresses of one name tried in one exchange.
+/// Maximum addresses of one name that are tried in one exchange.
 pub const CONNECT_ADDRESSES_MAX: usize = 4;
 
-/// An address that has not taken the connection by then has company by the next (RFC 8305 §5 recommends it).
+/// Delay before the next address is tried in parallel (RFC 8305 §5 recommends this value).
 const HEAD_START: Duration = Duration::from_millis(250);
 
-/// The addresses that may be connected to, in the order they are tried.
+/// The addresses that may be connected to, in the order in which they are tried.
 ///
 /// # Errors
-/// None is of the family that the profile wants, or policy refuses all.
+/// No address is of the family that the profile wants, or the policy refuses all.
 pub(crate) fn candidates(
     parts: &Parts,
     server: &Server,
@@ -33,7 +33,7 @@ pub(crate) fn candidates(
     let proxy = config.proxy.as_ref();
     let remote = proxy.is_some_and(|proxy| proxy.remote_names && proxy.serves(&server.host));
     if remote && addresses.is_empty() {
-        // The proxy looks names up; what is no name can be judged here all the same.
+        // The proxy looks names up. An address in the URI can be checked here.
         let bare = server.host.trim_start_matches('[').trim_end_matches(']');
         return match bare.parse() {
             Ok(address) => allowed(config, address).map(|()| vec![address]),
@@ -64,8 +64,8 @@ pub(crate) fn candidates(
     }
 }
 
-/// A new connection to a server at one of `addresses`, which are in the order to try them, through the proxy where there
-/// is one for this host.
+/// Opens a connection to a server at one of `addresses`, which are in the order of preference. It leads through the proxy
+/// if there is one for this host.
 pub(crate) async fn dial(
     parts: &Parts,
     server: &Server,
@@ -96,7 +96,7 @@ pub(crate) async fn dial(
             }
             None => {
                 let (tcp, peer) = race(parts, addresses, server.port).await?;
-                // The address that counts is the one we are connected to.
+                // The address that counts is that of the connection.
                 allowed(config, peer)?;
                 Connection::over(parts, server, speaks, (tcp, seat), Some(peer), None).await
             }
@@ -114,11 +114,11 @@ pub(crate) async fn dial(
         .unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
 }
 
-/// The first of these addresses that takes a connection. Each has a head start on the next, and the next need not wait for
-/// it where it has failed.
+/// Connects to the first of these addresses that answers. Each address has a head start on the next one. A failure starts
+/// the next one at once.
 ///
 /// # Errors
-/// None did: why not the last that failed.
+/// No address answered: the error of the last one that failed.
 pub(crate) async fn race(
     parts: &Parts,
     addresses: &[IpAddr],
@@ -147,7 +147,7 @@ pub(crate) async fn race(
         match ended {
             Some(Ok(Ok(connected))) => return Ok(connected),
             Some(Ok(Err(failure))) => last = failure,
-            // It panicked: as good as refused.
+            // The task panicked: treated as a refused connection.
             Some(Err(_)) => {}
             None => return Err(last),
         }

@@ -1,9 +1,8 @@
-//! Names to addresses, and the text of a `dns:` record.
+//! Resolves names to addresses, and writes the text of a `dns:` record.
 //!
-//! Asked in this order: IP literals answer themselves; the profile's static table; names under `.localhost`
-//! (RFC 6761 §6.3); `/etc/hosts`; name servers, the system's or the profile's, some of which may speak HTTPS (RFC 8484).
-//! Search domains are not used: a URI's host is a whole name. Nothing is cached here, so that every record says what a
-//! name server said.
+//! The sources are, in this order: IP literals; the profile's static table; names under `.localhost` (RFC 6761 §6.3);
+//! `/etc/hosts`; name servers of the system or the profile, some of which may speak HTTPS (RFC 8484). Search domains are not
+//! used: a URI's host is a whole name. Nothing is cached here, so that every record has the answer of a name server.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -27,40 +26,39 @@ use tokio::sync::OnceCell;
 use crate::config::{HostTable, NameServer};
 use crate::failure::FetchFailure;
 
-/// Addresses of one name that are used; the rest is in the record's text alone.
+/// Addresses of one name that are used. Further ones are only in the record's text.
 pub const ADDRESSES_MAX: usize = 32;
 
-/// How long an answer holds that has no time to live of its own (static table, `/etc/hosts`, literals): the
-/// predecessor's validity of an address.
+/// Validity of an answer without a time to live of its own (static table, `/etc/hosts`, literals). The value is Heritrix's.
 pub const TTL_WITHOUT_DNS: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Longest that a name server's answer is believed.
+/// Longest validity of a name server's answer.
 pub const TTL_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What a name stands for.
+/// The addresses of a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     /// The name asked for, without a trailing dot.
     pub host: String,
     /// At least one, at most [`ADDRESSES_MAX`]; IPv4 before IPv6, otherwise as the server listed them.
     pub addresses: Vec<IpAddr>,
-    /// Who answered.
+    /// The source of the answer.
     pub source: ResolutionSource,
-    /// The name server that is asked first: the `WARC-IP-Address` of a `dns:` record. None without name servers.
+    /// The name server that is asked first: the `WARC-IP-Address` of a `dns:` record. `None` without name servers.
     pub server: Option<IpAddr>,
-    /// How long the answer holds: the smallest TTL of its records.
+    /// Validity of the answer: the smallest TTL of its records.
     pub ttl: Duration,
     /// `now` plus `ttl`.
     pub expires: Timestamp,
-    /// The block of a `dns:` resource record, media type `text/dns` (RFC 4027), as the predecessor writes it: a line
-    /// with the time (yyyyMMddHHmmss), then one line for each address record, in master file format.
+    /// The block of a `dns:` resource record, media type `text/dns` (RFC 4027), as Heritrix writes it: a line with the time
+    /// (yyyyMMddHHmmss), then one line for each address record, in master file format.
     pub text: String,
 }
 
-/// Who answered.
+/// The source of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResolutionSource {
-    /// The host is an address.
+    /// The host is an address itself.
     Literal,
     /// The profile's static table.
     StaticTable,
@@ -75,7 +73,7 @@ pub enum ResolutionSource {
 /// One address record of an answer.
 #[derive(Debug)]
 struct AddressRecord {
-    /// Without the trailing dot.
+    /// Name of the record without the trailing dot.
     owner: String,
     ttl: Duration,
     address: IpAddr,
@@ -87,16 +85,16 @@ pub(crate) struct Names {
     table: HostTable,
     hosts: Hosts,
     servers: Vec<NameServer>,
-    /// For name servers that speak HTTPS.
+    /// TLS configuration for name servers that speak HTTPS.
     tls: Arc<ClientConfig>,
-    /// Set up when first asked: a name server that speaks HTTPS may have to be looked up itself.
+    /// Set up at the first look-up: a name server that speaks HTTPS may need a look-up itself.
     resolver: OnceCell<Resolver>,
 }
 
 #[derive(Debug)]
 struct Resolver {
     resolver: TokioResolver,
-    /// The one that is asked first.
+    /// The name server that is asked first.
     server: Option<IpAddr>,
 }
 
@@ -180,7 +178,7 @@ impl Names {
             .into_iter()
             .filter_map(|answer| answer.as_ref().ok())
             .flat_map(Lookup::answers);
-        // An alias in between may be the first to expire.
+        // An alias in the chain may be the first to expire.
         let mut least = TTL_MAX;
         let mut found = Vec::new();
         for record in records {
@@ -204,7 +202,7 @@ impl Names {
         })
     }
 
-    /// The resolver for the profile's name servers. What fails is tried again with the next name.
+    /// Sets up the resolver for the profile's name servers. After a failure the next look-up tries again.
     async fn set_up(&self) -> Result<Resolver, String> {
         let mut servers = Vec::new();
         let mut options = ResolverOpts::default();
@@ -242,7 +240,7 @@ impl Names {
         Ok(Resolver { resolver, server })
     }
 
-    /// Where a name server that speaks HTTPS is: as the profile's table says, or the system.
+    /// The addresses of a name server that speaks HTTPS, from the profile's table or the system.
     async fn address_of_server(&self, host: &str, port: u16) -> Result<Vec<IpAddr>, String> {
         if let Some(address) = literal(host) {
             return Ok(vec![address]);
@@ -292,12 +290,12 @@ fn resolver(
     builder.build()
 }
 
-/// An address in the host of a URI: bare, or IPv6 in brackets.
+/// Parses an address in the host of a URI: bare, or IPv6 in brackets.
 fn literal(host: &str) -> Option<IpAddr> {
     bare(host).parse().ok()
 }
 
-/// Without the brackets of an IPv6 address.
+/// Removes the brackets of an IPv6 address.
 fn bare(host: &str) -> &str {
     let inside = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
     inside.unwrap_or(host)
@@ -308,7 +306,7 @@ fn is_localhost(host: &str) -> bool {
     last.eq_ignore_ascii_case("localhost")
 }
 
-/// The name to ask for. Labels are taken as they are: `a_b`, `-a` and `xn--a` may well have an address.
+/// The name for the query. Labels are not validated: `a_b`, `-a` and `xn--a` may have an address.
 fn absolute(host: &str) -> Result<Name, String> {
     let labels = host.split('.').filter(|label| !label.is_empty());
     let name = Name::from_labels(labels.map(str::as_bytes)).map_err(|error| error.to_string())?;
@@ -326,7 +324,7 @@ fn address_of(record: &Record) -> Option<IpAddr> {
     }
 }
 
-/// The name servers' own "no" where one family got it and the other got nothing better; otherwise what went wrong.
+/// The failure of a look-up: a look-up error of either family first, otherwise the name servers' negative answer.
 fn no_address(host: &str, v4: Option<NetError>, v6: Option<NetError>) -> FetchFailure {
     let host = host.to_owned();
     let wrong = [&v4, &v6]
@@ -352,7 +350,7 @@ fn no_address(host: &str, v4: Option<NetError>, v6: Option<NetError>) -> FetchFa
     }
 }
 
-/// How long the name servers' "no" holds (RFC 2308 §5).
+/// Validity of the name servers' negative answer (RFC 2308 §5).
 fn negative_ttl(error: &NetError) -> Option<Duration> {
     match error {
         NetError::Dns(DnsError::NoRecordsFound(no)) => no.negative_ttl,
@@ -361,8 +359,8 @@ fn negative_ttl(error: &NetError) -> Option<Duration> {
     .map(|seconds| Duration::from_secs(seconds.into()))
 }
 
-/// Owner, TTL, class, type and data; blanks between owner and TTL as the predecessor's library sets them, up to the
-/// third tab stop.
+/// Formats owner, TTL, class, type and data. Blanks between owner and TTL fill up to the third tab stop, as in Heritrix's
+/// library.
 fn record_text(now: Timestamp, records: &[AddressRecord]) -> String {
     let time = now.to_zoned(TimeZone::UTC).strftime("%Y%m%d%H%M%S");
     let mut text = format!("{time}\n");
@@ -521,7 +519,7 @@ mod tests {
         );
     }
 
-    /// A name server that knows a few names: its answers are put together here, octet by octet (RFC 1035 §4).
+    /// A name server that knows a few names. Its answers are assembled here, octet by octet (RFC 1035 §4).
     async fn name_server() -> Names {
         let socket = tokio::net::UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let mut server = NameServerConfig::udp("127.0.0.1".parse().unwrap());
@@ -559,7 +557,7 @@ mod tests {
             let length = u8::try_from(data.len()).unwrap();
             [owner, &[0, kind, 0, 1, 0, 0, 0, ttl, 0, length], data].concat()
         };
-        // Owner: the name asked for.
+        // Owner: the name of the query.
         let same = [0xc0, 12];
         let edge = b"\x04edge\x03cdn\x07example\0";
         let v6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
@@ -649,7 +647,7 @@ mod tests {
         }
     }
 
-    /// A name server that is asked by HTTPS alone, and the configuration that trusts it.
+    /// A name server that only speaks HTTPS, and the configuration that trusts it.
     async fn server_over_https() -> (u16, Arc<ClientConfig>) {
         let made = rcgen::generate_simple_self_signed(["dns.test".to_owned()]).unwrap();
         let certificate = made.cert.der().clone();
@@ -669,7 +667,7 @@ mod tests {
             while let Ok((tcp, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // A client that trusts somebody else goes away at once.
+                    // A client that does not trust the certificate disconnects at once.
                     let Ok(session) = acceptor.accept(tcp).await else {
                         return;
                     };
@@ -721,7 +719,7 @@ mod tests {
         assert_eq!(found.source, ResolutionSource::Dns);
         assert_eq!(found.server, "127.0.0.1".parse().ok());
         assert_eq!(found.addresses, ["192.0.2.3".parse::<IpAddr>().unwrap()]);
-        // Whoever cannot be trusted is not believed.
+        // An untrusted name server gives no answer.
         let failure = names(no_roots())
             .resolve("alias.example", now())
             .await

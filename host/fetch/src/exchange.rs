@@ -1,4 +1,4 @@
-//! One request and what came of it: the exact bytes, and what they mean.
+//! One request and its result: the exact bytes, and their meaning.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,30 +15,30 @@ use crate::spool::Spool;
 use crate::tape::Received;
 use crate::tls::TlsInfo;
 
-/// What to ask for.
+/// A request for one URI.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is fetched. Of user name and password in it nothing is sent.
+    /// The URI to fetch. User name and password in it are not sent.
     pub uri: Uri,
-    /// Where to connect, in order of preference, as [`resolve`](crate::Fetcher::resolve) gave them.
+    /// Addresses to connect to, in order of preference, as [`resolve`](crate::Fetcher::resolve) returned them.
     pub addresses: Vec<IpAddr>,
-    /// The page that the link stood on. Left out where that was https and this is not (RFC 9110 §10.1.3).
+    /// The page with the link. Left out if it was https and this URI is not (RFC 9110 §10.1.3).
     pub referer: Option<Uri>,
     /// The ETag of the last archived version, as received.
     pub if_none_match: Option<String>,
     /// The Last-Modified of the last archived version, as received.
     pub if_modified_since: Option<String>,
-    /// More headers for this request alone; they replace the profile's of the same name, and without a value take it out.
+    /// Further headers for this request. They replace the profile's headers of the same name; an empty value removes them.
     pub headers: Vec<(String, String)>,
-    /// Where there is one, it is sent by POST.
+    /// A body, which is sent by POST.
     pub body: Option<RequestBody>,
-    /// User name and password for an FTP server; none: as a guest. HTTP has them in a header.
+    /// User name and password for an FTP server; `None`: as a guest. HTTP has them in a header.
     pub login: Option<(String, Secret)>,
-    /// Counts what comes, for whoever watches the exchange meanwhile.
+    /// Counter of received bytes, for observers of the running exchange.
     pub received: Received,
 }
 
-/// What a form submission sends.
+/// The body of a form submission.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
     /// `Content-Type`.
@@ -47,67 +47,68 @@ pub struct RequestBody {
     pub content: Bytes,
 }
 
-/// What a mid-fetch filter says of a response head.
+/// The answer of mid-fetch filters to a response head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HeadVerdict {
     /// Fetch the body.
     Continue,
     /// Close the connection without the body.
     Abort {
-        /// Why; recorded in [`Exchange::aborted_by_filter`].
+        /// The reason; recorded in [`Exchange::aborted_by_filter`].
         reason: String,
     },
 }
 
-/// One request and its response, or what came of it.
+/// One request with its response or failure.
 #[derive(Debug)]
 pub struct Exchange {
-    /// When it began, before connecting.
+    /// Time of the start, before connecting.
     pub started: Timestamp,
-    /// Until its last byte, or until it was given up.
+    /// Time until the last byte, or until the exchange was given up.
     pub duration: Duration,
-    /// Until the head was complete.
+    /// Time until the head was complete.
     pub time_to_head: Option<Duration>,
-    /// The address connected to; none where there was no connection, or a proxy alone knows it.
+    /// The address of the connection; `None` without a connection, or if only a proxy knows the address.
     pub peer: Option<IpAddr>,
     /// The proxy that the connection led through, without credentials.
     pub proxy: Option<String>,
-    /// The request, exactly as sent; empty where there was no connection.
+    /// The request, exactly as sent; empty without a connection.
     pub request_bytes: Bytes,
-    /// The final response exactly as received, head and body, transfer coding included. It ends where the message ends.
-    /// What came over HTTP/2 is written here, and in `request_bytes`, as HTTP/1.1 would have it; see [`Self::http2`].
+    /// The final response exactly as received, head and body, transfer coding included. It ends at the end of the message.
+    /// HTTP/2 messages are written here, and in `request_bytes`, in the form of HTTP/1.1; see [`Self::http2`].
     pub wire: Spool,
-    /// What came before it: interim (1xx) responses and stray empty lines. Nearly always empty.
+    /// Bytes before the final response: interim (1xx) responses and stray empty lines. Nearly always empty.
     pub interim: Bytes,
-    /// The response's head, also where it was cut after its status line.
+    /// The response's head. A head that was cut after its status line is included.
     pub head: Option<ResponseHead>,
-    /// The body with transfer coding removed, content coding still applied: what a WARC payload digest is of.
+    /// The body without transfer coding and with content coding: the input of a WARC payload digest.
     pub payload: Spool,
     /// SHA-1 of `payload`.
     pub payload_digest: PayloadDigest,
-    /// Why the recording is shorter than the response was.
+    /// The reason why the recording is shorter than the response.
     pub truncated: Option<Truncation>,
-    /// The filter's reason, where it stopped the exchange after the head.
+    /// The filter's reason, if it stopped the exchange after the head.
     pub aborted_by_filter: Option<String>,
-    /// Why there is no complete response. A response cut by our own limits is not a failure.
+    /// The reason why the response is incomplete. A response cut by our own limits is not a failure.
     pub failure: Option<FetchFailure>,
     /// The TLS session, for https.
     pub tls: Option<TlsInfo>,
-    /// It came over HTTP/2, because the server speaks nothing else.
+    /// Whether it came over HTTP/2, because the server speaks nothing else.
     pub http2: bool,
     /// Whether the connection had served an exchange before.
     pub reused_connection: bool,
-    /// For the crawl log: `lenTrunc`, `timeTrunc`, `headerTrunc`, `midFetchAbort` as the predecessor writes them;
-    /// `rateTrunc`, `scratchTrunc` and `stopTrunc` where a body came too slowly, found no room, or was cut; `excessBytes:N` where more came than the message had room for; `noCloseNotify` where TLS ended without it.
+    /// Annotations for the crawl log. Heritrix has `lenTrunc`, `timeTrunc`, `headerTrunc` and `midFetchAbort`. Others are:
+    /// `rateTrunc`: the body came too slowly. `scratchTrunc`: the scratch space was full. `stopTrunc`: the exchange was cut.
+    /// `excessBytes:N`: more bytes came than the message had room for. `noCloseNotify`: TLS ended without this alert.
     pub annotations: Vec<String>,
 }
 
-/// Why a recording is shorter than the response was.
+/// The reason why a recording is shorter than the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truncation {
     /// The payload passed `body_bytes_max`.
     Length,
-    /// `total_timeout`, or silence for `response_timeout`.
+    /// `total_timeout` passed, or silence for `response_timeout`.
     Time,
     /// The connection ended first.
     Disconnect,
@@ -115,11 +116,11 @@ pub enum Truncation {
     Headers,
     /// The payload came more slowly than `rate_min`.
     Rate,
-    /// The recordings of all exchanges together passed `scratch_bytes_max`, and nobody was about to make room.
+    /// The recordings of all exchanges together passed `scratch_bytes_max`, and no other exchange was about to free space.
     Scratch,
     /// The crawl was stopped.
     Stop,
-    /// The chunk framing made no sense from there on.
+    /// The chunk framing was invalid from there on.
     Framing,
 }
 
@@ -145,7 +146,7 @@ impl Request {
 }
 
 impl Exchange {
-    /// The payload with its content codings removed, at most `bytes_max` bytes: what plugins read.
+    /// The payload without its content codings, at most `bytes_max` bytes. Plugins read this.
     pub fn content(&self, bytes_max: u64) -> Decoded {
         let codings = self.head.as_ref().map(ResponseHead::content_codings);
         let codings = codings.unwrap_or_default();
@@ -170,7 +171,7 @@ impl Exchange {
                 _ if self.http2 => Some("h2"),
                 "HTTP/1.0" => Some("http/1.0"),
                 "FTP" => Some("ftp"),
-                // The community's list of protocols has no name for it.
+                // The community's list of protocols has no name for WHOIS.
                 "WHOIS" => None,
                 _ => Some("http/1.1"),
             });
@@ -192,7 +193,7 @@ impl Truncation {
         }
     }
 
-    /// The annotation of a limit of ours: the predecessor's, where it has that limit.
+    /// The annotation for a limit of our own: Heritrix's, if it has that limit.
     pub fn annotation(self) -> Option<&'static str> {
         match self {
             Truncation::Length => Some("lenTrunc"),
@@ -213,7 +214,7 @@ impl PayloadDigest {
     }
 }
 
-/// As logs and WARC headers write it: `sha1:` and base32.
+/// Formats the digest as in logs and WARC headers: `sha1:` and base32.
 impl std::fmt::Display for PayloadDigest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "sha1:{}", data_encoding::BASE32.encode(&self.0))

@@ -1,4 +1,4 @@
-//! Why there is no complete response, and the glossary's status code for it.
+//! Reasons for an incomplete response, with the status code of the glossary.
 
 use std::io;
 use std::net::IpAddr;
@@ -7,72 +7,72 @@ use std::time::Duration;
 
 use crate::addresses::AddressClass;
 
-/// Why a fetch gave no complete response. What was received all the same is in the exchange.
+/// The reason why a fetch gave no complete response. Received bytes are in the exchange all the same.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchFailure {
-    /// The name has no address; −1. The name servers said so: asking again soon is of little use.
+    /// The name has no address; −1. The name servers said so: an early retry is of little use.
     #[error("no address for {host}: {reason}")]
     NoAddress {
         /// The name asked for.
         host: String,
-        /// What the name server, or the resolver, said.
+        /// The answer of the name server or the resolver.
         reason: String,
-        /// How long that holds, where a name server said so.
+        /// Validity of the answer, if a name server gave one.
         ttl: Option<Duration>,
     },
-    /// The name could not be looked up; −1. The name servers did not answer, or there are none.
+    /// The look-up failed; −1. The name servers did not answer, or none are configured.
     #[error("cannot look up {host}: {reason}")]
     Lookup {
         /// The name asked for.
         host: String,
-        /// What the resolver said.
+        /// The resolver's error.
         reason: String,
     },
-    /// No address took the connection; −2. The last one's reason.
+    /// No address accepted the connection; −2. The error is that of the last address.
     #[error("cannot connect to {address} port {port}")]
     Connect {
         /// The address tried last.
         address: IpAddr,
         /// TCP port.
         port: u16,
-        /// What the operating system said.
+        /// The operating system's error.
         #[source]
         source: Arc<io::Error>,
     },
-    /// The connection ended where more had to come; −3. What came is recorded.
+    /// The connection ended before the message did; −3. Received bytes are recorded.
     #[error("connection lost during {phase}: {reason}")]
     Lost {
-        /// How far the exchange had come.
+        /// Progress of the exchange.
         phase: Phase,
-        /// What the stream or the HTTP parser said.
+        /// The error of the stream or the HTTP parser.
         reason: String,
     },
-    /// What came is no HTTP response, or its framing is; −3. The bytes are recorded.
+    /// The response, or its framing, is not HTTP; −3. The bytes are recorded.
     #[error("not HTTP in {phase}: {reason}")]
     NotHttp {
-        /// How far the exchange had come.
+        /// Progress of the exchange.
         phase: Phase,
-        /// What the HTTP parser said.
+        /// The HTTP parser's error.
         reason: String,
     },
-    /// Nothing came for too long; −4. What came is recorded.
+    /// No byte came for too long; −4. Received bytes are recorded.
     #[error("timeout during {phase} after {after:?}")]
     Timeout {
-        /// How far the exchange had come.
+        /// Progress of the exchange.
         phase: Phase,
-        /// The limit that was hit.
+        /// The limit that was reached.
         after: Duration,
     },
-    /// The scratch directory failed us; −5. Not the site's fault: the crawl should pause.
+    /// A write to the scratch directory failed; −5. The site is not the cause: the crawl should pause.
     #[error("cannot write to the scratch directory")]
     Scratch(#[source] Arc<io::Error>),
-    /// A URI that this fetcher cannot ask for; −7.
+    /// A URI that this fetcher cannot request; −7.
     #[error("cannot fetch {uri}: {reason}")]
     Unfetchable {
         /// The URI.
         uri: String,
-        /// What is wrong with it.
+        /// The error in the URI.
         reason: String,
     },
     /// No TLS session; −9. The certificate is not trusted, or the two sides have nothing in common.
@@ -80,35 +80,35 @@ pub enum FetchFailure {
     Tls {
         /// The host asked for.
         host: String,
-        /// What rustls said.
+        /// The error of rustls.
         reason: String,
     },
-    /// The server speaks TLS, but with no protocol that we do; −9.
+    /// The server speaks TLS, but none of our protocols over it; −9.
     #[error("{host} does not speak HTTP/1.1")]
     NoHttp1 {
         /// The host asked for.
         host: String,
     },
-    /// The proxy that the profile names does not take us there; −2. Often ours to mend, not the site's.
+    /// The profile's proxy does not connect to the server; −2. Often the operator has to fix it, not the site.
     #[error("proxy {proxy}: {reason}")]
     Proxy {
-        /// Where it is.
+        /// Address of the proxy.
         proxy: String,
-        /// What it, or the operating system, said.
+        /// The error of the proxy or the operating system.
         reason: String,
     },
-    /// The crawl stops and waits no longer; 0. The URI has not been fetched, through nobody's fault.
+    /// The crawl stops and no longer waits; 0. The URI has not been fetched, and has not failed.
     #[error("the crawl was stopped")]
     Stopped,
     /// The server closed the connection without a byte; −404.
     #[error("empty response")]
     Empty,
-    /// Every address is of a class that the profile does not allow; −5001. Never retried.
+    /// All addresses are of a class that the profile does not allow; −5001. Never retried.
     #[error("{address} is a {class} address, which the profile does not allow")]
     AddressRefused {
         /// The address refused last.
         address: IpAddr,
-        /// Why.
+        /// Its class.
         class: AddressClass,
     },
     /// The URI names a port of another service, which the profile does not allow; −5001. Never retried.
@@ -119,16 +119,16 @@ pub enum FetchFailure {
     },
 }
 
-/// How far an exchange had come.
+/// Progress of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// TCP connection and TLS session.
     Connecting,
-    /// The request was being sent, or nothing had come back.
+    /// The request was being sent, or no byte of the response had come.
     Request,
-    /// The response head was coming.
+    /// The response head was being received.
     Head,
-    /// The response body was coming.
+    /// The response body was being received.
     Body,
 }
 
@@ -149,8 +149,8 @@ impl FetchFailure {
         }
     }
 
-    /// Whether the server cannot be found or connected to, so that no other URI of it can be had either. A failure after
-    /// that may be the URI's own.
+    /// Whether the server cannot be found or connected to, so that its other URIs cannot be fetched either. A later failure may
+    /// concern only the URI.
     pub fn is_of_server(&self) -> bool {
         match self {
             FetchFailure::NoAddress { .. }

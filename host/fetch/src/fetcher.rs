@@ -1,4 +1,4 @@
-//! The fetcher: what the crawl holds one of.
+//! The fetcher: the entry point of this crate. A crawl has one.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ pub struct Fetcher {
     parts: Arc<Parts>,
 }
 
-/// What every exchange needs.
+/// Parts that every exchange needs.
 #[derive(Debug)]
 pub(crate) struct Parts {
     pub config: Config,
@@ -40,11 +40,11 @@ pub(crate) struct Parts {
     pub throttle: Throttle,
 }
 
-/// Why no fetcher could be built.
+/// The reason why no fetcher could be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// A root certificate is none, or rustls has no common ground with its own provider.
+    /// A root certificate is invalid, or rustls does not work with its own provider.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
     /// A header that the profile sets cannot be sent.
@@ -58,7 +58,7 @@ pub enum BuildError {
 }
 
 impl Fetcher {
-    /// Reads `/etc/hosts` and root certificates. Opens no socket.
+    /// Reads `/etc/hosts` and root certificates. It opens no socket.
     ///
     /// # Errors
     /// The configuration cannot be used.
@@ -88,9 +88,9 @@ impl Fetcher {
         })
     }
 
-    /// A fetcher that fetches otherwise and shares connections, scratch space, [`Self::throttle`] and [`Self::cut`] with
-    /// this one. Of `config`, `scratch_dir` and what all streams may take together are ignored. Where `hosts` and
-    /// `name_servers` are the same, their set-up is shared as well.
+    /// Creates a fetcher with other settings. It shares connections, scratch space, [`Self::throttle`] and [`Self::cut`] with
+    /// this one. `scratch_dir` and the limits for all streams together in `config` are ignored. If `hosts` and `name_servers` are
+    /// the same, their set-up is shared too.
     ///
     /// # Errors
     /// The configuration cannot be used.
@@ -129,17 +129,17 @@ impl Fetcher {
         &self.parts
     }
 
-    /// To end all exchanges before their time.
+    /// A handle that ends all exchanges early.
     pub fn cut(&self) -> Cut {
         self.parts.cut.clone()
     }
 
-    /// What all exchanges are held to together.
+    /// The limits for all exchanges together.
     pub fn throttle(&self) -> Throttle {
         self.parts.throttle.clone()
     }
 
-    /// The configuration it was built from.
+    /// The configuration of this fetcher.
     pub fn config(&self) -> &Config {
         &self.parts.config
     }
@@ -147,8 +147,8 @@ impl Fetcher {
     /// Looks up a host as a URI names it: a name, or an address (IPv6 in brackets or not). `now` dates the record.
     ///
     /// # Errors
-    /// [`FetchFailure::NoAddress`] and [`FetchFailure::Lookup`], both −1, the latter also where the answer takes longer than
-    /// an exchange may; [`FetchFailure::Stopped`]. Whether an address may be connected to is checked when connecting.
+    /// [`FetchFailure::NoAddress`] and [`FetchFailure::Lookup`], both −1, the latter also if the answer takes longer than
+    /// `total_timeout`; [`FetchFailure::Stopped`]. The address policy is checked when connecting, not here.
     pub async fn resolve(&self, host: &str, now: Timestamp) -> Result<Resolution, FetchFailure> {
         let limit = self.parts.config.total_timeout;
         let answer = tokio::time::timeout(limit, self.parts.names.resolve(host, now));
@@ -161,10 +161,10 @@ impl Fetcher {
         })
     }
 
-    /// Fetches one URI. Redirects are not followed. `on_head` is asked once the head of the final response is whole,
-    /// whatever its status; while it thinks, the server waits.
+    /// Fetches one URI. Redirects are not followed. `on_head` is called once the head of the final response is complete,
+    /// whatever its status. Until it answers, no further bytes are read.
     ///
-    /// The answer is an [`Exchange`] whatever happens; [`Exchange::status`] says how it went.
+    /// The result is always an [`Exchange`]; [`Exchange::status`] has its status.
     pub async fn http(
         &self,
         request: Request,
@@ -173,8 +173,8 @@ impl Fetcher {
         http::fetch(&self.parts, &request, on_head).await
     }
 
-    /// Fetches one `ftp` or `ftps` URI: a file, or the listing of a directory. `on_head` is asked before the content comes.
-    /// The exchange's `request_bytes` are the conversation, its status is the server's last reply.
+    /// Fetches one `ftp` or `ftps` URI: a file, or the listing of a directory. `on_head` is called before the content comes.
+    /// The exchange's `request_bytes` are the FTP conversation, and its status is that of the server's last reply.
     pub async fn ftp(
         &self,
         request: Request,
@@ -183,7 +183,7 @@ impl Fetcher {
         ftp::fetch(&self.parts, &request, on_head).await
     }
 
-    /// Asks one `whois` URI. The status of an answer is [`WHOIS_OK`](crate::WHOIS_OK).
+    /// Queries one `whois` URI. The status of an answer is [`WHOIS_OK`](crate::WHOIS_OK).
     pub async fn whois(&self, request: Request) -> Exchange {
         whois::fetch(&self.parts, &request).await
     }

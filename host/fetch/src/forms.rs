@@ -1,12 +1,12 @@
-//! Forms that log in: what a page's form sends beside what the profile says, and the body of the request.
+//! Login forms: the fields of a page's form, the values that the profile fills in, and the body of the request.
 //!
-//! Sites put tokens into hidden fields and refuse a form that comes without. Only the tags of forms are looked at.
+//! Sites put tokens into hidden fields and refuse a form without them. Only the tags of forms are parsed.
 
 use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{StartTag, Token, Tokenizer};
 use opilio_uri::Uri;
 
-/// Fields of one form that are read; nobody writes more.
+/// Maximum fields of one form that are read. Real forms have fewer.
 const FIELDS_MAX: usize = 1000;
 
 /// `Content-Type` of [`encode`]'s bodies.
@@ -15,14 +15,14 @@ pub const FORM_TYPE: &str = "application/x-www-form-urlencoded";
 /// A form of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Where it is sent to.
+    /// Target URI of the form.
     pub action: Uri,
-    /// Names and values it would send if nobody filled it in, in order.
+    /// Names and values that the form would send unfilled, in order.
     pub fields: Vec<(String, String)>,
     has_password: bool,
 }
 
-/// All forms of a page that send somewhere over HTTP.
+/// All forms of a page that are sent over HTTP.
 fn forms(html: &str, page: &Uri) -> Vec<Form> {
     let mut emitter = DefaultEmitter::default();
     emitter.naively_switch_states(true);
@@ -57,7 +57,7 @@ fn forms(html: &str, page: &Uri) -> Vec<Form> {
     found
 }
 
-/// The form of a page that sends to `action`; or else the first that asks for a password.
+/// The form of a page that is sent to `action`; otherwise the first with a password field.
 pub fn login_form(html: &str, page: &Uri, action: Option<&Uri>) -> Option<Form> {
     let mut found = forms(html, page);
     let sends = |form: &Form| action == Some(&form.action);
@@ -70,7 +70,7 @@ pub fn login_form(html: &str, page: &Uri, action: Option<&Uri>) -> Option<Form> 
 }
 
 impl Form {
-    /// One without fields.
+    /// A form without fields.
     pub fn empty(action: &Uri) -> Form {
         Form {
             action: action.clone(),
@@ -97,7 +97,7 @@ impl Form {
         }
     }
 
-    /// Fills in fields: in the place of those of the same name, or behind the others.
+    /// Fills in fields. A value replaces that of the field with the same name; a new field is appended.
     pub fn fill_in<'f>(&mut self, fields: impl Iterator<Item = (&'f str, &'f str)>) {
         for (name, value) in fields {
             match self.fields.iter_mut().find(|(known, _)| known == name) {
@@ -108,7 +108,7 @@ impl Form {
     }
 }
 
-/// The fields as a form sends them, by POST as the body, by GET as the query.
+/// Encodes the fields as a form sends them: in the body by POST, in the query by GET.
 pub fn encode(fields: &[(String, String)]) -> String {
     let mut encoded = form_urlencoded::Serializer::new(String::new());
     encoded.extend_pairs(fields);

@@ -1,9 +1,9 @@
-//! FTP (RFC 959, 2428, 3659) and FTPS (RFC 4217): one file or one directory a call, on a connection of its own.
+//! FTP (RFC 959, 2428, 3659) and FTPS (RFC 4217): one file or one directory for each call, on a connection of its own.
 //!
-//! A path that ends in `/` is a directory; another that cannot be retrieved is tried as one. Directories are asked for
-//! with MLSD, and with LIST where the server knows no MLSD; which of the two says the made-up header `FTP-Listing`.
-//! Data connections are passive and lead to the address of the control connection, whatever the server says: a reply
-//! must not send us into somebody's network. `ftps` is TLS from the first byte, but on port 21, where it is AUTH TLS.
+//! A path that ends in `/` is a directory. If another path cannot be retrieved, it is tried as a directory. Directories are
+//! listed with MLSD, or with LIST if the server does not know MLSD. The synthetic header `FTP-Listing` records which one.
+//! Data connections are passive and use the address of the control connection, whatever the server says: a reply must not
+//! lead into somebody's network. `ftps` uses TLS from the first byte, except on port 21, where it uses AUTH TLS.
 
 use std::net::IpAddr;
 
@@ -26,52 +26,52 @@ use crate::tls::TlsInfo;
 use crate::transfer::{Content, Conversation, Told, connect};
 use crate::wire::Clock;
 
-/// The made-up header of a directory's listing: `MLSD` or `LIST`.
+/// The synthetic header of a directory's listing: `MLSD` or `LIST`.
 pub const FTP_LISTING: &str = "FTP-Listing";
 
-/// Where `ftps` begins in the clear and asks for TLS (RFC 4217); on other ports it begins with TLS.
+/// Port on which `ftps` begins in the clear and asks for TLS (RFC 4217). On other ports it begins with TLS.
 const EXPLICIT_TLS_PORT: u16 = 21;
 
-/// The schemes' own ports: of `ftp`, of `ftps`, and of data that the server sends.
+/// Default ports of `ftp`, of `ftps`, and of data that the server sends.
 const OWN_PORTS: [u16; 4] = [20, 21, 989, 990];
 
-/// Most replies that only put us off ("ready in some minutes") before the greeting.
+/// Maximum number of delaying replies ("ready in some minutes") before the greeting.
 const DELAYS_MAX: usize = 10;
 
-/// Most lines of one reply.
+/// Maximum number of lines of one reply.
 const REPLY_LINES_MAX: usize = 1000;
 
 /// A reply of the server.
 struct Reply {
     /// 100 to 659 (RFC 2228 adds 6yz).
     code: u16,
-    /// Of the last line, without the code.
+    /// Text of the last line, without the code.
     text: String,
 }
 
-/// One visit to a server.
+/// One FTP session with a server.
 struct Session<'a> {
     parts: &'a Parts,
     clock: &'a Clock,
     server: Server,
-    /// What the server's data connections lead to.
+    /// Addresses for the data connections.
     addresses: Vec<IpAddr>,
-    /// Data connections are encrypted too.
+    /// Whether data connections are encrypted too.
     private: bool,
     conversation: Conversation,
 }
 
-/// What a URI names.
+/// The path of a URI.
 struct Path {
-    /// Decoded, relative to where a login leads; empty for that directory itself.
+    /// Decoded and relative to the login directory; empty for that directory itself.
     path: String,
     directory: bool,
 }
 
-/// Why there will be no content.
+/// The reason why there is no content.
 enum Stop {
     Failure(FetchFailure),
-    /// The server's "no", which is a response like any other.
+    /// The server's negative reply, a response like any other.
     Refused(Reply),
     Aborted(String),
 }
@@ -95,7 +95,7 @@ pub(crate) async fn fetch(
             let visit = session.visit(request, &mut content, &mut told, on_head);
             let result = visit.await;
             if !matches!(result, Err(Stop::Failure(_))) {
-                // For politeness alone: the server need not answer.
+                // A courtesy: the server need not answer.
                 let _ = session.say("QUIT").await;
             }
             told.conversation = session.conversation.spoken;
@@ -115,7 +115,7 @@ pub(crate) async fn fetch(
 }
 
 impl<'a> Session<'a> {
-    /// Connects.
+    /// Connects to the server.
     async fn open(
         parts: &'a Parts,
         clock: &'a Clock,
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// From the greeting to where commands may be given.
+    /// Runs the dialogue from the greeting to the login.
     async fn begin(&mut self, request: &Request, told: &mut Told) -> Result<(), Stop> {
         let (name, password) = credentials(request, self.parts.config.from.as_deref());
         if [name, password]
@@ -202,7 +202,7 @@ impl<'a> Session<'a> {
         reply.success().map(|_| ())
     }
 
-    /// Gets what the URI names.
+    /// Retrieves the content that the URI names.
     async fn visit(
         &mut self,
         request: &Request,
@@ -226,7 +226,7 @@ impl<'a> Session<'a> {
                 true => (data, reply),
                 false => {
                     drop(data);
-                    // No file: a directory, perhaps, that somebody linked without its slash.
+                    // Not a file: perhaps a directory that was linked without its slash.
                     if !self.change_to(&path.path).await?.is_success() {
                         return Err(Stop::Refused(reply));
                     }
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// What can be known of a file before it is retrieved.
+    /// Headers with the facts about a file that are known before its transfer.
     async fn facts(&mut self, path: &str) -> Result<Vec<(String, String)>, Stop> {
         let mut headers = Vec::new();
         let media_type = mime_guess::from_path(path).first_or_octet_stream();
@@ -281,7 +281,7 @@ impl<'a> Session<'a> {
 
     async fn change_to(&mut self, path: &str) -> Result<Reply, Stop> {
         match path.trim_end_matches('/') {
-            // Where the login has led.
+            // The login directory is the current directory already.
             "" if path.is_empty() => Ok(Reply {
                 code: 250,
                 text: String::new(),
@@ -311,7 +311,7 @@ impl<'a> Session<'a> {
         Err(refusal.map_or_else(|| self.lost("no listing".to_owned()).into(), Stop::Refused))
     }
 
-    /// A connection for data, not yet encrypted: servers begin TLS only after they have agreed to the transfer.
+    /// Opens a data connection, not yet encrypted: servers begin TLS only after they have accepted the transfer.
     async fn data_connection(&mut self) -> Result<Stream, Stop> {
         let extended = self.ask("EPSV").await?;
         let port = match extended_port(&extended) {
@@ -334,7 +334,7 @@ impl<'a> Session<'a> {
             .stream)
     }
 
-    /// TLS for the conversation from here on.
+    /// Switches the control connection to TLS.
     async fn begin_tls(&mut self) -> Result<TlsInfo, Stop> {
         let plain = self.conversation.take_stream()?;
         let (stream, info) = self.secure(plain).await?;
@@ -354,8 +354,8 @@ impl<'a> Session<'a> {
             .trim_end_matches([']', '.'])
             .to_owned();
         let name = ServerName::try_from(bare).map_err(|error| failed(error.to_string()))?;
-        // Sessions are shared with the other connections of the visit: many servers insist that data connections resume
-        // the control connection's. ALPN is HTTP's.
+        // Sessions are shared with the other connections of the visit: many servers require that data connections resume
+        // the control connection's session. The ALPN list is for HTTP and therefore cleared.
         let mut config = (*self.parts.tls.config).clone();
         config.alpn_protocols.clear();
         let connector = TlsConnector::from(std::sync::Arc::new(config));
@@ -391,7 +391,7 @@ impl<'a> Session<'a> {
         self.conversation.say(self.parts, self.clock, command).await
     }
 
-    /// A reply, which has to begin and to end in time.
+    /// Reads a reply within the time limits.
     async fn reply(&mut self) -> Result<Reply, Stop> {
         let config = &self.parts.config;
         let after = config.response_timeout + config.header_timeout;
@@ -400,7 +400,7 @@ impl<'a> Session<'a> {
         reply.unwrap_or_else(|_| Err(FetchFailure::Timeout { phase, after }.into()))
     }
 
-    /// A reply, of several lines where its first has a hyphen after the code (RFC 959 §4.2).
+    /// Reads a reply, which has several lines if its first one has a hyphen after the code (RFC 959 §4.2).
     async fn whole_reply(&mut self) -> Result<Reply, Stop> {
         let mut multiline = None;
         for _ in 0..REPLY_LINES_MAX {
@@ -452,10 +452,10 @@ fn unfetchable(uri: &Uri, reason: &str) -> FetchFailure {
     }
 }
 
-/// The name that servers open to all expect.
+/// User name of anonymous FTP.
 const ANONYMOUS: &str = "anonymous";
 
-/// Name and password: those given, or those of a guest, who says who he is (RFC 1635).
+/// Name and password: the given ones, or those of a guest who identifies himself (RFC 1635).
 fn credentials<'a>(request: &'a Request, from: Option<&'a str>) -> (&'a str, &'a str) {
     match &request.login {
         Some((name, password)) => (name, password.reveal()),
@@ -464,11 +464,11 @@ fn credentials<'a>(request: &'a Request, from: Option<&'a str>) -> (&'a str, &'a
 }
 
 impl Path {
-    /// None where it could say more than a line.
+    /// Parses the path of a URI; `None` if it has control characters, which could end the command line.
     fn of(uri: &Uri) -> Option<Self> {
         let path = uri.path();
         let path = path.strip_prefix('/').unwrap_or(path);
-        // The type of transfer (RFC 1738 §3.2.2): everything goes as it is.
+        // The transfer type (RFC 1738 §3.2.2) is removed: all transfers are binary.
         let (path, kind) = match path.rsplit_once(";type=") {
             Some((path, kind @ ("a" | "i" | "d" | "A" | "I" | "D"))) => (path, kind),
             _ => (path, ""),
@@ -496,7 +496,7 @@ impl Reply {
         (200..300).contains(&self.code)
     }
 
-    /// About to open, or already open: data comes.
+    /// Whether the reply announces data: the connection opens or is already open.
     fn is_opening(&self) -> bool {
         (100..200).contains(&self.code)
     }
@@ -509,7 +509,7 @@ impl Reply {
     }
 }
 
-/// `229 … (|||port|)`, with whatever the server takes for `|` (RFC 2428 §3).
+/// Parses `229 … (|||port|)`, with any delimiter for `|` (RFC 2428 §3).
 fn extended_port(reply: &Reply) -> Option<u16> {
     let text = reply.text.split_once('(').filter(|_| reply.code == 229)?.1;
     let mark = text.chars().next()?;
@@ -517,7 +517,7 @@ fn extended_port(reply: &Reply) -> Option<u16> {
     port.parse().ok().filter(|port| *port != 0)
 }
 
-/// `227 … h1,h2,h3,h4,p1,p2`; the address is not asked for.
+/// Parses `227 … h1,h2,h3,h4,p1,p2`; the address is ignored.
 fn passive_port(reply: &Reply) -> Option<u16> {
     let text = (reply.code == 227).then_some(reply.text.as_str())?;
     let numbers = text
@@ -528,7 +528,7 @@ fn passive_port(reply: &Reply) -> Option<u16> {
     Some(u16::from_be_bytes([high, low])).filter(|port| *port != 0)
 }
 
-/// `YYYYMMDDHHMMSS[.fff]` in UTC (RFC 3659 §2.3) as HTTP writes dates.
+/// Converts `YYYYMMDDHHMMSS[.fff]` in UTC (RFC 3659 §2.3) into an HTTP date.
 fn http_date(modified: &str) -> Option<String> {
     let digits = modified.trim().get(..14)?;
     let time = DateTime::strptime("%Y%m%d%H%M%S", digits).ok()?;

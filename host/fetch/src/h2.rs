@@ -1,9 +1,9 @@
 //! One exchange over HTTP/2, with servers that speak nothing else.
 //!
-//! Its frames are of the connection, not of the message, and no reader of archives knows them. What is recorded is the
-//! message as HTTP/1.1 would have it, as the WARC community does (iipc/warc-specifications, issues 15 and 42): header names
-//! and values as they came, no reason phrase, no transfer coding, and `WARC-Protocol: h2` to say so. Each exchange has a
-//! connection of its own, so nothing here is shared and nothing outlives it.
+//! HTTP/2 frames belong to the connection, not to the message, and archive readers do not know them. Therefore the message
+//! is recorded in the form of HTTP/1.1, as the WARC community does (iipc/warc-specifications, issues 15 and 42). Header
+//! names and values are as received, without reason phrase and transfer coding; `WARC-Protocol: h2` marks the record. Each
+//! exchange has a connection of its own, so no state is shared or kept.
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -27,16 +27,16 @@ use crate::stream::{Connection, Server};
 use crate::tape::{RecordingStream, Tape};
 use crate::wire::{Clock, LimitHit, Watch};
 
-/// How much a server may send that we have not yet taken.
+/// Bytes that a server may send before we have taken them.
 const WINDOW: u32 = 256 * 1024;
 
-/// The least that [`Wire::overhead_max`] is: several of the largest frames that we let servers send.
+/// Minimum of [`Wire::overhead_max`]: several of the largest frames that servers may send.
 const OVERHEAD_LEAST: usize = 64 * 1024;
 
-/// Servers that are remembered; beyond, all are forgotten and found out anew.
+/// Maximum servers that are remembered. Beyond it all are forgotten and detected anew.
 const SERVERS_MAX: usize = 10_000;
 
-/// Servers that have been found to speak HTTP/2 alone.
+/// Servers that were found to speak only HTTP/2.
 #[derive(Debug, Default)]
 pub(crate) struct Http2Servers(Mutex<HashSet<Server>>);
 
@@ -55,20 +55,20 @@ impl Http2Servers {
     }
 }
 
-/// A connection, and the watch over its exchange.
+/// A connection, and the time limits of its exchange.
 struct Wire {
     h2: H2Connection<RecordingStream, Bytes>,
     ended: bool,
     watch: Watch,
     tape: Tape,
-    /// Bytes of frames since a part of the response last came.
+    /// Bytes of frames since the last part of the response came.
     overhead: usize,
-    /// As many may control frames and interim responses take in a row, as before the head of an answer by HTTP/1.1.
+    /// Maximum bytes of control frames and interim responses in a row: as for those before the head of an HTTP/1.1 answer.
     overhead_max: usize,
 }
 
 impl Wire {
-    /// Waits for `ready`, which the connection makes so.
+    /// Drives the connection until `ready` returns a value.
     async fn until<T>(
         &mut self,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -78,7 +78,7 @@ impl Wire {
                 return Poll::Ready(Ok(value));
             }
             if !self.ended {
-                // Its errors come with what is waited for, too.
+                // `ready` reports the connection's errors too.
                 self.ended = std::pin::Pin::new(&mut self.h2).poll(cx).is_ready();
                 self.overhead += self.tape.lock().take_framed();
                 if let Poll::Ready(value) = ready(cx) {
@@ -93,7 +93,7 @@ impl Wire {
         .await
     }
 
-    /// So many bytes of the response have come.
+    /// Counts received bytes of the response.
     fn came(&mut self, bytes: usize) {
         if bytes > 0 {
             self.overhead = 0;
@@ -102,7 +102,7 @@ impl Wire {
     }
 }
 
-/// One exchange on a connection that has agreed on HTTP/2.
+/// Runs one exchange on a connection that has agreed on HTTP/2.
 pub(crate) async fn fetch<F>(
     connection: Connection,
     parts: &Parts,
@@ -238,7 +238,7 @@ async fn run<F>(
                     if let Err(truncation) = body.append(&data) {
                         return outcome.truncated = Some(truncation);
                     }
-                    // It fails where the stream has been reset, which the next look says.
+                    // It fails if the stream was reset; the next poll reports that.
                     let _ = content.flow_control().release_capacity(data.len());
                 }
                 Ok(Some(Err(error))) => {
@@ -252,7 +252,7 @@ async fn run<F>(
     receiving.instrument(info_span!("body")).await;
 }
 
-/// A request as HTTP/2 has it.
+/// A request in the form of HTTP/2.
 struct Message {
     request: Request<()>,
     authority: String,
@@ -263,7 +263,7 @@ impl Message {
     fn of(prepared: &Prepared) -> Option<Self> {
         let (mut head, _) = prepared.message().into_parts();
         let authority = head.headers.remove(HOST)?.to_str().ok()?.to_owned();
-        // Of the connection, which has other means (RFC 9113 §8.2.2).
+        // A header of HTTP/1.1 connections, which HTTP/2 forbids (RFC 9113 §8.2.2).
         head.headers.remove(CONNECTION);
         let target = head.uri.path_and_query()?.as_str();
         head.uri = format!("https://{authority}{target}").parse().ok()?;

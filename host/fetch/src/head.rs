@@ -1,4 +1,4 @@
-//! The head of a response, read from the recorded bytes, so that header case, order and repetition are the server's.
+//! The head of a response, parsed from the recorded bytes. Header case, order and repetition stay as the server sent them.
 
 /// Status line and headers of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,20 +9,20 @@ pub struct ResponseHead {
     pub status: u16,
     /// Reason phrase; often empty.
     pub reason: String,
-    /// Every header in the order received: the name in the server's case, the value without surrounding blanks,
-    /// folded lines joined by one blank. Bytes outside ASCII are read as ISO-8859-1.
+    /// All headers in the order received: the name in the server's case, the value without surrounding blanks, folded lines
+    /// joined by one blank. Bytes outside ASCII are read as ISO-8859-1.
     pub headers: Vec<(String, String)>,
     /// Bytes of the head in the recording, the empty line included.
     pub length: u64,
 }
 
 impl ResponseHead {
-    /// The head of the final response in a recording that begins with it or with interim ones; none where there is none.
+    /// Finds the head of the final response in a recording, which may begin with interim ones. `None` if no head is found.
     pub fn of_recording(recorded: &[u8]) -> Option<Self> {
         find(recorded).head
     }
 
-    /// Whether its empty line has come, where it begins these bytes.
+    /// Whether `response`, which begins with this head, has the empty line at its end.
     pub(crate) fn is_whole_in(&self, response: &[u8]) -> bool {
         response.get(..self.length as usize).is_some_and(ends_head)
     }
@@ -38,7 +38,7 @@ impl ResponseHead {
         self.headers.iter().filter(named).map(|(_, v)| v.as_str())
     }
 
-    /// Media type, lower-case, without parameters; none where the server sent none or nonsense.
+    /// Media type, lower-case, without parameters; `None` if it is missing or invalid.
     pub fn media_type(&self) -> Option<String> {
         let value = self.first("content-type")?;
         let essence = value.split(';').next().unwrap_or_default().trim();
@@ -58,16 +58,16 @@ impl ResponseHead {
     }
 }
 
-/// Where a response begins and ends its head in what has been received.
+/// The position of the final response's head in the received bytes.
 pub(crate) struct Heads {
     /// Bytes before the final response: interim (1xx) responses and stray empty lines.
     pub interim_length: usize,
-    /// The final response's head; none where not even its status line is whole.
+    /// The final response's head; `None` if its status line is incomplete.
     pub head: Option<ResponseHead>,
 }
 
 /// Finds the final response's head in `received`, which begins with it or with interim ones. A final head that is cut
-/// (timeout, limit, lost connection) gives what its whole lines say.
+/// (timeout, limit, lost connection) gives the content of its complete lines.
 pub(crate) fn find(received: &[u8]) -> Heads {
     let mut start = 0;
     loop {
@@ -81,7 +81,7 @@ pub(crate) fn find(received: &[u8]) -> Heads {
                 head: None,
             };
         };
-        // 101 ends HTTP: it is final. Whatever follows another 1xx is a response of its own.
+        // 101 ends HTTP: it is final. After another 1xx a further response follows.
         let interim = (100..200).contains(&head.status) && head.status != 101;
         if !interim {
             return Heads {
@@ -104,7 +104,7 @@ fn ends_head(head: &[u8]) -> bool {
     head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n")
 }
 
-/// Reads one head from the start of `bytes`; its length ends after the empty line, or after the last whole line.
+/// Parses one head from the start of `bytes`. Its length ends after the empty line, or after the last complete line.
 fn parse(bytes: &[u8]) -> Option<ResponseHead> {
     let mut lines = Lines { bytes, at: 0 };
     let mut head = parse_status_line(lines.next()?)?;
@@ -121,7 +121,7 @@ fn parse(bytes: &[u8]) -> Option<ResponseHead> {
                 }
             }
             line => {
-                // A line without a colon is no header; it stays in the recording.
+                // A line without a colon is not a header; it stays in the recording.
                 if let Some(colon) = memchr::memchr(b':', line) {
                     let (name, value) = (&line[..colon], &line[colon + 1..]);
                     head.headers.push((latin1(name), latin1(value)));
@@ -147,7 +147,7 @@ fn parse_status_line(line: &[u8]) -> Option<ResponseHead> {
     })
 }
 
-/// Lines that end in LF or CRLF; a last line without an end is not given.
+/// Lines that end in LF or CRLF. A last line without a line end is left out.
 struct Lines<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -174,7 +174,7 @@ fn latin1(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// Status, headers, and what follows the head.
+    /// Status, headers, and the bytes after the head.
     type Expected<'a> = (u16, &'a [(&'a str, &'a str)], &'a str);
 
     #[track_caller]

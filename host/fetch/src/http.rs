@@ -1,7 +1,7 @@
 //! One HTTP/1.1 exchange: hyper over a recording stream.
 //!
-//! Every exchange gets a hyper connection of its own on a stream that we keep: when the message is over, what hyper has
-//! read ahead says where the message ended, so recordings on one connection are split exactly.
+//! Every exchange has a hyper connection of its own, on a stream that is kept. At the end of the message, the bytes that
+//! hyper has read ahead show where the message ended. So recordings on one connection are split exactly.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -37,19 +37,19 @@ use crate::stream::{Connection, Server, Speaks};
 use crate::tape::{Forward, RecordingStream, Tape};
 use crate::wire::{Clock, LimitHit, Watch, Wire};
 
-/// hyper's own least for its buffer.
+/// hyper's minimum for its buffer.
 const READ_BUFFER_LEAST: usize = 8 * 1024;
 
 /// 505 HTTP Version Not Supported (RFC 9110 §15.6.6).
 const VERSION_NOT_SUPPORTED: i32 = 505;
 
-/// As many as a number of 64 bits has.
+/// Hexadecimal digits of a 64-bit number.
 const CHUNK_SIZE_DIGITS_MAX: usize = 16;
 
-/// Interim (1xx) responses and the head together may be this many times `header_bytes_max`.
+/// Interim (1xx) responses and the head together may be this many times `header_bytes_max` long.
 pub(crate) const HEADS_MAX: usize = 2;
 
-/// One exchange, on an idle connection or a new one.
+/// Runs one exchange, on an idle connection or a new one.
 pub(crate) async fn fetch(
     parts: &Parts,
     request: &Request,
@@ -91,7 +91,7 @@ async fn fetch_prepared(
             Ok(connection) => exchange_on(connection, parts, prepared, clock, &mut on_head).await,
             Err(failure) => without_connection(failure),
         };
-        // Taken connections leave the pool, so this ends with a new one.
+        // Taken connections leave the pool, so the loop ends with a new one.
         if is_stale(&exchange) && prepared.method == Method::GET {
             continue;
         }
@@ -100,7 +100,7 @@ async fn fetch_prepared(
         }
         let Ok(connection) = dial(parts, &prepared.server, &addresses, Speaks::Http2, &clock).await
         else {
-            // It does not speak that either.
+            // The server does not speak HTTP/2 either.
             return exchange;
         };
         parts.http2.add(&prepared.server);
@@ -108,7 +108,7 @@ async fn fetch_prepared(
     }
 }
 
-/// The server refused HTTP/1.1: in the handshake, by its status, by hanging up on it, or by speaking frames at once.
+/// Whether the server refused HTTP/1.1: in the handshake, by its status, by hanging up, or by sending frames at once.
 fn wants_http2(exchange: &Exchange) -> bool {
     match &exchange.failure {
         Some(FetchFailure::NoHttp1 { .. }) => true,
@@ -123,8 +123,8 @@ fn wants_http2(exchange: &Exchange) -> bool {
     }
 }
 
-/// A kept connection died before a byte came: the server had closed it and has not served the request
-/// (RFC 9112 §9.3.1). A form is not sent twice all the same.
+/// Whether a kept connection ended before a byte came: the server had closed it and has not processed the request
+/// (RFC 9112 §9.3.1). A form is not sent twice even so.
 fn is_stale(exchange: &Exchange) -> bool {
     let nothing_came = exchange.wire.is_empty() && exchange.interim.is_empty();
     let dead = matches!(
@@ -134,7 +134,7 @@ fn is_stale(exchange: &Exchange) -> bool {
     exchange.reused_connection && nothing_came && dead
 }
 
-/// An idle connection where there is one; otherwise a new one.
+/// Takes an idle connection, or opens a new one.
 async fn connect(
     parts: &Parts,
     server: &Server,
@@ -148,7 +148,7 @@ async fn connect(
     dial(parts, server, addresses, Speaks::Http1, &clock).await
 }
 
-/// What came of an exchange, beside the bytes.
+/// The result of an exchange, apart from the bytes.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) head: Option<ResponseHead>,
@@ -158,7 +158,7 @@ pub(crate) struct Outcome {
     pub(crate) failure: Option<FetchFailure>,
 }
 
-/// One exchange on one connection, which goes back to the pool where it can serve another.
+/// Runs one exchange on one connection. A connection that can serve another exchange returns to the pool.
 async fn exchange_on<F>(
     connection: Connection,
     parts: &Parts,
@@ -202,12 +202,12 @@ where
         Ok(Ok(response)) => {
             outcome.time_to_head = Some(clock.elapsed());
             outcome.head = tape.lock().find_head();
-            // Any transfer coding, chunked or unknown: hyper removes the one and ends the other with the connection.
+            // Any transfer coding: hyper removes `chunked`, and ends a body with an unknown one at the end of the connection.
             if response.headers().contains_key(TRANSFER_ENCODING) {
                 body.separate = Some(spool());
             }
             let final_head = match &outcome.head {
-                // Not the last word: it is asked over HTTP/2.
+                // Not the final head: the request is repeated over HTTP/2.
                 Some(head) if tls.is_some() && i32::from(head.status) == VERSION_NOT_SUPPORTED => {
                     None
                 }
@@ -259,7 +259,7 @@ where
     exchange
 }
 
-/// As lenient as browsers, where that cannot change where a message ends.
+/// Configures hyper to be as lenient as browsers, unless leniency could change where a message ends.
 fn builder(config: &Config) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
@@ -273,14 +273,14 @@ fn builder(config: &Config) -> http1::Builder {
     builder
 }
 
-/// The most that hyper reads at once.
+/// The maximum that hyper reads at once.
 fn read_buffer_max(config: &Config) -> usize {
     config.header_bytes_max.max(READ_BUFFER_LEAST)
 }
 
-/// The payload as it comes.
+/// The record of a payload while it is received.
 pub(crate) struct BodyRecord {
-    /// Where the payload is not a part of the wire's bytes as it stands: a transfer coding was removed.
+    /// A copy of the payload without transfer coding, if the bytes on the wire differ from it.
     separate: Option<SpoolWriter>,
     digest: Sha1,
     length: u64,
@@ -304,7 +304,7 @@ impl BodyRecord {
         }
     }
 
-    /// Waits until so many bytes more may be written down; why not, where that does not come to be.
+    /// Waits until so many more bytes may be recorded. The error says why no room became free.
     pub(crate) async fn room(
         &self,
         watch: &mut Watch,
@@ -326,7 +326,7 @@ impl BodyRecord {
         }
     }
 
-    /// Takes the body to its end, or to where it has to stop.
+    /// Receives the body up to its end, a limit or an error.
     async fn receive(
         &mut self,
         wire: &mut Wire,
@@ -357,7 +357,7 @@ impl BodyRecord {
         }
     }
 
-    /// What has come; `Err` where there is to be no more.
+    /// Appends received bytes. `Err` means that the body is cut here.
     pub(crate) fn append(&mut self, data: &[u8]) -> Result<(), Truncation> {
         let room = self.length_max - self.length;
         let kept = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
@@ -375,7 +375,7 @@ impl BodyRecord {
     }
 }
 
-/// Why there is no room for more of a body.
+/// The reason why a body cannot be recorded further.
 pub(crate) enum Stuck {
     NoRoom,
     LimitHit(LimitHit),
@@ -393,7 +393,7 @@ impl Outcome {
         self.failure.is_none() && self.truncated.is_none() && self.aborted_by_filter.is_none()
     }
 
-    /// A head has come that nothing can be read behind.
+    /// Whether a head has come after which no body can be read.
     fn is_refused_at_head(&self) -> bool {
         let not_http = matches!(
             self.failure,
@@ -405,7 +405,7 @@ impl Outcome {
         not_http || self.truncated == Some(Truncation::Headers)
     }
 
-    /// No head, or not all of it.
+    /// Records the error of a missing or incomplete head.
     fn head_error(&mut self, error: &hyper::Error, tape: &Tape) {
         let mut tape = tape.lock();
         self.head = tape.find_head();
@@ -416,7 +416,7 @@ impl Outcome {
                 self.failure = Some(FetchFailure::Empty);
             }
             _ if too_long || error.is_parse() => {
-                // Such as two lengths: where its body ends nobody can say.
+                // For example two lengths: the end of the body is unknown.
                 self.truncated = self.head.as_ref().map(|_| Truncation::Framing);
                 self.failure = Some(FetchFailure::NotHttp {
                     phase: Phase::Head,
@@ -465,7 +465,7 @@ impl Outcome {
         }
     }
 
-    /// Limits of our own leave the response standing; silence and floods are the server's doing.
+    /// Records a limit that a body has reached. Our own limits are not failures; silence and floods of frames are the server's.
     pub(crate) fn body_timeout(&mut self, limit: LimitHit) {
         self.truncated = Some(match limit {
             LimitHit::Silence(_) | LimitHit::Total(_) | LimitHit::Head(_) => Truncation::Time,
@@ -478,7 +478,7 @@ impl Outcome {
         }
     }
 
-    /// The body of a response that announces chunks and has none. Readers of archives take such bodies as they stand.
+    /// The body of a response that announces chunks and has none. Archive readers take such bodies as they are.
     fn raw_body(&self, wire: &Spool, body: &BodyRecord) -> Option<Vec<u8>> {
         let head = self.head.as_ref()?;
         let is_misframed = self.truncated == Some(Truncation::Framing) && body.separate.is_some();
@@ -491,7 +491,7 @@ impl Outcome {
         (!begins_with_chunk(&raw)).then_some(raw)
     }
 
-    /// Cuts the recording where the message ended, and puts everything together.
+    /// Cuts the recording at the end of the message, and assembles the exchange.
     pub(crate) fn into_exchange(
         mut self,
         tape: &Tape,
@@ -504,7 +504,7 @@ impl Outcome {
             self.failure = Some(FetchFailure::Scratch(Arc::new(error)));
         }
         if self.failure.is_none() && self.head.is_none() {
-            // hyper and we read heads alike; should we ever not, what came is no response.
+            // hyper and `find_head` agree on heads. If they ever differ, the bytes are not a response.
             self.failure = Some(FetchFailure::NotHttp {
                 phase: Phase::Head,
                 reason: "no status line".to_owned(),
@@ -530,7 +530,7 @@ impl Outcome {
                 read_ahead
             }
             Some(Truncation::Framing) if raw.is_some() => 0,
-            // What hyper had read but not decoded stays out, so that the payload is all of the recorded body.
+            // Bytes that hyper read but did not decode are left out, so that the payload is all of the recorded body.
             Some(Truncation::Length | Truncation::Scratch | Truncation::Framing) => {
                 read_ahead + body.overshoot
             }
@@ -540,7 +540,7 @@ impl Outcome {
             annotations.push("noCloseNotify".to_owned());
         }
         let end = match (&self.aborted_by_filter, &self.head) {
-            // Of the body not a byte, though some may have come with the head.
+            // The body is left out, even if a part of it came with the head.
             (Some(_), Some(head)) => head.length,
             (None, Some(head)) if tape.head_is_whole && self.is_refused_at_head() => head.length,
             _ => wire.length().saturating_sub(beyond),
@@ -587,7 +587,7 @@ fn begins_with_chunk(body: &[u8]) -> bool {
     (1..=CHUNK_SIZE_DIGITS_MAX).contains(&digits) && body.get(digits).is_none_or(ends)
 }
 
-/// An exchange that did not come to be. Its times are set by [`fetch`].
+/// An exchange without a connection. [`fetch`] sets its times.
 pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
     Exchange {
         started: Timestamp::UNIX_EPOCH,
@@ -611,7 +611,7 @@ pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
     }
 }
 
-/// The server has closed the connection: when it had the request, or before it was sent.
+/// Whether the server closed the connection, after the request or before it was sent.
 fn is_hanging_up(error: &hyper::Error) -> bool {
     let cause = error.source();
     let cause = cause.and_then(|cause| cause.downcast_ref::<hyper::Error>());
@@ -625,7 +625,7 @@ fn lost(phase: Phase, error: &hyper::Error) -> FetchFailure {
     }
 }
 
-/// The error with its causes: hyper's own texts leave them out.
+/// Formats the error with its causes: hyper's own texts leave them out.
 fn reasons(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

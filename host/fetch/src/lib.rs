@@ -1,8 +1,8 @@
 //! Fetching: DNS, HTTP, TLS and robots.txt with the exact bytes of every exchange; FTP and WHOIS.
 //!
-//! [`Fetcher`] resolves names and runs one exchange at a time per call; it follows no redirects, keeps no history and
-//! decides nothing about what comes next: that is the crawl's. Beside it stand readers of what came:
-//! [`robots`] (RFC 9309), [`charset`] and [`coding`], which touch no socket.
+//! [`Fetcher`] resolves names and runs one exchange for each call. It follows no redirects and keeps no history; the crawl
+//! decides what is fetched next. The modules [`robots`] (RFC 9309), [`charset`] and [`coding`] interpret responses and use no
+//! sockets.
 
 mod addresses;
 mod config;

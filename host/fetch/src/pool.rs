@@ -1,4 +1,4 @@
-//! Idle connections, kept for the next exchange with the same server and address, the same way.
+//! Idle connections, kept for the next exchange with the same server, address and connection settings.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -11,30 +11,30 @@ use crate::config::{Config, Trust};
 use crate::proxy::Proxy;
 use crate::stream::{Connection, Server};
 
-/// Idle connections kept in all; beyond, the oldest is closed. Bounds file descriptors, not speed: a queue that is at
-/// work asks again within seconds.
+/// Maximum idle connections in all; beyond it the oldest is closed. The limit bounds file descriptors, not speed: an active
+/// queue needs its connection again within seconds.
 const IDLE_CONNECTIONS_MAX: usize = 256;
 
-/// Idle connections kept to one server: a queue has one exchange at a time.
+/// Maximum idle connections to one server: a queue has one exchange at a time.
 const IDLE_CONNECTIONS_PER_SERVER_MAX: usize = 2;
 
-/// How long a connection is kept; many servers close theirs after 5 to 60 s, and ours must not outlive a politeness
-/// pause by much.
+/// Longest time that an idle connection is kept. Many servers close theirs after 5 to 60 s, and ours must not outlive a
+/// politeness delay by much.
 const IDLE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// The pool; oldest first.
+/// The pool of idle connections, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     idle: Mutex<VecDeque<Idle>>,
 }
 
-/// How a connection is made; those made otherwise are not shared.
+/// The settings of a connection. Only connections with equal settings are shared.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Way {
     pub server: Server,
     pub trust: Trust,
     pub bind: Vec<IpAddr>,
-    /// The one that is asked for this server.
+    /// The proxy for this server.
     pub proxy: Option<Arc<Proxy>>,
 }
 
@@ -58,8 +58,8 @@ impl Way {
 }
 
 impl Pool {
-    /// The newest connection to one of these addresses on which nothing has happened. Dead ones are dropped on the way.
-    /// One whose address a proxy alone knows is as good as any.
+    /// Takes the newest quiet connection to one of these addresses. Dead ones are dropped on the way. A connection whose address
+    /// only a proxy knows fits any address.
     pub(crate) fn take(&self, way: &Way, addresses: &[IpAddr]) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         drop_old(&mut idle);
@@ -76,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// Closes the connection that has been idle longest. False: there is none.
+    /// Closes the connection that has been idle longest. Returns `false` if the pool is empty.
     pub(crate) fn close_oldest(&self) -> bool {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.pop_front().is_some()

@@ -1,5 +1,5 @@
-//! Ports that no web server has: mail, shells, IRC and the like. A link to one of them makes us say something to a server that
-//! may take it for its own protocol, in our name.
+//! Blocked ports: those of mail, shells, IRC and other services. A link to such a port would make the crawler send text that
+//! the server may take for its own protocol.
 
 use crate::config::Config;
 use crate::failure::FetchFailure;
@@ -14,7 +14,7 @@ const BAD_PORTS: [u16; 83] = [
     6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Fails where a URI names a bad port that is neither its scheme's own nor allowed by the profile.
+/// Fails if a URI names a bad port that is neither its scheme's own nor allowed by the profile.
 ///
 /// # Errors
 /// [`FetchFailure::PortRefused`].

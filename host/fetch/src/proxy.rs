@@ -1,7 +1,7 @@
-//! Servers that connect for us: HTTP proxies, which tunnel for https and forward for http, and SOCKS5.
+//! Proxies: HTTP proxies, which tunnel https and forward http, and SOCKS5.
 //!
-//! What is recorded of an exchange is what the server at the other end gets to see: no request record has a proxy's form
-//! of the request line or its credentials.
+//! An exchange records what the origin server receives. No request record has a proxy's form of the request line or its
+//! credentials.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::stream::{Server, Speaks};
 /// Longest answer of a proxy to CONNECT.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
-/// A proxy, and for which hosts it is not.
+/// A proxy, and the hosts that bypass it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
-    /// What it speaks.
+    /// Protocol of the proxy.
     pub kind: ProxyKind,
     /// Name or address; IPv6 in brackets.
     pub host: String,
@@ -34,13 +34,13 @@ pub struct Proxy {
     pub port: u16,
     /// User name and password.
     pub credentials: Option<(String, String)>,
-    /// Give names to the proxy, rather than addresses that we have found and judged. An HTTP proxy gets names anyway.
+    /// Send names to the proxy, rather than addresses that we have resolved and checked. An HTTP proxy gets names anyway.
     pub remote_names: bool,
-    /// Hosts that are connected to without it: names, addresses, or `.suffix` for all names below one.
+    /// Hosts that are connected to directly: names, addresses, or `.suffix` for all names below one.
     pub except: Vec<String>,
 }
 
-/// What a proxy speaks.
+/// The protocol of a proxy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProxyKind {
     /// HTTP: CONNECT for https, requests with the whole URI for http.
@@ -50,7 +50,7 @@ pub enum ProxyKind {
 }
 
 impl Proxy {
-    /// Whether this host is connected to through it.
+    /// Whether connections to this host use the proxy.
     pub fn serves(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let named = |except: &String| match except.starts_with('.') {
@@ -60,7 +60,7 @@ impl Proxy {
         !self.except.iter().any(named)
     }
 
-    /// The line that an HTTP proxy wants beside the request's own; empty where it asks for no credentials.
+    /// The header line with the credentials for an HTTP proxy; empty without credentials.
     pub(crate) fn authorization(&self) -> String {
         let Some((user, password)) = &self.credentials else {
             return String::new();
@@ -77,7 +77,7 @@ impl Proxy {
     }
 }
 
-/// As the profile writes it, without credentials.
+/// Formats the proxy as in the profile, without credentials.
 impl std::fmt::Display for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let scheme = match self.kind {
@@ -88,15 +88,15 @@ impl std::fmt::Display for Proxy {
     }
 }
 
-/// Without the password.
+/// Leaves out the password.
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{self} except {:?}", self.except)
     }
 }
 
-/// A TCP connection that leads to the server, or to a proxy that forwards; and the server's address, where it is ours to
-/// say. `addresses` are those of the server, allowed and in order; empty where the proxy is to look the name up.
+/// Opens a TCP connection to the server through a tunnel, or to a proxy that forwards. Also returns the server's address if
+/// we chose it. `addresses` are those of the server, allowed and in order; empty if the proxy looks the name up.
 pub(crate) async fn through(
     parts: &Parts,
     proxy: &Arc<Proxy>,
@@ -104,7 +104,7 @@ pub(crate) async fn through(
     addresses: &[IpAddr],
     speaks: Speaks,
 ) -> Result<(TcpStream, Option<IpAddr>), FetchFailure> {
-    // The operator has chosen it: it may well be inside, and policy does not ask.
+    // The operator has chosen the proxy. It may have an internal address, so the address policy does not apply.
     let found = parts.names.resolve(&proxy.host, Timestamp::now()).await;
     let found = found.map_err(|failure| proxy.failed(failure.to_string()))?;
     let tcp = race(
@@ -135,7 +135,7 @@ pub(crate) async fn through(
     }
 }
 
-/// CONNECT (RFC 9110 §9.3.6).
+/// Asks for a tunnel with CONNECT (RFC 9110 §9.3.6).
 async fn tunnel(
     proxy: &Proxy,
     server: &Server,
@@ -148,7 +148,7 @@ async fn tunnel(
     let failed = |error: std::io::Error| proxy.failed(error.to_string());
     tcp.write_all(request.as_bytes()).await.map_err(failed)?;
     let mut answer = Vec::new();
-    // Byte by byte: what follows the head is the server's, and TLS has us speak first, so that this costs little.
+    // Byte by byte: bytes after the head are the server's. In TLS the client speaks first, so this costs little.
     while !(answer.ends_with(b"\r\n\r\n") || answer.ends_with(b"\n\n")) {
         if answer.len() == ANSWER_BYTES_MAX {
             return Err(proxy.failed("its answer to CONNECT does not end"));
@@ -170,7 +170,7 @@ async fn tunnel(
     }
 }
 
-/// A 407 is the proxy's own, whether it tunnels or forwards.
+/// The failure for a 407, which comes from the proxy itself, whether it tunnels or forwards.
 pub(crate) fn wants_credentials(proxy: &Proxy) -> FetchFailure {
     proxy.failed(match proxy.credentials {
         None => "it wants credentials: set proxy-user and proxy-password",
@@ -201,7 +201,7 @@ async fn socks(
     }
 }
 
-/// The failure with its cause, for a failure that has no cause of its own.
+/// Formats the failure with its cause, for a failure without a source of its own.
 fn reasons(failure: &FetchFailure) -> String {
     match std::error::Error::source(failure) {
         Some(cause) => format!("{failure}: {cause}"),

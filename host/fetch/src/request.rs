@@ -1,4 +1,4 @@
-//! A request made ready: where it goes and which header fields it has.
+//! A prepared request: its server, target and header fields.
 
 use ::http::header::{HeaderMap, HeaderName, HeaderValue};
 use ::http::uri::PathAndQuery;
@@ -87,7 +87,7 @@ impl Prepared {
         })
     }
 
-    /// The body; empty where there is none.
+    /// The body; empty if there is none.
     pub(crate) fn content(&self) -> Bytes {
         self.body.clone()
     }
@@ -101,7 +101,7 @@ impl Prepared {
     }
 }
 
-/// Fails on a header of the configuration that cannot be sent.
+/// Checks that the headers of the configuration can be sent.
 pub(crate) fn check_headers(config: &Config) -> Result<(), BuildError> {
     let own = [
         ("User-Agent", Some(&config.user_agent)),
@@ -121,12 +121,12 @@ pub(crate) fn check_headers(config: &Config) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// Header fields in the order they are sent.
+/// Header fields in the order in which they are sent.
 #[derive(Default)]
 struct Fields(HeaderMap);
 
 impl Fields {
-    /// What cannot be sent, such as a stored validator with control characters, is left out.
+    /// Appends a field. A value that cannot be sent, such as a stored validator with control characters, is left out.
     fn append(&mut self, name: &str, value: &str) {
         if let Some((name, value)) = field(name, value) {
             self.0.append(name, value);
@@ -139,7 +139,7 @@ impl Fields {
         }
     }
 
-    /// New fields in place of all of the same names; one without a value takes them out.
+    /// Replaces all fields of the given names; a field without a value is removed.
     fn replace(&mut self, fields: &[(String, String)]) {
         let parsed = || fields.iter().filter_map(|(n, v)| field(n, v));
         for (name, _) in parsed() {
@@ -151,7 +151,7 @@ impl Fields {
     }
 }
 
-/// Values are kept as received, bytes read as ISO-8859-1, and are sent back the same way where they fit it.
+/// Parses a field. Values are stored with bytes read as ISO-8859-1, and are sent back the same way if they fit it.
 fn field(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     let latin1: Option<Vec<u8>> = value.chars().map(|c| u8::try_from(c).ok()).collect();
     let bytes = latin1.unwrap_or_else(|| value.as_bytes().to_vec());
@@ -159,7 +159,7 @@ fn field(name: &str, value: &str) -> Option<(HeaderName, HeaderValue)> {
     Some((name, HeaderValue::from_bytes(&bytes).ok()?))
 }
 
-/// The origin form. Bytes that hyper refuses although browsers send them are percent-encoded.
+/// The target in origin form. Bytes that hyper refuses although browsers send them are percent-encoded.
 fn target(path_and_query: &str) -> Option<Target> {
     let given = match path_and_query.starts_with('/') {
         true => path_and_query.to_owned(),
@@ -197,7 +197,7 @@ fn encoded(path_and_query: &str) -> String {
     text
 }
 
-/// Never from https to http, never with user information (RFC 9110 §10.1.3).
+/// The referrer. Never from https to http, and without user information (RFC 9110 §10.1.3).
 fn referer(request: &Request) -> Option<String> {
     let referer: &Uri = request.referer.as_ref()?;
     let downgrade = referer.scheme() == "https" && request.uri.scheme() != "https";

@@ -1,9 +1,9 @@
-//! robots.txt (RFC 9309): what a site asks of us, and by which line.
+//! robots.txt (RFC 9309): the rules of a site, and the line behind each verdict.
 //!
-//! Nothing is fetched here. The caller follows up to [`ROBOTS_REDIRECTS_MAX`] redirects and hands over what came:
-//! [`Robots::from_response`] says what each status means. Lines that the standard does not know are kept where they are
-//! in common use (`Crawl-delay`, `Sitemap`) and otherwise ignored. Common slips of the pen are forgiven, as other parsers
-//! do. The media type does not count: HTML has no such lines and so no rules, and a list of rules sent as `text/html` holds.
+//! Nothing is fetched here. The caller follows up to [`ROBOTS_REDIRECTS_MAX`] redirects and passes the response.
+//! [`Robots::from_response`] documents the meaning of each status. Fields outside the standard are read if they are in common
+//! use (`Crawl-delay`, `Sitemap`) and otherwise ignored. Common typing errors are accepted, as in other parsers. The media
+//! type is ignored: HTML has no such lines and so no rules, and rules sent as `text/html` apply.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,23 +11,23 @@ use std::time::Duration;
 
 use memchr::memmem;
 
-/// Longest robots.txt we parse. RFC 9309 §2.5 requires at least 500 KiB; the rest is cut at the last whole line and
-/// noted as truncated.
+/// Longest robots.txt that is parsed. RFC 9309 §2.5 requires at least 500 KiB. A longer one is cut after the last whole line
+/// and marked as truncated.
 pub const ROBOTS_BYTES_MAX: usize = 512 * 1024;
 
-/// Redirects the caller follows; RFC 9309 §2.3.1.2 requires at least five.
+/// Redirects that the caller follows; RFC 9309 §2.3.1.2 requires at least five.
 pub const ROBOTS_REDIRECTS_MAX: usize = 5;
 
-/// How long an answer may be used: RFC 9309 §2.4 asks for no more than a day.
+/// Validity of an answer: RFC 9309 §2.4 asks for no more than a day.
 pub const ROBOTS_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// How long "the server is in trouble" may be believed, and everything be disallowed, before asking again.
+/// Time for which a server error disallows everything, before robots.txt is fetched again.
 pub const UNREACHABLE_LIFETIME: Duration = Duration::from_secs(60 * 60);
 
-/// Longest pause between two requests that a site can ask for; what is longer reads as this.
+/// Longest crawl delay that a site can ask for; longer ones are reduced to it.
 pub const CRAWL_DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The rules of one robots.txt, or what stands in for them.
+/// The rules of one robots.txt, or the status in place of it.
 #[derive(Clone, Debug)]
 pub struct Robots {
     answer: Answer,
@@ -36,9 +36,9 @@ pub struct Robots {
 #[derive(Clone, Debug)]
 enum Answer {
     File(File),
-    /// The server has none: everything is allowed (RFC 9309 §2.3.1.3).
+    /// The server has no robots.txt: everything is allowed (RFC 9309 §2.3.1.3).
     Unavailable(i32),
-    /// We could not find out: everything is disallowed (RFC 9309 §2.3.1.4).
+    /// The rules could not be fetched: everything is disallowed (RFC 9309 §2.3.1.4).
     Unreachable(i32),
 }
 
@@ -52,7 +52,7 @@ struct File {
 /// The rules under one run of `User-agent` lines.
 #[derive(Clone, Debug, Default)]
 struct Group {
-    /// Product tokens, lower-case; `*` for everybody.
+    /// Product tokens, lower-case; `*` for all crawlers.
     agents: Vec<String>,
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
@@ -62,14 +62,14 @@ struct Group {
 #[derive(Clone, Debug)]
 struct Rule {
     allow: bool,
-    /// Normalised; `*` is a wildcard wherever it stands.
+    /// Normalised; `*` is a wildcard at any position.
     pattern: Vec<u8>,
     /// The pattern ended in `$`.
     anchored: bool,
     line: Line,
 }
 
-/// A field of robots.txt that means something to us.
+/// A known field of robots.txt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Field {
     UserAgent,
@@ -82,46 +82,46 @@ enum Field {
 /// A line of robots.txt, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// From 1.
+    /// Line number, from 1.
     pub number: usize,
     /// The line without comment and surrounding blanks.
     pub text: String,
 }
 
-/// Whether a path may be fetched, and why.
+/// Whether a path may be fetched, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It may.
+    /// Fetching is allowed.
     Allowed(Reason),
-    /// It may not.
+    /// Fetching is disallowed.
     Refused(Reason),
 }
 
-/// What a verdict rests on.
+/// The reason for a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The longest rule that matches.
     Rule(Line),
-    /// There are rules for us; none matches.
+    /// A group applies to us, but none of its rules matches.
     NoRuleMatches,
-    /// Nothing is said to us.
+    /// No group applies to us.
     NoGroup,
     /// `/robots.txt` itself is always allowed (RFC 9309 §2.2.2).
     RobotsTxt,
-    /// The server has no robots.txt; the status it sent.
+    /// The server has no robots.txt; the status that it sent.
     Unavailable(i32),
-    /// The server failed, or could not be reached; the status, HTTP or of the glossary.
+    /// The server failed, or could not be reached; the HTTP status, or a code of the glossary.
     Unreachable(i32),
 }
 
-/// Whose rules a crawl goes by.
+/// User agents whose rules a crawl obeys.
 #[derive(Clone, Copy, Debug)]
 pub enum Agents<'a> {
-    /// Ours.
+    /// Our own user agent.
     Own,
-    /// Those of the first of these product tokens that the file names; ours where it names none.
+    /// The first of these product tokens that the file names; our own user agent if it names none.
     FirstNamed(&'a [String]),
-    /// Ours and those of all of these: what any of them may fetch.
+    /// Our own user agent and all of these: a path is allowed if any of them may fetch it.
     MostFavoured(&'a [String]),
 }
 
@@ -133,21 +133,21 @@ impl Verdict {
 }
 
 impl Robots {
-    /// Reads a robots.txt. Any bytes will do: what is no line of the standard is ignored.
+    /// Parses a robots.txt. Any bytes are accepted: lines outside the standard are ignored.
     pub fn parse(bytes: &[u8]) -> Self {
         Robots {
             answer: Answer::File(File::parse(bytes)),
         }
     }
 
-    /// What a response means (RFC 9309 §2.3.1), after redirects. `status` is HTTP's, or a negative code of the glossary.
+    /// Interprets a response (RFC 9309 §2.3.1), after redirects. `status` is HTTP's, or a negative code of the glossary.
     ///
     /// | status | meaning |
     /// |---|---|
     /// | 2xx | the rules in `body` |
-    /// | 3xx | too many redirects, or none given: as if there were no robots.txt |
-    /// | 4xx | there is none: all is allowed |
-    /// | 5xx, 1xx, negative | nobody knows: nothing is allowed until it has been asked again |
+    /// | 3xx | too many redirects, or no target: as if there were no robots.txt |
+    /// | 4xx | no robots.txt: everything is allowed |
+    /// | 5xx, 1xx, negative | unknown: everything is disallowed until robots.txt is fetched again |
     pub fn from_response(status: i32, body: &[u8]) -> Self {
         let answer = match status {
             200..=299 => Answer::File(File::parse(body)),
@@ -157,7 +157,7 @@ impl Robots {
         Robots { answer }
     }
 
-    /// How long this may be used before robots.txt is fetched again.
+    /// Time for which this may be used before robots.txt is fetched again.
     pub fn lifetime(&self) -> Duration {
         match self.answer {
             Answer::File(_) | Answer::Unavailable(_) => ROBOTS_LIFETIME,
@@ -185,7 +185,7 @@ impl Robots {
         let matching = groups
             .flat_map(|group| &group.rules)
             .filter(|rule| rule.matches(&path));
-        // The longest; among equals the one that allows, and of those the first.
+        // The longest rule; among equally long ones an allowing one, and of those the first.
         let decisive = matching.reduce(|best, rule| {
             let weight = |rule: &Rule| (rule.length(), rule.allow);
             if weight(rule) > weight(best) {
@@ -201,7 +201,7 @@ impl Robots {
         }
     }
 
-    /// The user agent whose rules decide about `path_and_query`, `own` or one of `agents`, and what they say.
+    /// Returns the user agent whose rules decide about `path_and_query`, either `own` or one of `agents`, and their verdict.
     pub fn verdict_among<'a>(
         &self,
         own: &'a str,
@@ -221,7 +221,7 @@ impl Robots {
         favoured.unwrap_or((first, verdict))
     }
 
-    /// The user agent whose crawl-delay holds, and whose rules are the first to be looked at.
+    /// Returns the user agent whose crawl delay applies, and whose rules are checked first.
     pub fn agent_among<'a>(&self, own: &'a str, agents: Agents<'a>) -> &'a str {
         match agents {
             Agents::Own | Agents::MostFavoured(_) => own,
@@ -232,27 +232,27 @@ impl Robots {
         }
     }
 
-    /// Whether a group is for this user agent and not for everybody.
+    /// Whether a group names this user agent itself; `*` does not count.
     pub fn names(&self, user_agent: &str) -> bool {
         let token = product_token(user_agent).to_ascii_lowercase();
         let mut groups = self.file().into_iter().flat_map(|file| &file.groups);
         groups.any(|group| group.names(&token))
     }
 
-    /// The pause between two requests that the site asks of `user_agent`, at most [`CRAWL_DELAY_MAX`]; the longest
-    /// where it names several. Not in the standard.
+    /// The delay between two requests that the site asks of `user_agent`, at most [`CRAWL_DELAY_MAX`]. Of several the longest
+    /// applies. Not in the standard.
     pub fn crawl_delay(&self, user_agent: &str) -> Option<Duration> {
         let groups = self.file()?.groups_for(user_agent);
         groups.filter_map(|group| group.crawl_delay).max()
     }
 
-    /// The values of all `Sitemap` lines, in order, as written; they belong to no group.
+    /// The values of all `Sitemap` lines, in order, as written. They belong to no group.
     pub fn sitemaps(&self) -> impl Iterator<Item = &str> {
         let file = self.file().into_iter();
         file.flat_map(|file| &file.sitemaps).map(String::as_str)
     }
 
-    /// Whether it was longer than [`ROBOTS_BYTES_MAX`].
+    /// Whether the file was longer than [`ROBOTS_BYTES_MAX`].
     pub fn is_truncated(&self) -> bool {
         self.file().is_some_and(|file| file.truncated)
     }
@@ -270,7 +270,7 @@ impl File {
         let truncated = bytes.len() > ROBOTS_BYTES_MAX;
         let mut kept = &bytes[..bytes.len().min(ROBOTS_BYTES_MAX)];
         if truncated {
-            // Half a line would say something else than the whole one.
+            // Half a line could have another meaning than the whole one.
             let end = kept.iter().rposition(|b| matches!(b, b'\n' | b'\r'));
             kept = &kept[..end.unwrap_or_default()];
         }
@@ -292,7 +292,7 @@ impl File {
                         file.groups.push(Group::default());
                     }
                     closed = false;
-                    // A line that names nobody still ends the group before it.
+                    // A line without a valid name still ends the group before it.
                     if let (Some(group), Some(agent)) = (file.groups.last_mut(), agent(value)) {
                         group.agents.push(agent);
                     }
@@ -305,7 +305,7 @@ impl File {
                     }
                 }
                 Field::CrawlDelay => {
-                    // A member of its group, as those who write it mean it.
+                    // A member of its group, as authors intend.
                     closed = true;
                     if let (Some(group), Some(delay)) = (file.groups.last_mut(), delay(value)) {
                         group.crawl_delay = Some(group.crawl_delay.map_or(delay, |d| d.max(delay)));
@@ -321,7 +321,7 @@ impl File {
         file
     }
 
-    /// All groups that name us; where none does, all that name everybody.
+    /// All groups that name us; if none does, all groups for `*`.
     fn groups_for<'a>(&'a self, user_agent: &str) -> impl Iterator<Item = &'a Group> + use<'a> {
         let token = product_token(user_agent).to_ascii_lowercase();
         let named = |token: &str| self.groups.iter().any(|group| group.names(token));
@@ -353,13 +353,14 @@ impl Rule {
         }
     }
 
-    /// Octets of the pattern: what "most specific" is measured in (RFC 9309 §2.2.2).
+    /// Octets of the pattern: the measure of "most specific" (RFC 9309 §2.2.2).
     fn length(&self) -> usize {
         self.pattern.len() + usize::from(self.anchored)
     }
 
-    /// Every piece between wildcards is taken at its first place after the piece before it, which can never spoil a
-    /// later one; the last piece of an anchored pattern is compared with the end. No backtracking: time is linear.
+    /// Whether the pattern matches. Every piece between wildcards is taken at its first place after the piece before it; this
+    /// never spoils a later piece. The last piece of an anchored pattern is compared with the end. No backtracking: time is
+    /// linear.
     fn matches(&self, path: &[u8]) -> bool {
         let mut pieces = self.pattern.split(|b| *b == b'*');
         let first = pieces.next().unwrap_or_default();
@@ -382,10 +383,10 @@ impl Rule {
     }
 }
 
-/// The name by which robots.txt files call a crawler, found in its `User-Agent`: the product after `compatible;`, or
-/// else the first product that is not one that browsers share. A bare token is itself.
+/// Finds the product token of a crawler in its `User-Agent`, the name in robots.txt files. It is the product after
+/// `compatible;`, or else the first product that is not one of browsers. A bare token is itself.
 pub fn product_token(user_agent: &str) -> &str {
-    /// Words of browsers' user agents, which everybody copies.
+    /// Words of browsers' user agents, which many crawlers copy.
     const SHARED: [&str; 12] = [
         "mozilla",
         "compatible",
@@ -415,7 +416,7 @@ pub fn product_token(user_agent: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Names before versions: `a/1.0` is `a`. What looks like a link or an address, and bare numbers, are none.
+/// Product names, the parts before versions: `a/1.0` is `a`. Links, addresses and bare numbers are skipped.
 fn products(user_agent: &str) -> impl Iterator<Item = &str> {
     user_agent
         .split(|c: char| c.is_whitespace() || matches!(c, ';' | '(' | ')' | ','))
@@ -431,8 +432,8 @@ fn find_ignoring_case(text: &str, what: &str) -> Option<usize> {
         .position(|window| window.eq_ignore_ascii_case(what.as_bytes()))
 }
 
-/// The field and the value of a line: before and after the colon or, where there is none, the only run of blanks
-/// (`Disallow /`). The spellings are those that Google's parser accepts, and their like for `Crawl-delay`.
+/// Splits a line into field and value, at the colon or, without one, at the only run of blanks (`Disallow /`). The
+/// spellings are those that Google's parser accepts, and similar ones for `Crawl-delay`.
 fn field_and_value(line: &[u8]) -> Option<(Field, &[u8])> {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
     let (key, value) = match memchr::memchr(b':', line) {
@@ -456,8 +457,8 @@ fn field_and_value(line: &[u8]) -> Option<(Field, &[u8])> {
     (!is_sentence).then_some((field, value))
 }
 
-/// The product token of a `User-agent` line: what stands before a version, a blank, or whatever else cannot be part of it.
-/// `opilio*` names opilio, `*` everybody, `*bot` nobody.
+/// The product token of a `User-agent` line: the text before a version, a blank, or another character that a token cannot
+/// have. `opilio*` names opilio, `*` all crawlers, `*bot` none.
 fn agent(value: &[u8]) -> Option<String> {
     let is_end = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'/' | b'*' | b',' | b';' | b'(');
     let end = value.iter().position(is_end).unwrap_or(value.len());
@@ -468,7 +469,7 @@ fn agent(value: &[u8]) -> Option<String> {
     }
 }
 
-/// A pause in seconds, or in the unit behind it (`500ms`, `10 s`, `2 min`, `1h`); none for what is no number, or negative.
+/// Parses a delay in seconds, or with a unit (`500ms`, `10 s`, `2 min`, `1h`). `None` if it is not a number or negative.
 fn delay(value: &[u8]) -> Option<Duration> {
     let text = std::str::from_utf8(value).ok()?.to_ascii_lowercase();
     let seconds = text.parse().ok().or_else(|| {
@@ -490,7 +491,7 @@ fn delay(value: &[u8]) -> Option<Duration> {
     ))
 }
 
-/// UTF-8 as it stands, with or without its mark, or a part of it; UTF-16 where a mark says so.
+/// Converts to UTF-8. UTF-8 may have a byte order mark or a part of it; UTF-16 is recognised by its mark.
 fn decode(bytes: &[u8]) -> Cow<'_, [u8]> {
     match encoding_rs::Encoding::for_bom(bytes) {
         Some((encoding, _)) if encoding != encoding_rs::UTF_8 => {
@@ -523,7 +524,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Without blanks, tabs and other control characters at both ends.
+/// Removes blanks, tabs and other control characters from both ends.
 fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [0..=b' ', rest @ ..] = bytes {
         bytes = rest;
@@ -534,16 +535,16 @@ fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// What is normalised: in a path `*` and `$` are themselves, in a pattern `*` is the wildcard.
+/// The part that is normalised. In a path `*` and `$` are literal, in a pattern `*` is the wildcard.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     Path,
     Pattern,
 }
 
-/// One spelling for what RFC 3986 §2 says is the same (RFC 9309 §2.2.2): octets that cannot stand in a URI are
-/// encoded, encoded ones that may stand there as they are, are decoded. In a query that holds for `/`, `:`, `?` and
-/// `@` too, which separate nothing there. `*` and `$` that are meant verbatim are encoded on both sides.
+/// Normalises spellings that RFC 3986 §2 treats as equal (RFC 9309 §2.2.2). Octets that a URI cannot have are encoded;
+/// encoded octets that it may have are decoded. In a query this includes `/`, `:`, `?` and `@`, which separate nothing
+/// there. Literal `*` and `$` are encoded on both sides.
 fn normalise(text: &[u8], part: Part) -> Vec<u8> {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     let mut normal = Vec::with_capacity(text.len());
@@ -736,7 +737,7 @@ mod tests {
         check(robots, "a", "/3", false);
         check(robots, "b", "/2", false);
         check(robots, "b", "/3", true);
-        // §2.2.1: empty and unknown lines, sitemaps among them, do not part user agents from their rules.
+        // §2.2.1: empty and unknown lines, sitemaps among them, do not separate user agents from their rules.
         check(
             "User-agent: a\n\nSitemap: /s\nHost: x\nUser-agent: b\nDisallow: /\n",
             "a",
@@ -894,7 +895,7 @@ mod tests {
         for key in ["useragent:", "user agent:", "User-Agent", "USERAGENT"] {
             check(&format!("{key} mybot\nDisallow: /"), "mybot", "/", false);
         }
-        // A sentence is no rule, nor is what only begins like one.
+        // Neither a sentence nor a word that only begins like a field is a rule.
         rules("Disallow / for everybody", "/", true);
         rules("Disallowed: /", "/", true);
         rules("Disallow", "/", true);
@@ -915,7 +916,7 @@ mod tests {
             Robots::parse(page.as_bytes()).verdict("x", "/"),
             Verdict::Allowed(Reason::NoGroup)
         );
-        // Rules are rules, whatever stands around them.
+        // Rules apply, whatever text is around them.
         check(
             &format!("<pre>\nUser-agent: *\nDisallow: /a\n</pre>\n{page}"),
             "x",
@@ -953,7 +954,7 @@ mod tests {
             robots.agent_among("us", Agents::FirstNamed(&agents[..1])),
             "us"
         );
-        // Where nobody could be asked, nobody is favoured.
+        // If robots.txt could not be fetched, no agent is favoured.
         let down = Robots::from_response(503, b"");
         let (_, verdict) = down.verdict_among("us", Agents::MostFavoured(&agents), "/");
         assert!(!verdict.is_allowed());

@@ -1,7 +1,7 @@
-//! What a response itself says to robots: the `X-Robots-Tag` header and `<meta name=robots>`.
+//! Robots directives of a response: the `X-Robots-Tag` header and `<meta name=robots>`.
 //!
-//! No standard; search engines agree on the words. Those that matter to an archive are kept, the others are about
-//! search results.
+//! They have no standard, but search engines agree on the words. Words that matter to an archive are kept; the others
+//! concern search results.
 
 use crate::robots::product_token;
 
@@ -13,20 +13,20 @@ const WITH_VALUE: [&str; 4] = [
     "max-video-preview",
 ];
 
-/// What a response asks of robots.
+/// The directives of a response for robots.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RobotsTag {
-    /// `nofollow`, or `none`: its links are not to be followed.
+    /// `nofollow`, or `none`: its links must not be followed.
     pub nofollow: bool,
-    /// `noarchive`: it is not to be kept.
+    /// `noarchive`: it must not be archived.
     pub noarchive: bool,
-    /// `noindex`, or `none`: it is not to be found.
+    /// `noindex`, or `none`: it must not be indexed.
     pub noindex: bool,
 }
 
 impl RobotsTag {
-    /// What the values of all `X-Robots-Tag` headers say to everybody and to `user_agent`, a product token or a whole
-    /// header. A robot named before a colon is the one spoken to until another is named or the value ends.
+    /// Parses the values of all `X-Robots-Tag` headers, for all robots and for `user_agent`, a product token or a whole header.
+    /// A robot's name before a colon applies to the words after it, up to the next name or the end of the value.
     pub fn of_headers<'v>(values: impl Iterator<Item = &'v str>, user_agent: &str) -> Self {
         let ours = product_token(user_agent);
         let mut tag = RobotsTag::default();
@@ -50,7 +50,7 @@ impl RobotsTag {
         tag
     }
 
-    /// What the content of a `<meta name=robots>` says.
+    /// Parses the content of a `<meta name=robots>`.
     pub fn of_meta(content: &str) -> Self {
         let mut tag = RobotsTag::default();
         for word in content.split([',', ' ', '\t', '\n', '\r']) {
@@ -59,7 +59,7 @@ impl RobotsTag {
         tag
     }
 
-    /// What either says.
+    /// The union of both tags.
     pub fn and(self, other: Self) -> Self {
         RobotsTag {
             nofollow: self.nofollow || other.nofollow,
@@ -68,7 +68,7 @@ impl RobotsTag {
         }
     }
 
-    /// The words it is made of, in the order in which logs write them.
+    /// The words of the tag, in the order in which logs write them.
     pub fn words(self) -> impl Iterator<Item = &'static str> {
         [
             (self.noarchive, "noarchive"),

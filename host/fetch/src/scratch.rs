@@ -1,22 +1,22 @@
-//! The room that the recordings of all exchanges share: memory for the small ones, scratch space for the rest.
+//! Space that the recordings of all exchanges share: memory for the small ones, scratch space for the rest.
 //!
-//! Memory that is used up sends recordings to disk early. Scratch space that is used up makes downloads wait until documents
-//! that are being read or archived give theirs back. Where everybody who has some waits for more, nobody would ever go on:
-//! the one that asks last is cut instead, is archived as far as it came, and so makes room for the others.
+//! When memory is used up, recordings go to disk early. When scratch space is used up, exchanges wait until documents that
+//! are being read or archived release theirs. If all holders waited for more, the crawl would stop. Therefore the last one
+//! to ask is cut. It is archived as far as it came, and so makes room for the others.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-/// Scratch space is asked for in portions of this size, so that asking is rare.
+/// Unit in which scratch space is claimed, so that claims are rare.
 const PORTION: u64 = 256 * 1024;
 
-/// The room of all exchanges.
+/// The shared space of all exchanges.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     directory: PathBuf,
-    /// None: as much as the disk has.
+    /// `None`: the space on the disk.
     bytes_max: Option<u64>,
     memory_max: u64,
     held: Mutex<Held>,
@@ -24,17 +24,17 @@ pub(crate) struct Scratch {
 
 #[derive(Debug, Default)]
 struct Held {
-    /// Scratch space asked for and not given back.
+    /// Scratch space claimed and not yet released.
     bytes: u64,
     memory: u64,
     /// Claims that hold scratch space.
     holders: usize,
-    /// Claims that wait for scratch space, by their number, and whether they hold some already.
+    /// Claims that wait for scratch space, by their number. The flag says whether they already hold some.
     waiting: HashMap<u64, (Waker, bool)>,
     claims: u64,
 }
 
-/// What one exchange has of the room; given back when the last recording of the exchange is dropped.
+/// The share of one exchange. It is released when the last recording of the exchange is dropped.
 #[derive(Debug)]
 pub(crate) struct Claim {
     scratch: Arc<Scratch>,
@@ -44,14 +44,14 @@ pub(crate) struct Claim {
 
 #[derive(Debug, Default)]
 struct Own {
-    /// Scratch space asked for.
+    /// Scratch space claimed.
     bytes: u64,
-    /// That part of it that has been written to.
+    /// The part of it that has been written to.
     used: u64,
     memory: u64,
 }
 
-/// No room now, and nobody at work who could make some.
+/// No room now, and no exchange at work that could release some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
@@ -65,7 +65,7 @@ impl Scratch {
         }
     }
 
-    /// For the recordings of one exchange.
+    /// Creates a claim for the recordings of one exchange.
     pub(crate) fn claim(self: &Arc<Self>) -> Arc<Claim> {
         let mut held = self.held();
         held.claims += 1;
@@ -112,12 +112,12 @@ impl Claim {
         Poll::Pending
     }
 
-    /// It waits no more, whether it got room or not.
+    /// Withdraws the claim from the waiting ones, whether it got room or not.
     pub(crate) fn stop_waiting(&self) {
         self.scratch.held().waiting.remove(&self.number);
     }
 
-    /// Whether so many bytes may stay in memory.
+    /// Takes memory for so many bytes; `false` if they do not fit.
     pub(crate) fn take_memory(&self, bytes: usize) -> bool {
         let (mut own, mut held) = (self.own(), self.scratch.held());
         let fits = held.memory + bytes as u64 <= self.scratch.memory_max;
@@ -128,19 +128,19 @@ impl Claim {
         fits
     }
 
-    /// Whether so many bytes might stay in memory, were they there now.
+    /// Whether so many bytes would fit into memory now.
     pub(crate) fn has_memory(&self, bytes: usize) -> bool {
         self.scratch.held().memory + bytes as u64 <= self.scratch.memory_max
     }
 
-    /// What was in memory has gone to disk.
+    /// Releases memory whose content has gone to disk.
     pub(crate) fn give_memory_back(&self, bytes: usize) {
         let (mut own, mut held) = (self.own(), self.scratch.held());
         held.memory = held.memory.saturating_sub(bytes as u64);
         own.memory = own.memory.saturating_sub(bytes as u64);
     }
 
-    /// Written to disk, within what was asked for or, by what came at once, a little beyond.
+    /// Counts bytes written to disk. They are within the claimed space, or a little beyond it if many came at once.
     pub(crate) fn written(&self, bytes: usize) {
         let mut own = self.own();
         own.used += bytes as u64;
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(ask(&other, 2 * PORTION), Poll::Ready(Ok(())));
         one.written(2 * PORTION as usize);
         other.written(2 * PORTION as usize);
-        // It holds nothing: that it waits keeps nobody else from going on.
+        // The waiting claim holds nothing, so it blocks no other.
         assert_eq!(ask(&third, 1), Poll::Pending);
         assert_eq!(ask(&one, 1), Poll::Pending);
         assert_eq!(ask(&other, 1), Poll::Ready(Err(NoRoom)));

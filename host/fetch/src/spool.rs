@@ -1,7 +1,7 @@
-//! Bytes of one exchange: in memory while they are few, in an unlinked temporary file once they are many.
+//! Recorded bytes of one exchange: in memory while they are few, in an unlinked temporary file once they are many.
 //!
-//! A [`Spool`] is cheap to clone and to slice; all clones read the same bytes, each at its own pace. The space is
-//! given back when the last of them is dropped, also after a crash, because the file has no name.
+//! A [`Spool`] is cheap to clone and to slice. All clones read the same bytes, each at its own position. The space is
+//! released when the last clone is dropped. After a crash it is released too, because the file has no name.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -39,7 +39,7 @@ pub struct SpoolWriter {
     length: u64,
     memory_max: usize,
     scratch_dir: PathBuf,
-    /// The share of what all exchanges have together; none for recordings that stand alone.
+    /// The share of the space of all exchanges; `None` for recordings outside it.
     claim: Option<Arc<Claim>>,
 }
 
@@ -56,12 +56,12 @@ impl Spool {
         self.end - self.start
     }
 
-    /// Whether there is no byte in it.
+    /// Whether the spool has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length() == 0
     }
 
-    /// A reader of its own, from the first byte.
+    /// Returns an independent reader, at the first byte.
     pub fn reader(&self) -> SpoolReader {
         SpoolReader {
             spool: self.clone(),
@@ -69,7 +69,7 @@ impl Spool {
         }
     }
 
-    /// All bytes without copying, where they are in memory; none where they went to disk.
+    /// All bytes without copying, if they are in memory; `None` if they went to disk.
     pub fn bytes_if_small(&self) -> Option<Bytes> {
         match &self.store {
             Store::Memory(bytes, _) => Some(bytes.slice(self.start as usize..self.end as usize)),
@@ -94,7 +94,7 @@ impl Spool {
         }
     }
 
-    /// A part of it, sharing the bytes. A range past the end is cut.
+    /// A part of the spool, sharing the bytes. A range past the end is cut.
     pub fn slice(&self, range: Range<u64>) -> Spool {
         let start = self.start.saturating_add(range.start).min(self.end);
         let end = self
@@ -127,8 +127,8 @@ impl From<Bytes> for Spool {
 }
 
 impl SpoolWriter {
-    /// A writer that keeps up to `memory_max` bytes in memory and moves to a file in `scratch_dir` beyond that.
-    /// The directory is touched only then.
+    /// Creates a writer that keeps up to `memory_max` bytes in memory and then moves to a file in `scratch_dir`. It does not
+    /// touch the directory before.
     pub fn new(memory_max: usize, scratch_dir: &Path) -> Self {
         SpoolWriter {
             memory: Vec::new(),
@@ -140,7 +140,7 @@ impl SpoolWriter {
         }
     }
 
-    /// A writer that takes its room from what all exchanges share.
+    /// Creates a writer that takes its space from that of all exchanges.
     pub(crate) fn within(claim: Arc<Claim>, memory_max: usize) -> Self {
         SpoolWriter {
             scratch_dir: claim.directory().to_owned(),
@@ -157,7 +157,7 @@ impl SpoolWriter {
     /// Appends all of `bytes`.
     ///
     /// # Errors
-    /// The scratch file could not be made or written; the spool is then useless.
+    /// The scratch file could not be created or written; the spool is then useless.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.length += bytes.len() as u64;
         let claim = self.claim.as_deref();
@@ -185,7 +185,7 @@ impl SpoolWriter {
         file.write_all(bytes)
     }
 
-    /// How much more would be on disk, were so many bytes appended.
+    /// Bytes that would go to disk if so many bytes were appended.
     pub(crate) fn to_disk(&self, bytes: usize) -> u64 {
         let whole = self.memory.len() + bytes;
         let has_memory = |claim: &Arc<Claim>| claim.has_memory(bytes);
@@ -196,7 +196,7 @@ impl SpoolWriter {
         }
     }
 
-    /// What was written, for reading.
+    /// Finishes writing and returns the bytes for reading.
     pub fn finish(self) -> Spool {
         let held = self.claim;
         Spool {

@@ -25,16 +25,16 @@ use crate::tls::{self, TlsInfo};
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub stream: Stream,
-    /// The server's address; none where a proxy alone knows it.
+    /// The server's address; `None` if only a proxy knows it.
     pub peer: Option<IpAddr>,
     pub tls: Option<TlsInfo>,
-    /// The proxy that it leads through.
+    /// The proxy in between.
     pub via: Option<Arc<Proxy>>,
     /// Whether it has served an exchange before.
     pub reused: bool,
 }
 
-/// What is read from and written to, and its place among all connections.
+/// The socket of a connection, and its place among all connections.
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub socket: Socket,
@@ -47,26 +47,26 @@ pub(crate) enum Socket {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Where a connection leads; two exchanges with the same server share one.
+/// The destination of a connection. Exchanges with the same server can share a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     pub tls: bool,
-    /// As the URI has it.
+    /// The host as in the URI.
     pub host: String,
     pub port: u16,
 }
 
-/// What is spoken on a connection.
+/// The protocol on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Http1,
     Http2,
-    /// Something that a proxy can tunnel and not forward.
+    /// A protocol that a proxy can tunnel and not forward.
     Other,
 }
 
 impl Connection {
-    /// Over a TCP connection that leads to the server: TLS, where the URI wants it.
+    /// Sets up a connection over a TCP connection to the server, with TLS if the URI requires it.
     pub(crate) async fn over(
         parts: &Parts,
         server: &Server,
@@ -91,27 +91,27 @@ impl Connection {
         })
     }
 
-    /// The proxy that wants whole URIs in the requests: one that forwards rather than tunnels.
+    /// The proxy, if it forwards and so needs whole URIs in requests.
     pub(crate) fn forwards(&self) -> Option<&Arc<Proxy>> {
         let via = self.via.as_ref()?;
         (self.tls.is_none() && via.kind == ProxyKind::Http).then_some(via)
     }
 }
 
-/// Whether policy allows this address.
+/// Checks whether the address policy allows this address.
 pub(crate) fn allowed(config: &Config, address: IpAddr) -> Result<(), FetchFailure> {
     let refusal = config.addresses.check(address);
     refusal.map_err(|class| FetchFailure::AddressRefused { address, class })
 }
 
-/// A TCP connection from the local address of the same family, where there is one.
+/// Opens a TCP connection, from the local address of the same family if there is one.
 pub(crate) async fn tcp(
     bind: &[IpAddr],
     limit: Duration,
     to: SocketAddr,
 ) -> Result<TcpStream, FetchFailure> {
     let failed = |error: io::Error| match error.kind() {
-        // Refusals have a kind of their own: this one was made, and lost before we looked.
+        // A refused connection has a kind of its own. This one was accepted, and lost at once.
         io::ErrorKind::ConnectionReset => FetchFailure::Lost {
             phase: Phase::Connecting,
             reason: error.to_string(),
@@ -138,7 +138,7 @@ async fn connect(bind: &[IpAddr], to: SocketAddr) -> io::Result<TcpStream> {
         socket.bind(SocketAddr::new(*local, 0))?;
     }
     let stream = socket.connect(to).await?;
-    // One request, one write: nothing to gain from waiting for more.
+    // A request is one write: waiting for more data gains nothing.
     stream.set_nodelay(true)?;
     Ok(stream)
 }
@@ -189,7 +189,7 @@ async fn handshake(
 }
 
 impl Stream {
-    /// Whether nothing has happened on an idle connection: neither an end nor bytes that nobody asked for.
+    /// Whether an idle connection has neither ended nor received unrequested bytes.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);

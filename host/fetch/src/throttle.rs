@@ -1,9 +1,9 @@
-//! What all exchanges of a process may take together, for machines on which several crawl: bytes a second, and connections.
-//! It can be changed at any time, and holds at once.
+//! Limits for all exchanges of a process together, for machines on which several crawls run: bytes a second, and
+//! connections. They can be changed at any time and apply at once.
 //!
-//! Bytes are counted where they are read, with TLS removed; look-ups of names and handshakes are not. Whoever has read pays
-//! afterwards: until what was read is paid for, nobody reads, and those who wait are served in the order in which they came.
-//! So the average is kept to the byte, whatever the size of what is read, and one connection cannot starve another.
+//! Bytes are counted when they are read, with TLS removed. Name look-ups and handshakes are not counted. A read is paid for
+//! afterwards: until then no exchange reads, and waiting exchanges are served in order of arrival. So the average is exact
+//! to the byte, whatever the size of a read, and one connection cannot starve another.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,47 +12,47 @@ use std::time::Duration;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-/// What may be read at once after a time in which less was read than was allowed. Longer would be bursts that others on the
-/// line feel, shorter more waking up.
+/// Longest unused time that can be saved up for reading at once. A longer one would make bursts that other users of the line
+/// notice. A shorter one would wake tasks more often.
 const SAVED_UP_MAX: Duration = Duration::from_millis(250);
 
 const NANOS: u128 = 1_000_000_000;
 
-/// The longest that anything is owed for: a year, so that no sum of times overflows.
+/// Longest delay that a read can owe: a year, so that no sum of times overflows.
 const OWED_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// What all exchanges may take together.
+/// The limits for all exchanges together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Bytes received in a second; none: any.
+    /// Bytes received in a second; `None`: unlimited.
     pub bytes_per_second: Option<u64>,
-    /// Connections open at the same time, idle ones included; none: any. A conversation by FTP takes two.
+    /// Connections open at the same time, idle ones included; `None`: unlimited. An FTP session takes two.
     pub connections: Option<usize>,
 }
 
-/// What exchanges have taken.
+/// The consumption of all exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Bytes received since the process began.
     pub bytes: u64,
-    /// Times that somebody had to wait before reading on.
+    /// Number of reads that had to wait.
     pub waits: u64,
     /// Connections open now.
     pub connections: usize,
 }
 
-/// Holds exchanges to an [`Allowance`]. Clones are the same one.
+/// Holds exchanges to an [`Allowance`]. Clones share their state.
 #[derive(Clone, Debug)]
 pub struct Throttle(Arc<State>);
 
 #[derive(Debug)]
 struct State {
     pace: Mutex<Option<Pace>>,
-    /// One place: whoever is to read next. Those behind stand in line for it.
+    /// One permit, for the exchange that reads next. Others wait for it in order.
     next: Arc<Semaphore>,
-    /// The pace has changed.
+    /// Notified when the pace has changed.
     changed: Notify,
-    /// `usize::MAX`: any.
+    /// `usize::MAX`: unlimited.
     connections_max: AtomicUsize,
     bytes: AtomicU64,
     waits: AtomicU64,
@@ -62,16 +62,16 @@ struct State {
 #[derive(Debug)]
 struct Pace {
     bytes_per_second: u64,
-    /// What has been read is paid for then.
+    /// The time at which all reads are paid for.
     paid_at: Instant,
 }
 
-/// The right to read once. Nobody else in line reads while it is held.
+/// The right to read once. No other waiting exchange reads while it is held.
 pub(crate) struct Turn(
     #[expect(dead_code, reason = "held, not read")] Option<OwnedSemaphorePermit>,
 );
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug)]
 pub(crate) struct Seat(Throttle);
 
@@ -88,7 +88,7 @@ impl Throttle {
         }))
     }
 
-    /// What may be taken from now on. Zeros count as one: nothing at all would be a crawl that looks alive and is not.
+    /// Sets the limits from now on. Zeros count as one: a limit of zero would stop a crawl that looks alive.
     pub fn allow(&self, allowance: Allowance) {
         {
             let (mut pace, now) = (self.pace(), Instant::now());
@@ -100,7 +100,7 @@ impl Throttle {
         self.0.connections_max.store(connections, Ordering::Relaxed);
     }
 
-    /// What may be taken.
+    /// The current limits.
     pub fn allowance(&self) -> Allowance {
         let most = self.connections_max();
         Allowance {
@@ -109,7 +109,7 @@ impl Throttle {
         }
     }
 
-    /// What has been taken.
+    /// The consumption so far.
     pub fn taken(&self) -> Taken {
         Taken {
             bytes: self.0.bytes.load(Ordering::Relaxed),
@@ -118,23 +118,23 @@ impl Throttle {
         }
     }
 
-    /// Connections that may be open; `usize::MAX` for any.
+    /// Maximum open connections; `usize::MAX` if unlimited.
     pub fn connections_max(&self) -> usize {
         self.0.connections_max.load(Ordering::Relaxed)
     }
 
-    /// A connection that is about to be opened. Who keeps idle ones makes room while [`Self::is_crowded`].
+    /// Counts a connection that is about to be opened. The pool of idle connections makes room while [`Self::is_crowded`].
     pub(crate) fn seat(&self) -> Seat {
         self.0.connections.fetch_add(1, Ordering::Relaxed);
         Seat(self.clone())
     }
 
-    /// Whether more connections are open than may be.
+    /// Whether more connections are open than allowed.
     pub(crate) fn is_crowded(&self) -> bool {
         self.0.connections.load(Ordering::Relaxed) > self.connections_max()
     }
 
-    /// Whether whoever comes may read at once.
+    /// Whether a newcomer may read at once.
     pub(crate) fn is_free(&self) -> bool {
         match &*self.pace() {
             None => true,
@@ -150,7 +150,7 @@ impl Throttle {
             return Turn(None);
         }
         self.0.waits.fetch_add(1, Ordering::Relaxed);
-        // It is never closed; were it, nobody would be held up.
+        // The semaphore is never closed. If it were, reads would not be delayed.
         let place = self.0.next.clone().acquire_owned().await.ok();
         loop {
             let delay = self
@@ -167,7 +167,7 @@ impl Throttle {
         }
     }
 
-    /// So many bytes have been read.
+    /// Counts so many bytes as read.
     pub(crate) fn took(&self, bytes: usize) {
         let bytes = bytes as u64;
         self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
@@ -182,7 +182,7 @@ impl Throttle {
 }
 
 impl Pace {
-    /// What was owed at the pace before stays owed, at the new price.
+    /// Creates a pace. Bytes owed at the previous pace stay owed, at the new price.
     fn new(bytes_per_second: u64, before: Option<&Pace>, now: Instant) -> Pace {
         let owed = before.map_or(0, |before| {
             let time = before.paid_at.saturating_duration_since(now);
@@ -201,14 +201,14 @@ impl Pace {
         self.paid_at = from + price(bytes, self.bytes_per_second);
     }
 
-    /// Until what was read is paid for; none where it is.
+    /// Time until all reads are paid for; `None` if they are.
     fn delay(&self, now: Instant) -> Option<Duration> {
         let delay = self.paid_at.saturating_duration_since(now);
         (!delay.is_zero()).then_some(delay)
     }
 }
 
-/// How long so many bytes take.
+/// Time that so many bytes cost.
 fn price(bytes: u64, bytes_per_second: u64) -> Duration {
     let nanos = u128::from(bytes) * NANOS / u128::from(bytes_per_second.max(1));
     Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX)).min(OWED_MAX)
@@ -236,7 +236,7 @@ mod tests {
         began + Duration::from_millis(milliseconds)
     }
 
-    /// Reads in pieces of 100 bytes whenever that is allowed, until then; how many bytes that were.
+    /// Reads pieces of 100 bytes whenever that is allowed, until `until`. Returns the number of bytes.
     fn read_until(pace: &mut Pace, from: Instant, until: Instant) -> u64 {
         let (mut now, mut bytes) = (from, 0);
         loop {
@@ -254,7 +254,7 @@ mod tests {
         let began = Instant::now();
         let mut pace = Pace::new(1_000, None, began);
         let read = read_until(&mut pace, began, at(began, 60_000));
-        // Nothing is saved up when it begins; the last piece is paid for behind the end.
+        // No time is saved up at the beginning. The last piece is paid for after the end.
         assert_eq!(read, 60_000);
     }
 
@@ -284,13 +284,13 @@ mod tests {
         let owed = slow.delay(began).unwrap();
         let fast = Pace::new(1_000, Some(&slow), began);
         assert_eq!(fast.delay(began), Some(owed / 100));
-        // However slow, a sum of times is a time.
+        // At the slowest pace a sum of times still does not overflow.
         let mut slowest = Pace::new(1, None, began);
         slowest.took(u64::MAX, began);
         assert_eq!(slowest.delay(began), Some(OWED_MAX));
     }
 
-    /// One at which nobody reads before the test wants it.
+    /// A throttle at which no exchange reads until the test allows it.
     fn standstill() -> Throttle {
         let throttle = Throttle::new();
         throttle.allow(Allowance {

@@ -1,4 +1,4 @@
-//! TLS by rustls: whom to believe, and what to remember of a session.
+//! TLS by rustls: trust in certificates, and the facts about a session that are recorded.
 
 use std::io;
 use std::sync::Arc;
@@ -24,19 +24,19 @@ pub struct TlsInfo {
     pub cipher_suite: Option<String>,
     /// The server's certificates (DER), its own first.
     pub certificates: Vec<CertificateDer<'static>>,
-    /// Whether the certificate is believed; otherwise why not. Only [`Trust::Record`] goes on all the same.
+    /// Whether the certificate is trusted; otherwise the reason. Only [`Trust::Record`] continues with an untrusted one.
     pub verified: Result<(), String>,
 }
 
-/// Makes client configurations and judges certificates.
+/// Builds client configurations and verifies certificates.
 #[derive(Debug)]
 pub(crate) struct Tls {
     pub config: Arc<ClientConfig>,
-    /// The same, for servers that speak HTTP/2 alone.
+    /// The same configuration, for servers that only speak HTTP/2.
     pub http2: Arc<ClientConfig>,
-    /// Never goes on with what cannot be trusted: for name servers, which are to be believed. No ALPN.
+    /// Never continues with an untrusted certificate: for name servers, whose answers must be trusted. No ALPN.
     pub trusting: Arc<ClientConfig>,
-    /// Judges after the fact what [`Trust::Record`] let pass.
+    /// Verifies afterwards the certificates that [`Trust::Record`] accepted.
     judge: Option<Arc<dyn ServerCertVerifier>>,
 }
 
@@ -75,7 +75,7 @@ impl Tls {
                 (config, judge(provider))
             }
         };
-        // One protocol at a time: offered both, most servers take HTTP/2, whose frames no record can keep.
+        // One protocol at a time: if both are offered, most servers choose HTTP/2, whose frames no record can hold.
         let mut http2 = config.clone();
         http2.alpn_protocols = vec![b"h2".to_vec()];
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -87,7 +87,7 @@ impl Tls {
         })
     }
 
-    /// What to remember of a session that has been set up.
+    /// The facts to record about an established session.
     pub(crate) fn info(
         &self,
         session: &rustls::ClientConnection,
@@ -112,7 +112,7 @@ impl Tls {
     }
 }
 
-/// Whether a handshake failed because the server speaks none of the protocols that were offered (RFC 7301 §3.2).
+/// Whether a handshake failed because the server speaks none of the offered protocols (RFC 7301 §3.2).
 pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(
@@ -123,7 +123,7 @@ pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a handshake failed because the server speaks TLS 1.1 or older: it says so (RFC 8446 §6.2), or answers with that.
+/// Whether a handshake failed because the server speaks TLS 1.1 or older: its alert (RFC 8446 §6.2) or its version shows it.
 pub(crate) fn is_too_old(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(
@@ -143,7 +143,7 @@ fn given_roots(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore
     Ok(roots)
 }
 
-/// The operating system's roots. Single ones that cannot be read are left out; with none at all nothing verifies.
+/// The operating system's root certificates. Unreadable ones are left out. Without any, no certificate is trusted.
 fn platform_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     for error in &found.errors {
@@ -155,7 +155,7 @@ fn platform_roots() -> RootCertStore {
     roots
 }
 
-/// None where the platform has no roots to judge by.
+/// The operating system's verifier; [`TrustNone`] if the platform has no roots.
 fn judge(provider: Arc<CryptoProvider>) -> Option<Arc<dyn ServerCertVerifier>> {
     let roots = Arc::new(platform_roots());
     match WebPkiServerVerifier::builder_with_provider(roots, provider).build() {
@@ -178,7 +178,7 @@ fn verify(
     }
 }
 
-/// Believes every certificate; signatures made with its key are still checked.
+/// Accepts every certificate. Signatures made with its key are still checked.
 #[derive(Debug)]
 struct TrustAll(Arc<CryptoProvider>);
 
@@ -219,7 +219,7 @@ impl ServerCertVerifier for TrustAll {
     }
 }
 
-/// Judges where the platform has no roots: nothing is believed.
+/// The verifier for platforms without roots: no certificate is trusted.
 #[derive(Debug)]
 struct TrustNone;
 

@@ -1,6 +1,6 @@
-//! WHOIS (RFC 3912): a line to port 43, and whatever comes back until the connection ends.
+//! WHOIS (RFC 3912): one line to port 43, and the answer up to the end of the connection.
 //!
-//! `whois://server/query` asks that server, `whois:query` asks IANA, which knows who knows more. Referrals are not
+//! `whois://server/query` asks that server. `whois:query` asks IANA, which refers to another server. Referrals are not
 //! followed here: an extractor finds them in the answer, and they become URIs of their own.
 
 use jiff::Timestamp;
@@ -16,13 +16,13 @@ use crate::stream::Server;
 use crate::transfer::{Content, Conversation, Told, connect};
 use crate::wire::Clock;
 
-/// Who is asked about what names no server: it refers to the registry that knows.
+/// Server for URIs without one: it refers to the registry that knows the answer.
 pub const WHOIS_SERVER: &str = "whois.iana.org";
 
-/// The status of an answer, as the predecessor logs it.
+/// The status of an answer, as Heritrix logs it.
 pub const WHOIS_OK: u16 = 2001;
 
-/// The scheme's own port.
+/// The scheme's default port.
 const WHOIS_PORT: u16 = 43;
 
 /// Longest query; names and addresses are far shorter.
@@ -33,7 +33,7 @@ pub fn whois_host(uri: &Uri) -> &str {
     uri.host().unwrap_or(WHOIS_SERVER)
 }
 
-/// What a `whois` URI asks, decoded.
+/// The query of a `whois` URI, decoded.
 fn query_of(uri: &Uri) -> Option<String> {
     let query = match uri.host() {
         Some(_) => uri.path().strip_prefix('/').unwrap_or(uri.path()),

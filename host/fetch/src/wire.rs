@@ -1,4 +1,4 @@
-//! Drives hyper's connection while we wait for something of it, and watches the time.
+//! Drives hyper's connection while an exchange waits for it, and enforces the time limits.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -24,35 +24,35 @@ pub(crate) type Sender = http1::SendRequest<Full<Bytes>>;
 /// hyper's state for one exchange.
 pub(crate) struct Wire {
     hyper: HyperConnection,
-    /// hyper is through with the connection.
+    /// Whether hyper has finished with the connection.
     ended: bool,
     watch: Watch,
 }
 
-/// Watches the time of one exchange, and whether the crawl goes on.
+/// Enforces the time limits of one exchange and the stop of the crawl.
 pub(crate) struct Watch {
     tape: Tape,
     clock: Clock,
     cut: Cut,
-    /// Wakes us at the earliest time at which a limit can be hit.
+    /// Wakes the task at the earliest time at which a limit can be reached.
     alarm: Pin<Box<Sleep>>,
-    /// Wakes us when the exchange is cut.
+    /// Wakes the task when the exchange is cut.
     told: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// When the rate was looked at last; none before the body.
+    /// The current window of the rate limit; `None` before the body.
     window: Option<Window>,
 }
 
-/// From where on the rate is looked at.
+/// The beginning of a window of the rate limit.
 #[derive(Clone, Copy)]
 struct Window {
     since: Instant,
-    /// Received by then.
+    /// Bytes received before it.
     received: u64,
-    /// How long we had let the server wait by then.
+    /// Time before it in which the server waited for us.
     held_up: Duration,
 }
 
-/// The time of one exchange.
+/// The time limits of one exchange.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     started: Instant,
@@ -65,16 +65,16 @@ pub(crate) struct Clock {
     rate_window: Duration,
 }
 
-/// Why nothing more is waited for.
+/// The reason to stop waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LimitHit {
     /// No byte for this long.
     Silence(Duration),
     /// The exchange took this long.
     Total(Duration),
-    /// The head was not whole this long after its first byte.
+    /// The head was incomplete this long after its first byte.
     Head(Duration),
-    /// So many bytes came over HTTP/2 with nothing of the response in them.
+    /// So many bytes came over HTTP/2 without a part of the response.
     Overhead(usize),
     /// The body came too slowly.
     Rate,
@@ -101,7 +101,7 @@ impl Clock {
         self.started.elapsed()
     }
 
-    /// The failure for an exchange whose total time is up.
+    /// The failure for an exchange that has reached its total time.
     pub(crate) fn total_failure(&self, phase: Phase) -> FetchFailure {
         LimitHit::Total(self.total_max).failure(phase)
     }
@@ -119,7 +119,7 @@ impl LimitHit {
                     "HTTP/2: {bytes} bytes of control frames and interim responses in a row"
                 ),
             },
-            // Rates are looked at in bodies alone, which stand as truncated.
+            // The rate is checked only in bodies, which are kept as truncated.
             LimitHit::Rate | LimitHit::Cut => FetchFailure::Stopped,
         }
     }
@@ -143,7 +143,7 @@ impl Watch {
         self.clock.elapsed()
     }
 
-    /// The server has been waiting for us, not we for it: silence and rate are counted from now.
+    /// Restarts the time of silence and rate, because the server has been waiting for us.
     pub(crate) fn goes_on(&mut self) {
         let now = Instant::now();
         let mut tape = self.tape.lock();
@@ -157,7 +157,7 @@ impl Watch {
         }
     }
 
-    /// Waits until this exchange may write so much more to disk.
+    /// Waits until this exchange may write so many more bytes to disk.
     pub(crate) async fn room(
         &mut self,
         claim: &Claim,
@@ -186,8 +186,8 @@ impl Watch {
         room
     }
 
-    /// Ready when a limit is hit. Looks at the clock and the cut themselves: tokio's timers and channels, which only wake
-    /// us, say "not yet" once a task has spent its budget, and a server that sends without a pause has it spent each time.
+    /// Ready when a limit is reached. It checks the clock and the cut itself. tokio's timers and channels only wake the task, and
+    /// report "not yet" once its budget is spent. A server that sends without a pause spends it each time.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<LimitHit> {
         if self.is_cut(cx) {
             return Poll::Ready(LimitHit::Cut);
@@ -204,12 +204,12 @@ impl Watch {
         }
     }
 
-    /// Whether the exchange is cut; otherwise the task is woken when it is.
+    /// Whether the exchange is cut. If not, the task is woken when it is.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
         self.cut.is_made() || self.told.as_mut().poll(cx).is_ready()
     }
 
-    /// Whether the alarm has gone off; otherwise the task is woken at `next`, or earlier to look again.
+    /// Whether the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
     fn is_ringing(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
         let set = self.alarm.deadline();
         if set > next || set <= now {
@@ -218,7 +218,7 @@ impl Watch {
         self.alarm.as_mut().poll(cx).is_ready()
     }
 
-    /// When a limit can be hit next; `Err` where one is hit now.
+    /// The next time at which a limit can be reached; `Err` if one is reached now.
     fn next_look(&mut self, now: Instant) -> Result<Instant, LimitHit> {
         let clock = self.clock;
         let (active, received, head_since, held_up) = {
@@ -261,7 +261,7 @@ impl Watch {
         let (Some(least), Some(window)) = (self.clock.rate_min, self.window) else {
             return Ok(None);
         };
-        // What we let the server wait is not its time.
+        // Time in which the server waited for us does not count.
         let end = window.since + self.clock.rate_window + (held_up - window.held_up);
         if now < end {
             return Ok(Some(end));
@@ -293,8 +293,8 @@ impl Wire {
         &mut self.watch
     }
 
-    /// Waits for `ready`, which hyper makes so. What is ready is taken before hyper goes on, so that hyper has never
-    /// read further than one frame ahead of us.
+    /// Drives hyper until `ready` returns a value. Values are taken before hyper continues, so that hyper never reads further
+    /// than one frame ahead of us.
     pub(crate) async fn until<T>(
         &mut self,
         mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -314,10 +314,10 @@ impl Wire {
         .await
     }
 
-    /// After a complete message: whether the connection may serve another.
+    /// After a complete message: returns whether the connection may serve another.
     pub(crate) async fn settle(&mut self, sender: &Sender) -> bool {
         poll_fn(|cx| {
-            // hyper may need a second look to go from "message read" to "idle".
+            // hyper may need a second poll to go from "message read" to "idle".
             for _ in 0..2 {
                 if !self.ended {
                     self.ended = self.hyper.poll_without_shutdown(cx).is_ready();
@@ -328,7 +328,7 @@ impl Wire {
         .await
     }
 
-    /// The stream, and how many bytes hyper has read past what it has given.
+    /// The stream, and the number of bytes that hyper has read past its output.
     pub(crate) fn into_parts(self) -> (Stream, u64) {
         let parts = self.hyper.into_parts();
         (
@@ -354,7 +354,7 @@ mod tests {
         Watch::new(tape, Clock::start(&config), cut)
     }
 
-    /// What a watch says in a task that has spent its budget, as one has that reads from a server which never pauses.
+    /// Polls a watch in a task with a spent budget, such as one that reads from a server that never pauses.
     async fn when_the_budget_is_spent(mut watch: Watch) -> Poll<LimitHit> {
         poll_fn(|cx| {
             while has_budget_remaining() {
