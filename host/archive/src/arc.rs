@@ -1,9 +1,9 @@
-//! The ARC format, which the Internet Archive wrote from 1996 until WARC took its place: how a record's line is read and
-//! written.
+//! The ARC format, which the Internet Archive wrote from 1996 until WARC replaced it. This module reads and writes the line
+//! of a record.
 //!
-//! A record is a line `URL IP-address date type length`, the bytes that came, and a line end. The first record of a file
-//! describes the file (`filedesc://…`). Version 2 of the line has ten fields and hardly exists. There is no place in it
-//! for requests, revisits, metadata or digests.
+//! A record is a line `URL IP-address date type length`, the received bytes, and a line end. The first record of a file
+//! describes the file (`filedesc://…`). Version 2 of the line has ten fields and is hardly in use. ARC cannot store
+//! requests, revisits, metadata or digests.
 
 use std::fmt::Write as _;
 use std::net::IpAddr;
@@ -18,29 +18,29 @@ use crate::reader::Headers;
 use crate::record::{HTTP_RESPONSE, Record, RecordKind};
 use crate::warcinfo::WarcInfo;
 
-/// Longest line of a record that is looked at when one is searched for.
+/// Longest line that is examined in the search for a record.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// What ARC writes where no address is known.
+/// Value of ARC for an unknown address.
 const NO_ADDRESS: &str = "0.0.0.0";
 
-/// What ARC writes where no type is known.
+/// Value of ARC for an unknown type.
 const NO_TYPE: &str = "no-type";
 
-/// Fields behind the date of a line of version 2: type, result code, checksum, location, offset, filename, length.
+/// Fields after the date of a line of version 2: type, result code, checksum, location, offset, filename, length.
 const V2_FIELDS_BEHIND_DATE: usize = 7;
 
-/// The namespace of the description of a crawl in version 1.1.
+/// The namespace of the crawl description in version 1.1.
 const METADATA_NAMESPACE: &str = "http://archive.org/arc/1.0/";
 
-/// The headers that a WARC would have for the record that this line begins; none where it begins no record.
+/// Converts a record's line to the headers that a WARC would have. `None` if the line does not begin a record.
 pub(crate) fn headers(line: &str) -> Option<Headers> {
     let line = line.trim_end_matches(['\r', '\n']);
     if line.len() > LINE_BYTES_MAX {
         return None;
     }
     let words: Vec<&str> = line.split(' ').collect();
-    // Old URLs may have blanks in them, old types too: the date behind an address is what there is to hold on to.
+    // Old URLs may have blanks in them, old types too. The date after an address is the only reliable mark.
     let at = (2..words.len().checked_sub(2)? + 1)
         .rev()
         .find(|&at| is_date(words[at]) && is_address(words[at - 1]))?;
@@ -92,7 +92,7 @@ pub(crate) fn headers(line: &str) -> Option<Headers> {
     Some(headers)
 }
 
-/// The line of a record, its end included; none for kinds that ARC has no place for.
+/// The line of a record, its end included; `None` for kinds that ARC cannot store.
 pub(crate) fn line(record: &Record) -> Option<String> {
     match record.kind {
         RecordKind::Response | RecordKind::Resource => {}
@@ -116,7 +116,7 @@ pub(crate) fn line(record: &Record) -> Option<String> {
     Some(format!("{uri} {ip} {date} {media_type} {length}\n"))
 }
 
-/// The record that a file begins with, up to the line end behind it: version 1.1, with what is known of the crawl.
+/// The first record of a file, up to the line end after it: version 1.1, with the description of the crawl.
 pub(crate) fn file_description(name: &str, created: Timestamp, info: &WarcInfo) -> String {
     let mut block = String::from(
         "1 1 InternetArchive\nURL IP-address Archive-date Content-type Archive-length\n",
@@ -127,7 +127,7 @@ pub(crate) fn file_description(name: &str, created: Timestamp, info: &WarcInfo) 
     format!("filedesc://{name} {NO_ADDRESS} {date} text/plain {length}\n{block}\n")
 }
 
-/// What is known of the crawl, in the XML that readers of version 1.1 expect.
+/// The description of the crawl, in the XML that readers of version 1.1 expect.
 fn metadata(created: Timestamp, info: &WarcInfo) -> String {
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<arcmetadata xmlns:dc=\"http://purl.org/dc/elements/1.1/\" xmlns:dcterms=\"http://purl.org/dc/terms/\" \
@@ -174,7 +174,7 @@ fn escaped(text: &str) -> String {
         .replace('>', "&gt;")
 }
 
-/// A type as one word: parameters and whatever else has blanks is left out.
+/// Reduces a type to one word: parameters and text after a blank are left out.
 fn word(media_type: &str) -> String {
     let end = media_type.find([';', ' ', '\t', ',']);
     let bare = &media_type[..end.unwrap_or(media_type.len())];
@@ -184,7 +184,7 @@ fn word(media_type: &str) -> String {
         .to_ascii_lowercase()
 }
 
-/// `20261120123456`.
+/// Formats a time as `20261120123456`.
 pub(crate) fn timestamp14(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y%m%d%H%M%S")
@@ -196,7 +196,7 @@ fn is_http(uri: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Whether it begins as a URI does.
+/// Whether the text begins with a URI scheme.
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -206,17 +206,17 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Some wrote a name or a dash where they knew no address.
+/// Whether a word is an address. Some writers put a dash for an unknown address.
 fn is_address(word: &str) -> bool {
     word.parse::<IpAddr>().is_ok() || word == "-"
 }
 
-/// Fourteen digits; the first crawls wrote twelve.
+/// Whether a word has fourteen digits, or the twelve of the first crawls.
 fn is_date(word: &str) -> bool {
     matches!(word.len(), 12 | 14) && word.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// The time that fourteen or twelve digits say; none where there was no such moment.
+/// Parses a time of fourteen or twelve digits; `None` if there is no such moment.
 pub(crate) fn date(word: &str) -> Option<Timestamp> {
     let number = |from: usize| {
         let digits = word.get(from..from + 2)?;
@@ -302,7 +302,7 @@ mod tests {
         let v2 = v2.unwrap();
         assert_eq!(v2.first("ARC-Content-Type"), Some("text/html"));
         assert_eq!(v2.first("Content-Length"), Some("202"));
-        // A day that never was: the record is there, its date is not.
+        // An invalid day: the record is read, without a date.
         let odd = headers("http://a.example/ 192.0.2.1 19960231000000 text/html 3").unwrap();
         assert_eq!(odd.date(), None);
     }

@@ -1,8 +1,8 @@
-//! The captures of one URI in an archive, found by the indexes that stand beside its files.
+//! Finds the captures of one URI in an archive, through the indexes beside its files.
 //!
-//! The index of a finished file is sorted and is looked into by bisection; that of a file being written is in the order of
-//! writing and is read through. Files without one are named, since nobody would wait for them to be read. Where there are many
-//! files, catalogues say which of them to look into.
+//! The index of a finished file is sorted and searched by bisection. That of a file being written has the order of writing
+//! and is read from start to end. Files without an index are only named, since reading them would take too long. In archives
+//! of many files, catalogues tell which files to search.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -14,33 +14,33 @@ use crate::catalogue::{Told, names};
 use crate::cdxj::{CdxjEntry, LINE_BYTES_MAX, index_path, open_index_path};
 use crate::repair::{OPEN_SUFFIX, is_archive};
 
-/// What an archive has of a URI.
+/// Captures of a URI in an archive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captures {
-    /// The oldest first. Those of a file that is being written have its name without `.open`.
+    /// The captures, oldest first. Those of a file that is being written have its name without `.open`.
     pub entries: Vec<CdxjEntry>,
-    /// Files that have no index, and may hold more.
+    /// Files without an index, which may have further captures.
     pub unlisted: Vec<PathBuf>,
 }
 
-/// Looks for the captures of a URI, as it was fetched, in the archive files of these directories.
+/// Finds the captures of a URI, as it was fetched, in the archive files of these directories.
 ///
 /// # Errors
-/// A directory or an index that cannot be read, or is none.
+/// A directory or an index cannot be read, or an index is invalid.
 pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
     let mut found = Captures::default();
     let key = cdx_key(uri).replace(' ', "%20");
     let begins = format!("{key} ");
     for directory in directories {
         let files = match names(directory) {
-            // Nothing was archived so far.
+            // No archive has been written so far.
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
             files => files?,
         };
         let told = Told::of(directory, &files, &key);
         for file in &files {
             let name = file.strip_suffix(OPEN_SUFFIX).unwrap_or(file);
-            // Of a file that is being written no catalogue knows.
+            // Catalogues do not cover a file that is being written.
             let is_finished = file == name;
             if !is_archive(name) || is_finished && told.leaves_out(directory, name) {
                 continue;
@@ -52,7 +52,7 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
             };
             match listed? {
                 Some(entries) => found.entries.extend(entries.into_iter().map(|mut entry| {
-                    // Indexes of others may name files as they were elsewhere.
+                    // Indexes by other programs may have the file's path at another place.
                     entry.capture.filename = Some(name.to_owned());
                     entry
                 })),
@@ -74,7 +74,7 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
     Ok(found)
 }
 
-/// What the index of a file has under a key, if there is one.
+/// Entries under a key in the index of a file, if it has one.
 fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let finished = index_path(target);
     let Some(index) = open(&finished)? else {
@@ -84,11 +84,11 @@ fn listed(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     found.map(Some)
 }
 
-/// The same of a file that was just being written. A finished index beside it may be that of another which had its name.
+/// Entries for a file that was being written. A finished index beside it may belong to another file of the same name.
 fn listed_so_far(target: &Path, key: &[u8]) -> io::Result<Option<Vec<CdxjEntry>>> {
     let written = open_index_path(target);
     let Some(index) = open(&written)? else {
-        // Finished since the directory was read.
+        // The file was finished since the directory was read.
         return listed(target, key);
     };
     let found = entries(BufReader::new(index), key, false);
@@ -115,9 +115,9 @@ fn sorted(index: File, key: &[u8]) -> io::Result<Vec<CdxjEntry>> {
     entries(index, key, true)
 }
 
-/// Where the first line begins that is not smaller than the key.
+/// The offset of the first line that is not smaller than the key.
 fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
-    // Lines that begin before `low` are smaller, those that begin at `high` or behind it are not.
+    // Lines that begin before `low` are smaller, those that begin at `high` or after it are not.
     let (mut low, mut high) = (0, length);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -142,7 +142,7 @@ fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u6
     Ok(low)
 }
 
-/// The next line, with its end.
+/// Reads the next line, with its end.
 fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     index.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
@@ -153,7 +153,7 @@ fn entries(mut index: BufReader<File>, key: &[u8], is_sorted: bool) -> io::Resul
     let mut entries = Vec::new();
     loop {
         let line = line(&mut index)?;
-        // A line without its end is just being written.
+        // A line without its end is still being written.
         let Some(line) = line.strip_suffix(b"\n") else {
             return Ok(entries);
         };
@@ -180,7 +180,7 @@ mod tests {
         for lines in [0, 1, 2, 3, 10, 1000] {
             let mut file = tempfile::tempfile().unwrap();
             for number in 0..lines {
-                // Several of each key, and lines of different length.
+                // Several lines for each key, and lines of different length.
                 let padding = "x".repeat(number * 7 % 300);
                 let key = number / 3 * 2;
                 writeln!(file, "k{key:05} 2026 {{\"url\":\"{padding}\"}}").unwrap();

@@ -1,7 +1,7 @@
-//! CDXJ, the index that replay tools look captures up in: a line per capture, `key timestamp {"url":…}`, sorted by bytes.
+//! CDXJ, the index for the look-ups of replay tools: one line for each capture, `key timestamp {"url":…}`, sorted by bytes.
 //!
-//! Which records are listed and what a line says is what cdxj-indexer writes: responses, revisits, and resources and
-//! metadata other than fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them.
+//! The choice of records and fields follows cdxj-indexer: responses, revisits, and resources and metadata other than
+//! fields. [`index`] lists the records of a file; [`crate::Writer`] lists them as it writes them.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -19,56 +19,56 @@ use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
 use crate::record::{Block, HTTP_RESPONSE, Record, WARC_FIELDS};
 use crate::repair::OPEN_SUFFIX;
 
-/// Bytes of an HTTP message in which its status and type are looked for.
+/// Bytes of an HTTP message that are searched for its status and type.
 const HEAD_BYTES: usize = 64 * 1024;
 
 /// Longest line of an index that is read: more than two URIs of the largest size.
 pub(crate) const LINE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// What an index is called until it is whole.
+/// Suffix of an index until it is complete.
 const DRAFT_SUFFIX: &str = ".draft";
 
-/// The type that indexes give to revisits, by which readers know them.
+/// The type of revisits in indexes. Readers recognise them by it.
 const REVISIT: &str = "warc/revisit";
 
-/// A capture as the index lists it. Shown, it is its line without the line end.
+/// A capture in the index. Its `Display` form is its line without the line end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CdxjEntry {
-    /// What it is looked up by: `org,example)/path`.
+    /// The key of the look-up: `org,example)/path`.
     pub key: String,
-    /// Fourteen digits.
+    /// The time in fourteen digits.
     pub timestamp: String,
-    /// The rest.
+    /// The JSON part of the line.
     pub capture: CdxjCapture,
 }
 
-/// What a line says of its capture. Numbers are texts, as other indexers write them; both are read.
+/// The JSON part of a line. Numbers are texts, as other indexers write them; real numbers are read too.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CdxjCapture {
     /// The URI as fetched.
     pub url: String,
-    /// The type the server gave, without parameters; `warc/revisit` for a revisit.
+    /// The type that the server sent, without parameters; `warc/revisit` for a revisit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
     /// The HTTP status.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
     pub status: Option<String>,
-    /// Of the payload, labelled.
+    /// The labelled digest of the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// Bytes of the record in its file.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
     pub length: Option<String>,
-    /// Where the record begins.
+    /// The offset of the record in the file.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "text")]
     pub offset: Option<String>,
-    /// The file, without folder.
+    /// The file, without its directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
 }
 
-/// A line that is none of an index.
+/// An invalid line of an index.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a line of a CDXJ index: {0:?}")]
 pub struct CdxjError(pub String);
@@ -76,7 +76,7 @@ pub struct CdxjError(pub String);
 /// The entries of a file's records, sorted.
 ///
 /// # Errors
-/// A file that cannot be read, or is damaged. What was read before it counts for nothing: repair the file first.
+/// The file cannot be read, or is damaged. Entries before the damage are not returned: repair the file first.
 pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
     let file = file.as_ref();
     index_as(
@@ -85,7 +85,7 @@ pub fn index(file: impl AsRef<Path>) -> Result<Vec<CdxjEntry>, ReadError> {
     )
 }
 
-/// The same of a file that is to have this name.
+/// The entries of a file's records, sorted, under another file name.
 pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadError> {
     let mut reader = Reader::open(file)?;
     let mut entries = Vec::new();
@@ -98,7 +98,7 @@ pub(crate) fn index_as(file: &Path, name: &str) -> Result<Vec<CdxjEntry>, ReadEr
     Ok(entries)
 }
 
-/// Where the index of a file is written: beside it, with `.cdxj` for its own endings.
+/// The path of a file's index: beside it, with `.cdxj` in place of its own endings.
 pub fn index_path(file: &Path) -> PathBuf {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let stem = [".gz", ".zst"]
@@ -112,14 +112,14 @@ pub fn index_path(file: &Path) -> PathBuf {
     file.with_file_name(format!("{stem}.cdxj"))
 }
 
-/// Where the index of a file is while the file is written: its lines stand in the order of the records.
+/// The path of a file's index while the file is being written: its lines have the order of the records.
 pub(crate) fn open_index_path(file: &Path) -> PathBuf {
     let mut path = index_path(file).into_os_string();
     path.push(OPEN_SUFFIX);
     path.into()
 }
 
-/// Writes sorted entries to a file ([`index_path`]), which is whole or what it was.
+/// Writes sorted entries to a file ([`index_path`]). The file is either complete or unchanged.
 ///
 /// # Errors
 /// The file or the draft beside it cannot be written.
@@ -136,13 +136,13 @@ pub fn write(path: &Path, entries: &[CdxjEntry]) -> io::Result<()> {
     fs::rename(draft, path)
 }
 
-/// In the order of the bytes of their lines.
+/// Sorts entries by the bytes of their lines.
 pub(crate) fn sort(entries: &mut [CdxjEntry]) {
     entries.sort_by_cached_key(ToString::to_string);
 }
 
-/// The entries of an index, plain text, one after another; blank lines and lines that begin with `!` or a blank (headers)
-/// are passed over. For a packed one give its unpacked stream.
+/// Reads the entries of an index in plain text. Blank lines and headers (lines that begin with `!` or a blank) are skipped.
+/// For a packed index pass its unpacked stream.
 pub fn read(
     source: impl BufRead,
 ) -> impl Iterator<Item = io::Result<Result<CdxjEntry, CdxjError>>> {
@@ -166,7 +166,7 @@ pub fn read(
     })
 }
 
-/// What a record about to be written is listed as, but for its place.
+/// The entry of a record that is about to be written, without its place.
 pub(crate) fn written(record: &Record) -> Option<CdxjEntry> {
     let kind = record.kind.name();
     if !is_listed(kind, &record.content_type) {
@@ -184,7 +184,7 @@ pub(crate) fn written(record: &Record) -> Option<CdxjEntry> {
     ))
 }
 
-/// The type that the server gave, without parameters.
+/// The type that the server sent, without parameters.
 pub(crate) fn media_type(record: &Record) -> Option<String> {
     head_of(record).media_type
 }
@@ -194,7 +194,7 @@ fn head_of(record: &Record) -> HttpHead {
         (Block::Bytes(bytes), HTTP_RESPONSE) => http_head(&bytes[..bytes.len().min(HEAD_BYTES)]),
         (Block::Spool { open, .. }, HTTP_RESPONSE) => {
             let mut start = Vec::new();
-            // What cannot be read fails the capture where it is written.
+            // A read error fails the capture when the block is written.
             let _ = open().map(|spool| {
                 let mut spool = io::Read::take(spool, HEAD_BYTES as u64);
                 io::Read::read_to_end(&mut spool, &mut start)
@@ -230,7 +230,7 @@ fn stored(record: &mut StoredRecord<'_>) -> Result<Option<CdxjEntry>, ReadError>
     )))
 }
 
-/// What an HTTP head says, and the digest of the payload where none is stated and there is one.
+/// Reads the HTTP head, and computes the payload digest if a payload exists and its digest is not stated.
 fn read_block(
     record: &mut StoredRecord<'_>,
     headers: &Headers,
@@ -298,7 +298,7 @@ fn entry(
     }
 }
 
-/// The beginning of an HTTP message, as far as an index wants it.
+/// The part of an HTTP head that an index needs.
 #[derive(Default)]
 struct HttpHead {
     status: Option<String>,
@@ -330,7 +330,7 @@ fn http_head(message: &[u8]) -> HttpHead {
     head
 }
 
-/// A type without parameters.
+/// Removes the parameters of a type.
 fn bare(content_type: &str) -> String {
     let value = content_type.trim();
     let end = value.find(|c: char| c == ';' || c.is_whitespace());
@@ -338,7 +338,7 @@ fn bare(content_type: &str) -> String {
 }
 
 impl CdxjEntry {
-    /// With its place.
+    /// Sets the place of the record.
     pub(crate) fn at(mut self, extent: Extent, file: &str) -> CdxjEntry {
         self.capture.length = Some(extent.length.to_string());
         self.capture.offset = Some(extent.offset.to_string());
@@ -348,7 +348,7 @@ impl CdxjEntry {
 }
 
 impl CdxjCapture {
-    /// Whether the payload is elsewhere.
+    /// Whether the payload is in another record.
     pub fn is_revisit(&self) -> bool {
         self.mime.as_deref() == Some(REVISIT)
     }
@@ -384,7 +384,7 @@ impl FromStr for CdxjEntry {
     }
 }
 
-/// A text, or a number as text.
+/// Deserialises a text, or a number as text.
 fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -1,5 +1,5 @@
-//! Judges a WARC file: is every record whole, does it carry what the standard requires, and are
-//! its digests those of its bytes? Used by `opilio warc check` and `opilio selftest`.
+//! Checks a WARC file: whether every record is complete, has the headers that the standard requires, and has the digests of
+//! its bytes. Used by `opilio warc check` and `opilio selftest`.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -9,55 +9,54 @@ use crate::digest::{Digest, DigestError, Hasher};
 use crate::http_payload::{HttpPayload, Part};
 use crate::reader::{Damage, Headers, ReadError, Reader, StoredRecord};
 
-/// Faults listed in a report; further ones are only counted.
+/// Maximum errors listed in a report; further ones are only counted.
 pub const FAULTS_MAX: usize = 10_000;
 
-/// What was found in one file.
+/// The result of checking one file.
 #[derive(Clone, Debug, Default)]
 pub struct CheckReport {
     /// The file.
     pub file: PathBuf,
-    /// Whole records.
+    /// Complete records.
     pub records: u64,
-    /// Whole records by `WARC-Type`.
+    /// Complete records by `WARC-Type`.
     pub by_kind: BTreeMap<String, u64>,
-    /// Block digests found right.
+    /// Block digests that match.
     pub block_digests: u64,
-    /// Payload digests found right. Those of revisits speak of a payload that is elsewhere and
-    /// are not counted.
+    /// Payload digests that match. Those of revisits describe a payload in another record and are not counted.
     pub payload_digests: u64,
-    /// The first [`FAULTS_MAX`] faults, in the order of the file.
+    /// The first [`FAULTS_MAX`] errors, in the order of the file.
     pub faults: Vec<Fault>,
-    /// All faults.
+    /// Number of all errors.
     pub faults_found: u64,
 }
 
-/// Something wrong with one record.
+/// An error in one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where the record begins.
+    /// Offset of the record.
     pub offset: u64,
     /// Its `WARC-Record-ID`, if there is one.
     pub record_id: Option<String>,
-    /// What is wrong.
+    /// The kind of error.
     pub kind: FaultKind,
 }
 
-/// What can be wrong with a record.
+/// Kinds of errors in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
-    /// It is not whole; the check went on at the next place that looked like a record.
+    /// It is incomplete. The check continued at the next place that looked like a record.
     #[error(transparent)]
     Damaged(#[from] Damage),
-    /// A header that the standard requires is absent.
+    /// A header that the standard requires is missing.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A header has no value of the kind it must have.
+    /// A header has an invalid value.
     #[error("{name} is {value:?}")]
     Header {
         /// The header.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
     },
     /// Another record of this file has the same identifier.
@@ -66,36 +65,36 @@ pub enum FaultKind {
     /// Several records in one gzip member: it cannot be read from its offset alone.
     #[error("shares its gzip member with another record")]
     SharedMember,
-    /// A digest in no form we know.
+    /// A digest has an unknown form.
     #[error("{name} cannot be verified: {fault}")]
     Digest {
         /// The header.
         name: &'static str,
-        /// Why not.
+        /// The error in it.
         fault: DigestError,
     },
-    /// The block has another digest.
+    /// The block has another digest than stated.
     #[error("block digest is {found}, not {stated}")]
     BlockDigest {
-        /// What the header says.
+        /// The digest in the header.
         stated: Digest,
-        /// What the bytes say.
+        /// The digest of the bytes.
         found: Digest,
     },
-    /// The payload has another digest.
+    /// The payload has another digest than stated.
     #[error("payload digest is {found}, not {stated}{}", if *.raw { " (which is that of the body with its chunk framing)" } else { "" })]
     PayloadDigest {
-        /// What the header says.
+        /// The digest in the header.
         stated: Digest,
-        /// What the bytes say, transfer coding removed.
+        /// The digest of the bytes without transfer coding.
         found: Digest,
-        /// Whether the stated one is that of the body with its chunk framing left on.
+        /// Whether the stated digest is that of the body with its chunk framing.
         raw: bool,
     },
 }
 
 impl CheckReport {
-    /// Whether no fault was found.
+    /// Whether no error was found.
     pub fn is_sound(&self) -> bool {
         self.faults_found == 0
     }
@@ -113,7 +112,7 @@ impl CheckReport {
     }
 }
 
-/// `at offset 1234: block digest is …`
+/// Formats the error as `at offset 1234: block digest is …`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at offset {}", self.offset)?;
@@ -124,8 +123,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Checks every record of a file. `Err` only where the file cannot be read; what is wrong with it
-/// is in the report.
+/// Checks every record of a file. `Err` means that the file cannot be read; errors in records are in the report.
 pub fn check(file: impl AsRef<Path>) -> Result<CheckReport, ReadError> {
     let mut report = CheckReport {
         file: file.as_ref().to_owned(),
@@ -189,7 +187,7 @@ fn check_record(
     Ok(())
 }
 
-/// What the standard requires of a header (clauses 5 and 6).
+/// Checks the headers against the requirements of the standard (clauses 5 and 6).
 fn header_faults(headers: &Headers) -> Vec<FaultKind> {
     let mut faults = Vec::new();
     let mut require = |name: &'static str| {
@@ -226,7 +224,7 @@ fn header_faults(headers: &Headers) -> Vec<FaultKind> {
     faults
 }
 
-/// The digests a record states, and those its bytes turn out to have.
+/// The digests that a record states, with those computed from its bytes.
 struct Digests {
     block: Vec<(Digest, Hasher)>,
     payload: Vec<PayloadDigest>,

@@ -1,7 +1,7 @@
 //! Labelled digests as WARC writes them: `sha1:` and 32 characters of base32, `sha256:` and 64 of hexadecimal.
 //!
-//! SHA-1 is what indexes and replay tools compare; SHA-256 is there for who wants it. Which bytes a
-//! digest covers (block or payload) is not its business.
+//! Indexes and replay tools compare SHA-1; SHA-256 is optional. This module does not decide which bytes (block or payload) a
+//! digest covers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use data_encoding::{BASE32_NOPAD, HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha1::Digest as _;
 
-/// A digest with the algorithm that made it.
+/// A digest with its algorithm.
 ///
-/// Shown as `sha1:` and RFC 4648 base32 in upper case, which indexes compare, or as `sha256:` and hexadecimal in lower case:
-/// base32 of 256 bits ends in padding, a labelled digest is a token, and `=` is none. Without it warcio and jwarc take
-/// the digest for another. Serialised as that text.
+/// It is formatted and serialised as `sha1:` and RFC 4648 base32 in upper case, which indexes compare, or as `sha256:` and
+/// hexadecimal in lower case. Base32 of 256 bits ends in padding. A labelled digest is a token, which cannot have `=`, and
+/// without padding warcio and jwarc take it for another digest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Digest {
     /// 160 bits.
@@ -23,18 +23,18 @@ pub enum Digest {
     Sha256([u8; 32]),
 }
 
-/// How a digest is made.
+/// The algorithm of a digest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Algorithm {
-    /// What the WARC ecosystem expects: CDX indexes and deduplication compare it.
+    /// The WARC ecosystem expects it: CDX indexes and deduplication compare it.
     #[default]
     Sha1,
-    /// Without known collisions; readers that verify accept it, indexes may not match it.
+    /// An algorithm without known collisions. Readers that verify accept it; indexes may not match it.
     Sha256,
 }
 
-/// A digest in the making, fed piece by piece.
+/// Computes a digest piece by piece.
 #[derive(Clone, Debug)]
 pub struct Hasher(State);
 
@@ -44,10 +44,10 @@ enum State {
     Sha256(sha2::Sha256),
 }
 
-/// Why a text is no digest we know.
+/// The reason why a text is not a known digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DigestError {
-    /// No `label:` in front.
+    /// The text has no `label:` in front.
     #[error("no digest algorithm in {0:?}")]
     Label(String),
     /// A label other than `sha1` and `sha256`.
@@ -59,19 +59,19 @@ pub enum DigestError {
 }
 
 impl Digest {
-    /// The digest of bytes at hand.
+    /// The digest of the given bytes.
     pub fn of(algorithm: Algorithm, bytes: &[u8]) -> Digest {
         let mut hasher = Hasher::new(algorithm);
         hasher.update(bytes);
         hasher.finish()
     }
 
-    /// SHA-1 of bytes at hand.
+    /// The SHA-1 digest of the given bytes.
     pub fn sha1(bytes: &[u8]) -> Digest {
         Digest::of(Algorithm::Sha1, bytes)
     }
 
-    /// The algorithm that made it.
+    /// The algorithm of the digest.
     pub fn algorithm(&self) -> Algorithm {
         match self {
             Digest::Sha1(_) => Algorithm::Sha1,
@@ -112,7 +112,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// Reads base32 (either case, padded or not) and, as some tools write it, hexadecimal.
+/// Parses base32 (either case, padded or not) and hexadecimal, which some tools write.
 impl FromStr for Digest {
     type Err = DigestError;
 
@@ -156,7 +156,7 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 impl Hasher {
-    /// A hasher that has seen nothing yet.
+    /// Creates a hasher without input.
     pub fn new(algorithm: Algorithm) -> Hasher {
         Hasher(match algorithm {
             Algorithm::Sha1 => State::Sha1(sha1::Sha1::new()),
@@ -172,7 +172,7 @@ impl Hasher {
         }
     }
 
-    /// The digest of all that was added.
+    /// The digest of all added bytes.
     pub fn finish(self) -> Digest {
         match self.0 {
             State::Sha1(state) => Digest::Sha1(state.finalize().into()),

@@ -9,7 +9,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// No lines.
+    /// Creates fields without lines.
     pub fn new() -> Fields {
         Fields::default()
     }
@@ -25,7 +25,7 @@ impl Fields {
         self
     }
 
-    /// Adds a line where there is a value.
+    /// Adds a line if there is a value.
     pub fn push_some(&mut self, name: &str, value: Option<impl AsRef<str>>) -> &mut Fields {
         match value {
             Some(value) => self.push(name, value),
@@ -33,8 +33,8 @@ impl Fields {
         }
     }
 
-    /// Adds `outlink: URI hop context`. The URI and the hop stay one word each, so that a reader can split at
-    /// the first two blanks; the context is whatever follows.
+    /// Adds `outlink: URI hop context`. The URI and the hop are one word each, so that a reader can split at the first two
+    /// blanks. The context is the rest of the line.
     pub fn outlink(&mut self, uri: &str, hop: char, context: &str) -> &mut Fields {
         self.push(
             "outlink",
@@ -42,14 +42,14 @@ impl Fields {
         )
     }
 
-    /// The lines, as added (made safe).
+    /// The lines in the order added, made safe.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.lines
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// Each line ended by CR LF.
+    /// The text of the lines, each ended by CR LF.
     pub fn to_bytes(&self) -> Bytes {
         let mut text = String::new();
         for (name, value) in &self.lines {
@@ -61,8 +61,8 @@ impl Fields {
         text.into()
     }
 
-    /// Reads lines back. Folded lines (a blank in front) continue the one before; a line without
-    /// a colon is left out; bytes that are no UTF-8 become U+FFFD.
+    /// Parses a block. Folded lines (a blank in front) continue the one before. A line without a colon is left out. Invalid
+    /// UTF-8 becomes U+FFFD.
     pub fn parse(block: &[u8]) -> Fields {
         let mut fields = Fields::new();
         for line in String::from_utf8_lossy(block).split('\n') {
@@ -80,13 +80,12 @@ impl Fields {
     }
 }
 
-/// RFC 9110 token characters: what a header or field name consists of.
+/// Whether a character is a token character (RFC 9110). Header and field names consist of them.
 pub(crate) fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }
 
-/// A value on one line: runs of control characters and line separators become one blank, and the
-/// ends are trimmed.
+/// Puts a value on one line: runs of control characters and line separators become one blank, and the ends are trimmed.
 pub(crate) fn one_line(value: &str) -> String {
     let breaks = |c: char| c.is_control() || c == '\u{2028}' || c == '\u{2029}';
     if !value.contains(breaks) {
@@ -99,12 +98,12 @@ pub(crate) fn one_line(value: &str) -> String {
     trim(&pieces.join(" ")).to_owned()
 }
 
-/// Without the blanks around it: those that a header line may have there, and no others.
+/// Removes blanks and tabs around a text. A header line may have these and no others.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches([' ', '\t'])
 }
 
-/// A URI as one word on one line: blanks and control characters percent-encoded, all else left.
+/// Makes a URI one word on one line: blanks and control characters are percent-encoded, all else is unchanged.
 pub(crate) fn safe_uri(uri: &str) -> String {
     let mut safe = String::with_capacity(uri.len());
     for c in uri.chars() {

@@ -1,24 +1,23 @@
-//! The payload of a recorded HTTP message: what stands behind the headers, with chunk framing
-//! taken off. Used to verify payload digests and to hand archived bodies on; content coding
-//! (gzip) is part of the payload and stays.
+//! The payload of a recorded HTTP message: the bytes after the headers, without chunk framing. Used to verify payload digests
+//! and to pass on archived bodies. Content coding (gzip) is part of the payload and is not removed.
 
-/// Longest head of an HTTP message that is looked through for its end. Longer than any server
-/// sends and any client reads; beyond it there is no payload to be found.
+/// Longest head of an HTTP message that is searched for its end. Servers send shorter heads, and clients read no longer ones.
+/// A message with a longer head has no payload here.
 pub const HTTP_HEAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// Longest line with a chunk's size and extensions; longer than what our own fetcher gives up at.
+/// Longest line with a chunk's size and extensions; longer than the limit of our own fetcher.
 const CHUNK_LINE_BYTES_MAX: usize = 32 * 1024;
 
-/// Takes an HTTP message apart as its bytes come in, in pieces of any size.
+/// Splits an HTTP message into head and body as its bytes come in, in pieces of any size.
 ///
-/// Interim answers (1xx, but for 101) in front of the final one count as part of the head. A
-/// message without a status or request line (HTTP/0.9) is payload as a whole. A body that was
-/// announced as chunked but does not begin with a chunk size was stored with the framing taken
-/// off already and is taken as it is; framing that breaks later ends the payload.
+/// - Interim answers (1xx, except 101) before the final one count as part of the head.
+/// - A message without a status or request line (HTTP/0.9) is payload as a whole.
+/// - A body announced as chunked may not begin with a chunk size. Then it was stored without framing, and is used as it is.
+/// - Framing that breaks later ends the payload.
 #[derive(Debug, Default)]
 pub struct HttpPayload {
     head: Vec<u8>,
-    /// Where the head now being read begins: behind interim answers.
+    /// Offset of the head now being read: after interim answers.
     head_start: usize,
     line: Vec<u8>,
     state: State,
@@ -28,9 +27,9 @@ pub struct HttpPayload {
 /// A piece of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// As recorded, chunk framing included.
+    /// Bytes as recorded, chunk framing included.
     Raw(&'a [u8]),
-    /// With chunk framing taken off.
+    /// Bytes without chunk framing.
     Payload(&'a [u8]),
 }
 
@@ -38,7 +37,7 @@ pub enum Part<'a> {
 enum State {
     #[default]
     Head,
-    /// No framing: all that follows is payload.
+    /// No framing: all further bytes are payload.
     Plain,
     ChunkSize {
         first: bool,
@@ -50,17 +49,17 @@ enum State {
 }
 
 impl HttpPayload {
-    /// Nothing fed yet.
+    /// Creates a parser without input.
     pub fn new() -> HttpPayload {
         HttpPayload::default()
     }
 
-    /// The head as far as it was fed: start line, headers, blank line; interim answers included.
+    /// The head as far as it has come: start line, headers, blank line; interim answers included.
     pub fn head(&self) -> &[u8] {
         &self.head
     }
 
-    /// Whether the head was seen to its end.
+    /// Whether the end of the head was reached.
     pub fn in_body(&self) -> bool {
         self.state != State::Head
     }
@@ -70,8 +69,8 @@ impl HttpPayload {
         self.chunked
     }
 
-    /// Feeds the next bytes of the message; `sink` gets the parts of the body among them. Each
-    /// byte of the body comes as [`Part::Raw`], and those of the payload as [`Part::Payload`] too.
+    /// Feeds the next bytes of the message and passes the parts of the body to `sink`. Each byte of the body comes as
+    /// [`Part::Raw`], and each byte of the payload also as [`Part::Payload`].
     pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Part<'_>)) {
         let mut rest = bytes;
         while self.state == State::Head {
@@ -84,7 +83,7 @@ impl HttpPayload {
                 self.end_of_head_line();
             }
             if self.head.len() >= 5 && !is_message(&self.head) {
-                // HTTP/0.9: what was taken for a head is the body.
+                // HTTP/0.9: the supposed head is the body.
                 self.state = State::Plain;
                 let body = std::mem::take(&mut self.head);
                 sink(Part::Raw(&body));
@@ -168,7 +167,7 @@ impl HttpPayload {
         }
     }
 
-    /// Moves bytes up to the end of the line to `self.line` and returns those behind it.
+    /// Moves bytes up to the end of the line to `self.line` and returns the rest.
     fn take_line<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let room = CHUNK_LINE_BYTES_MAX
             .saturating_sub(self.line.len())
@@ -206,8 +205,7 @@ enum LineState {
     Nonsense,
 }
 
-/// Whether the bytes begin as a response does. Only responses are taken apart here: a request's
-/// start line could be anything.
+/// Whether the bytes begin like a response. Only responses are split here: a request's start line could be anything.
 fn is_message(head: &[u8]) -> bool {
     head.starts_with(b"HTTP/")
 }
@@ -217,7 +215,7 @@ fn is_interim(head: &[u8]) -> bool {
     status.starts_with(b"1") && !status.starts_with(b"101")
 }
 
-/// A line that begins with a blank goes on with the one before (RFC 9112 §5.2).
+/// Whether the headers announce chunked coding. A line that begins with a blank continues the one before (RFC 9112 §5.2).
 fn is_chunked(head: &[u8]) -> bool {
     let mut last_coding = None;
     let mut is_coding = false;
@@ -244,7 +242,7 @@ fn is_chunked(head: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds the message whole and byte by byte; both must give the payload.
+    /// Feeds the message in one piece and in small ones. All must give the payload.
     #[track_caller]
     fn check(message: &str, payload: &str) {
         for step in [message.len(), 1, 7] {

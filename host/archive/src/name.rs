@@ -1,5 +1,5 @@
-//! How a WARC file is called: the predecessor's template, so that tools which take names apart go
-//! on working: `WEB-20260102030405678-00000-4711~crawler.example.org~8443.warc.gz`.
+//! Names of WARC files. The template is Heritrix's, so that tools which parse the names still work:
+//! `WEB-20260102030405678-00000-4711~crawler.example.org~8443.warc.gz`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use jiff::tz::TimeZone;
 
 /// A parsed template of a file name, without the `.warc` and `.gz` that follow it.
 ///
-/// Variables: `${prefix}`, `${timestamp17}` (UTC, to the millisecond), `${timestamp14}` (to the
-/// second), `${timestamp12}` (to the minute, as ARC files were named), `${serialno}` (five digits at least, must be there: it is what makes names differ),
-/// `${pid}`, `${host}`, `${port}`; the predecessor's `${heritrix.pid}`, `${heritrix.hostname}` and
-/// `${heritrix.port}` mean the last three.
+/// Variables: `${prefix}`, `${timestamp17}` (UTC, to the millisecond), `${timestamp14}` (to the second), `${timestamp12}` (to
+/// the minute, as in the names of ARC files), `${serialno}` (at least five digits; required, because it makes names unique),
+/// `${pid}`, `${host}`, `${port}`. Heritrix's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the last
+/// three.
 #[derive(Clone, PartialEq, Eq)]
 pub struct NameTemplate {
     text: String,
@@ -32,7 +32,7 @@ enum Piece {
     Port,
 }
 
-/// What a name is filled with.
+/// The values of a name's variables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NameParts<'a> {
     pub(crate) prefix: &'a str,
@@ -43,10 +43,10 @@ pub(crate) struct NameParts<'a> {
     pub(crate) port: u16,
 }
 
-/// Why a text is no template.
+/// The reason why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TemplateError {
-    /// A variable we do not have.
+    /// An unknown variable.
     #[error(
         "unknown variable ${{{0}}} in the file name template (known: prefix, timestamp17, timestamp14, timestamp12, serialno, pid, host, port)"
     )]
@@ -54,10 +54,10 @@ pub enum TemplateError {
     /// `${` without `}`.
     #[error("${{ without }} in the file name template")]
     Unclosed,
-    /// Two files could get the same name.
+    /// Without a serial number two files could get the same name.
     #[error("the file name template has no ${{serialno}}")]
     NoSerial,
-    /// Characters that would leave the directory or trouble a file system.
+    /// A character that could leave the directory or is not safe in file names.
     #[error("{0:?} cannot be part of a file name")]
     Character(char),
 }
@@ -89,7 +89,7 @@ impl NameTemplate {
     }
 }
 
-/// Characters that are plain in every file system and in WARC-Filename.
+/// Whether a character is safe in every file system and in WARC-Filename.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.~+=,@".contains(c)
 }

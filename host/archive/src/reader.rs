@@ -1,8 +1,7 @@
-//! Reads records one after another from a WARC or ARC file, plain, a gzip member or a zstd frame per
-//! record, from any offset where a record begins. Reads others' files too: WARC/1.0, bare LF line
-//! ends, folded headers, several records in one member. Records of ARC files come with the headers
-//! that a WARC would have ([`crate::arc`]), so that whoever reads one reads the other. It does not
-//! judge digests ([`crate::check`] does).
+//! Reads the records of a WARC or ARC file, from any offset at which a record begins. Files are plain, or have a gzip member
+//! or a zstd frame for each record. It also reads files of other writers: WARC/1.0, bare LF line ends, folded headers,
+//! several records in one member. Records of ARC files come with the headers that a WARC would have ([`crate::arc`]), so
+//! that callers need not distinguish. It does not verify digests; [`crate::check`] does.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -17,74 +16,74 @@ use crate::fields::trim;
 use crate::record::RecordId;
 use crate::zst;
 
-/// Longest header of a record. Longer than any in use (a URI has some kilobytes); more is damage.
+/// Longest header of a record. Real ones are shorter (a URI has some kilobytes); a longer one is treated as damage.
 pub const HEADER_BYTES_MAX: usize = 1024 * 1024;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Walks through the records of one file.
+/// Reads the records of one file, one after another.
 pub struct Reader {
     path: PathBuf,
-    /// `None` behind the last record, and while one kind of stream is turned into the other.
+    /// `None` after the last record, and while one kind of stream is converted into the other.
     stream: Option<Stream>,
     state: State,
-    /// Where the current record (its gzip member) begins.
+    /// Offset of the current record (its gzip member).
     offset: u64,
-    /// How records are packed, as far as seen.
+    /// Packing of the records, as far as known.
     packing: Packing,
-    /// Which of the two formats this is, once a record was seen.
+    /// Format of the file, once a record was read.
     format: Option<Format>,
-    /// What zstd frames refer to, once it was looked for.
+    /// Dictionary of the zstd frames, once it was looked for.
     dictionary: Option<Vec<u8>>,
     headers: Headers,
-    /// The current record is not the first in its gzip member.
+    /// Whether the current record is not the first in its gzip member.
     shared: bool,
 }
 
-/// A record in a file: its header is read, its block waits to be.
+/// A record in a file. Its header has been read, its block not yet.
 pub struct StoredRecord<'a> {
     reader: &'a mut Reader,
 }
 
-/// The header of a record, as it stands in the file.
+/// The header of a record, as in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Headers {
     version: String,
     fields: Vec<(String, String)>,
 }
 
-/// How the records of a file are packed.
+/// The packing of a file's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// Not packed.
     Plain,
-    /// A gzip member each.
+    /// A gzip member for each record.
     Gzip,
-    /// A zstd frame each.
+    /// A zstd frame for each record.
     Zstd,
 }
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
-    /// Any version of it.
+    /// Any version of WARC.
     Warc,
-    /// Any version of it.
+    /// Any version of ARC.
     Arc,
 }
 
-/// Where a record stood.
+/// The place of a record in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
     /// First byte of the record (of its gzip member).
     pub offset: u64,
-    /// Bytes in the file. 0 where the record shares its gzip member with another.
+    /// Bytes in the file. 0 if the record shares its gzip member with another.
     pub length: u64,
     /// Whether it shares its gzip member with another record.
     pub shared: bool,
 }
 
-/// A record could not be read.
+/// An error in reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file could not be opened or read.
@@ -92,29 +91,29 @@ pub enum ReadError {
     Io {
         /// The file.
         file: PathBuf,
-        /// The record being read.
+        /// Offset of the record being read.
         offset: u64,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The file was read, but what it holds is no whole record.
+    /// The file was read, but its content is not a complete record.
     #[error("damaged record in {} at offset {offset}", file.display())]
     Damaged {
         /// The file.
         file: PathBuf,
-        /// Where the damaged record begins.
+        /// Offset of the damaged record.
         offset: u64,
-        /// In what way.
+        /// The kind of damage.
         #[source]
         damage: Damage,
     },
 }
 
-/// In what way a record is not whole.
+/// The kind of damage to a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
-    /// No `WARC/` line where a record should begin.
+    /// No `WARC/` line at the beginning of a record.
     #[error("no WARC version line, but {0:?}")]
     NotARecord(String),
     /// The header does not end within [`HEADER_BYTES_MAX`].
@@ -123,13 +122,13 @@ pub enum Damage {
     /// A header line without a colon.
     #[error("header line {0:?} has no colon")]
     HeaderLine(String),
-    /// `Content-Length` is absent, given twice, or no number.
+    /// `Content-Length` is missing, repeated, or not a number.
     #[error("Content-Length is {0:?}")]
     ContentLength(Vec<String>),
     /// The file or gzip member ends within the record.
     #[error("record ends early")]
     Short,
-    /// The two line ends behind the block are not there.
+    /// The two line ends after the block are missing.
     #[error("no blank lines behind the block, but {0:?}")]
     Trailer(String),
     /// The gzip member cannot be unpacked, or its checksum is wrong.
@@ -143,7 +142,7 @@ pub enum Damage {
     Dictionary(String),
 }
 
-/// The file as a buffered stream that knows how much of it was taken.
+/// The file as a buffered stream that counts the consumed bytes.
 pub(crate) struct Source {
     inner: BufReader<File>,
     position: u64,
@@ -161,7 +160,7 @@ enum State {
     Between,
     /// In a block with this many bytes to come.
     Block(u64),
-    /// After damage, or behind the last record.
+    /// After damage, or after the last record.
     Over,
 }
 
@@ -197,19 +196,18 @@ impl Reader {
         &self.path
     }
 
-    /// WARC or ARC, once a record was read.
+    /// The format, once a record was read.
     pub fn format(&self) -> Option<Format> {
         self.format
     }
 
-    /// How the record that was read last is packed.
+    /// The packing of the record that was read last.
     pub fn packing(&self) -> Packing {
         self.packing
     }
 
-    /// The next record, or `None` behind the last one. What is left of the record before is
-    /// skipped, and its end verified. After an error there are no more records, unless
-    /// [`Reader::resync`] finds one.
+    /// Returns the next record, or `None` after the last one. The rest of the previous record is skipped, and its end verified.
+    /// After an error there are no more records, unless [`Reader::resync`] finds one.
     pub fn next_record(&mut self) -> Result<Option<StoredRecord<'_>>, ReadError> {
         if let State::Block(_) = self.state {
             self.finish()?;
@@ -224,9 +222,8 @@ impl Reader {
         Ok(Some(StoredRecord { reader: self }))
     }
 
-    /// After damage: goes to the next place behind the damaged record's beginning that looks like
-    /// one, and returns its offset. It may lie within the damaged record's block (an archived
-    /// WARC file), so what is found is a guess.
+    /// Skips to the next place after the start of a damaged record that looks like a record, and returns its offset. The place
+    /// may be inside the damaged record's block (an archived WARC file), so the result is a guess.
     pub fn resync(&mut self) -> Result<Option<u64>, ReadError> {
         let found = self.next_candidate(self.offset + 1);
         let found = found.map_err(|source| self.io(source))?;
@@ -244,7 +241,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// Runs a step; an error puts an end to reading.
+    /// Runs a step; an error ends reading.
     fn guarded<T>(
         &mut self,
         step: fn(&mut Reader) -> Result<T, ReadError>,
@@ -294,7 +291,7 @@ impl Reader {
             return Ok(false);
         }
         if self.format == Some(Format::Arc) && !self.skip_line_ends()? {
-            // Blank lines behind the last record of an ARC file, which some writers packed by themselves.
+            // Blank lines after the last record of an ARC file, which some writers packed separately.
             self.shared = false;
             self.offset = self.taken().unwrap_or(self.offset);
             return match self.stream {
@@ -319,7 +316,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// Looks at what comes next in the file and begins to unpack it; `false` at the end.
+    /// Examines the next bytes of the file and begins to unpack them; `false` at the end.
     fn unpack(&mut self, mut source: Source) -> Result<bool, ReadError> {
         loop {
             self.offset = source.position;
@@ -342,7 +339,7 @@ impl Reader {
                 }
                 Packing::Zstd => {
                     let dictionary = self.dictionary()?;
-                    // What is no dictionary at all the library reports as a lack of memory.
+                    // The library reports an invalid dictionary as a lack of memory.
                     let decoder = zst::decoder(source, dictionary)
                         .map_err(|_| self.damaged(Damage::Dictionary("it is none".to_owned())))?;
                     let frame = BufReader::with_capacity(BUFFER_BYTES, decoder);
@@ -353,8 +350,8 @@ impl Reader {
         }
     }
 
-    /// Passes over a zstd frame without data. The dictionary is one; it is read from the beginning of the file when it
-    /// is needed, wherever reading began.
+    /// Skips a zstd frame without data. The dictionary is such a frame. It is read from the beginning of the file when it is
+    /// needed, wherever reading began.
     fn skip_frame(&mut self, source: &mut Source) -> Result<(), ReadError> {
         match zst::skip(source) {
             Ok(true) => Ok(()),
@@ -363,7 +360,7 @@ impl Reader {
         }
     }
 
-    /// The dictionary of the file; empty where it has none.
+    /// The dictionary of the file; empty if it has none.
     fn dictionary(&mut self) -> Result<&[u8], ReadError> {
         if self.dictionary.is_none() {
             let read = open_source(&self.path, 0).map(zst::read_dictionary);
@@ -377,7 +374,7 @@ impl Reader {
         Ok(self.dictionary.as_deref().unwrap_or_default())
     }
 
-    /// In an ARC file: passes over the line ends between records; `false` where nothing follows in this stream.
+    /// In an ARC file: skips the line ends between records; `false` at the end of this stream.
     fn skip_line_ends(&mut self) -> Result<bool, ReadError> {
         loop {
             let first = match &mut self.stream {
@@ -403,7 +400,7 @@ impl Reader {
         }
     }
 
-    /// Bytes of the file that were taken, where nothing is held back by a decoder.
+    /// Bytes of the file consumed so far, if no decoder holds back bytes.
     fn taken(&self) -> Option<u64> {
         match &self.stream {
             Some(Stream::Plain(source)) => Some(source.position),
@@ -527,7 +524,7 @@ impl Reader {
         }
         let mut shared = self.shared;
         let mut end = None;
-        // Only at the member's end is its checksum verified.
+        // The checksum of a member is verified only at its end.
         let at_end = match &mut self.stream {
             Some(Stream::Plain(_)) => Ok(true),
             Some(Stream::Gzip(member)) => member.fill_buf().map(<[u8]>::is_empty),
@@ -550,7 +547,7 @@ impl Reader {
         })
     }
 
-    /// The two line ends that the standard has behind a block.
+    /// Reads the two line ends that the standard requires after a block.
     fn end_of_warc_record(&mut self) -> Result<(), ReadError> {
         let mut trailer = [0; 4];
         let mut filled = 0;
@@ -566,13 +563,13 @@ impl Reader {
         Ok(())
     }
 
-    /// A line end, or none behind the last record of a file or a member: old writers are not of one mind.
+    /// Reads the line end of a record. After the last record of a file or a member it may be missing: old writers differ.
     fn end_of_arc_record(&mut self) -> Result<(), ReadError> {
         let mut end = [0; 1];
         match self.read_stream(&mut end)? {
             0 => Ok(()),
             _ if end == [b'\r'] || end == [b'\n'] => {
-                // Blank lines belong to the record, so that a member that holds nothing else is its own.
+                // Blank lines belong to the record. Otherwise a member with nothing else would be a record of its own.
                 self.skip_packed_line_ends()
             }
             _ => Err(self.damaged(Damage::Trailer(shown(&end)))),
@@ -594,14 +591,14 @@ impl Reader {
         }
     }
 
-    /// The first offset from `from` on at which a record seems to begin: a gzip member or a zstd frame that
-    /// unpacks to one, or a version line in a plain file.
+    /// The first offset from `from` on at which a record seems to begin: a gzip member or a zstd frame that unpacks to one, or a
+    /// version line in a plain file.
     fn next_candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
         let is_arc = self.format == Some(Format::Arc);
         let (pattern, lead): (&[u8], u64) = match self.packing {
             Packing::Gzip => (&[0x1f, 0x8b, 8], 0),
             Packing::Zstd => (&zst::FRAME, 0),
-            // A plain record may begin right at `from`: look at the line end before it too.
+            // A plain record may begin right at `from`: search the line end before it too.
             Packing::Plain if is_arc => (b"\n", 1),
             Packing::Plain => (b"\nWARC/", 1),
         };
@@ -634,7 +631,7 @@ impl Reader {
     fn begins_a_record(&mut self, offset: u64, is_arc: bool) -> io::Result<bool> {
         let source = open_source(&self.path, offset)?;
         let start = match (self.packing, is_arc) {
-            // The pattern was the beginning of one.
+            // The pattern itself is the beginning of a record.
             (Packing::Plain, false) => return Ok(true),
             (Packing::Plain, true) => first_line(source),
             (Packing::Gzip, _) => first_line(GzDecoder::new(source)),
@@ -674,12 +671,12 @@ impl StoredRecord<'_> {
         &self.reader.headers
     }
 
-    /// Where the record (its gzip member) begins in the file.
+    /// Offset of the record (its gzip member) in the file.
     pub fn offset(&self) -> u64 {
         self.reader.offset
     }
 
-    /// `Content-Length` less what was read: the bytes of the block still to come.
+    /// Unread bytes of the block.
     pub fn block_left(&self) -> u64 {
         match self.reader.state {
             State::Block(left) => left,
@@ -687,7 +684,7 @@ impl StoredRecord<'_> {
         }
     }
 
-    /// Reads the next bytes of the block; 0 at its end. As [`Read::read`], with our error.
+    /// Reads the next bytes of the block; 0 at its end. Like [`Read::read`], with our error.
     pub fn read_block(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
         self.reader.read_block(buffer)
     }
@@ -709,13 +706,13 @@ impl StoredRecord<'_> {
         Ok(block)
     }
 
-    /// Skips what is left and verifies that the record is whole.
+    /// Skips the rest and verifies that the record is complete.
     pub fn finish(self) -> Result<Extent, ReadError> {
         self.reader.finish()
     }
 }
 
-/// The block, as a stream. Damage comes as an error of kind `InvalidData` with a [`ReadError`] inside.
+/// Reads the block as a stream. Damage is an error of kind `InvalidData` with a [`ReadError`] inside.
 impl Read for StoredRecord<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.read_block(buffer)
@@ -735,22 +732,22 @@ impl Headers {
         self.fields.push((name.to_owned(), value.into()));
     }
 
-    /// `WARC/1.1`, or `ARC/1.1`.
+    /// The version, such as `WARC/1.1` or `ARC/1.1`.
     pub fn version(&self) -> &str {
         &self.version
     }
 
-    /// Whether this is a record of an ARC file, in the words of a WARC.
+    /// Whether this is a record of an ARC file, with the headers of a WARC.
     pub fn is_arc(&self) -> bool {
         self.version.starts_with("ARC/")
     }
 
-    /// The first value under a name (upper and lower case are alike).
+    /// The first value of a header; the case of the name is ignored.
     pub fn first(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All values under a name, in order.
+    /// All values of a header, in order.
     pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
         self.iter()
             .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
@@ -764,17 +761,17 @@ impl Headers {
             .map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// `WARC-Type`, empty where absent.
+    /// `WARC-Type`, empty if missing.
     pub fn kind(&self) -> &str {
         self.first("WARC-Type").unwrap_or_default()
     }
 
-    /// `WARC-Record-ID`, where it is a `urn:uuid:`.
+    /// `WARC-Record-ID`, if it is a `urn:uuid:`.
     pub fn record_id(&self) -> Option<RecordId> {
         self.first("WARC-Record-ID")?.parse().ok()
     }
 
-    /// `WARC-Target-URI`, without the angle brackets some older tools put around it.
+    /// `WARC-Target-URI`, without the angle brackets that some older tools add.
     pub fn target_uri(&self) -> Option<&str> {
         let uri = self.first("WARC-Target-URI")?;
         Some(
@@ -784,7 +781,7 @@ impl Headers {
         )
     }
 
-    /// `WARC-Date`, where it can be read.
+    /// `WARC-Date`, if it is valid.
     pub fn date(&self) -> Option<Timestamp> {
         self.first("WARC-Date")?.parse().ok()
     }
@@ -828,13 +825,13 @@ impl BufRead for Source {
     }
 }
 
-/// The beginning of bytes that should have been something else, for a message.
+/// The beginning of unexpected bytes, for a message.
 fn shown(bytes: &[u8]) -> String {
     const SHOWN_BYTES_MAX: usize = 60;
     String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES_MAX)]).into_owned()
 }
 
-/// By the first bytes of what comes.
+/// Detects the packing by the first bytes of a stream.
 fn packing_of(first: &[u8]) -> Packing {
     match first.first() {
         Some(0x1f) => Packing::Gzip,
@@ -843,7 +840,7 @@ fn packing_of(first: &[u8]) -> Packing {
     }
 }
 
-/// A decoder reports damage and failing reads alike; the latter carry the system's number.
+/// Converts a decoder's error. It reports damage and failed reads alike; only the latter have an OS error number.
 fn packed_fault(path: &Path, offset: u64, packing: Packing, e: io::Error) -> ReadError {
     let file = path.to_owned();
     if e.raw_os_error().is_some() {
@@ -865,7 +862,7 @@ fn packed_fault(path: &Path, offset: u64, packing: Packing, e: io::Error) -> Rea
     }
 }
 
-/// The first line of a stream, as much of it as a record's first line may have.
+/// The first line of a stream, cut at the maximum length of a record's first line.
 fn first_line(stream: impl Read) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     let mut stream = BufReader::new(stream.take(arc::LINE_BYTES_MAX as u64));

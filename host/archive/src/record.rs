@@ -1,6 +1,6 @@
-//! One record to be written: what the caller knows about a capture, in the standard's words.
+//! A record to be written: the facts about a capture, in the words of the standard.
 //!
-//! A `warcinfo` record is not among them: the writer makes it, one per file.
+//! `warcinfo` records are not included: the writer creates one for each file.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -24,28 +24,28 @@ pub const WARC_FIELDS: &str = "application/warc-fields";
 /// Content type of a `dns:` resource (RFC 4501 names, RFC 4027 type).
 pub const TEXT_DNS: &str = "text/dns";
 
-/// A record to be written. The constructors fill what a kind always has; the rest is plain fields.
+/// A record to be written. The constructors set the fields that a kind always has; the others are set directly.
 ///
-/// Text in any field may be hostile: control characters never reach the file (blanks take their
-/// place, percent-encoding in URIs), so no value can break a header line.
+/// Text in any field may be hostile. Control characters are replaced by blanks, and in URIs percent-encoded, so no value can
+/// break a header line.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// `WARC-Record-ID`.
     pub id: RecordId,
     /// `WARC-Type`, and for a revisit its `WARC-Profile`.
     pub kind: RecordKind,
-    /// `WARC-Date`: when the capture began, the same for all records of one capture. Written with
-    /// microseconds: readers in use take three digits for microseconds and refuse nine.
+    /// `WARC-Date`: the time when the capture began, equal in all records of one capture. It is written with microseconds:
+    /// readers in use take three digits for microseconds and refuse nine.
     pub date: Timestamp,
     /// `WARC-Target-URI`, percent-encoded as fetched.
     pub target_uri: String,
     /// `Content-Type` of the block; one of the constants of this module or the server's own.
     pub content_type: String,
-    /// `WARC-Block-Digest`, when the caller has it already (hashed while it was recorded); it is
-    /// taken at its word. `None`: the writer reads the block once more to make it.
+    /// `WARC-Block-Digest`, if the caller already computed it during recording; the writer trusts it. `None`: the writer reads
+    /// the block an additional time to compute it.
     pub block_digest: Option<Digest>,
-    /// `WARC-Payload-Digest`: of the HTTP body with transfer coding removed; on a revisit, of the
-    /// payload that was not stored.
+    /// `WARC-Payload-Digest`: digest of the HTTP body without transfer coding; on a revisit, of the payload that was not
+    /// stored.
     pub payload_digest: Option<Digest>,
     /// A second payload digest, by another algorithm, in a header of its own.
     pub further_payload_digest: Option<Digest>,
@@ -53,15 +53,15 @@ pub struct Record {
     pub ip: Option<IpAddr>,
     /// `WARC-Concurrent-To`: other records of this capture.
     pub concurrent_to: Vec<RecordId>,
-    /// `WARC-Refers-To` and its companions. Written on `revisit` and `metadata` only; the standard
-    /// forbids it on the others.
+    /// `WARC-Refers-To` and its companions. Written only on `revisit` and `metadata` records; the standard
+    /// forbids them on others.
     pub refers_to: RefersTo,
-    /// `WARC-Truncated`: why the block is shorter than what the server would have sent.
+    /// `WARC-Truncated`: the reason why the block is shorter than the server's response.
     pub truncated: Option<Truncation>,
     /// `WARC-Protocol`, one header per entry: `http/1.1`, `tls/1.3`, `dns`.
     pub protocols: Vec<String>,
-    /// Further headers, written as they stand after the known ones. A name that is no token, or
-    /// that the writer itself writes, is refused ([`crate::Error::Header`]).
+    /// Further headers, written unchanged after the known ones. An invalid name, or one that the writer itself writes, is refused
+    /// ([`crate::Error::Header`]).
     pub extra: Vec<(String, String)>,
     /// The content.
     pub block: Block,
@@ -79,63 +79,63 @@ pub struct RecordIdError(pub String);
 /// `WARC-Type` of a record that a caller may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordKind {
-    /// What was sent to the server.
+    /// The bytes sent to the server.
     Request,
-    /// What the server sent, headers and body as they crossed the wire.
+    /// The bytes sent by the server, headers and body as on the wire.
     Response,
-    /// What the server sent, less a payload that is stored already.
+    /// The response without its payload, which is stored already.
     Revisit(RevisitProfile),
-    /// What was obtained without a protocol that is worth recording: an answer of the DNS.
+    /// Content obtained without a protocol that is worth recording, such as an answer of the DNS.
     Resource,
-    /// What we say about a capture.
+    /// Our statements about a capture.
     Metadata,
 }
 
-/// `WARC-Profile`: why the payload of a revisit is not stored.
+/// `WARC-Profile`: the reason why the payload of a revisit is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RevisitProfile {
-    /// The payload has the digest of one that is stored. Needs a payload digest.
+    /// The payload has the digest of a stored one. A payload digest is required.
     IdenticalPayloadDigest,
     /// The server answered 304 to a conditional request.
     ServerNotModified,
-    /// The response's headers were taken as proof that nothing has changed, and its body was not fetched. The standard
-    /// has no such profile: the URI is our own, so that no auditor takes the record for a 304.
+    /// The response's headers were taken as proof that the document is unchanged, and its body was not fetched. The standard has
+    /// no such profile. The URI is our own, so that no auditor takes the record for a 304.
     HeadersUnchanged,
 }
 
-/// The record that a revisit or a metadata record is about. Give all that is known.
+/// The record that a revisit or a metadata record refers to. Set all known fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefersTo {
     /// `WARC-Refers-To`.
     pub id: Option<RecordId>,
     /// `WARC-Refers-To-Target-URI`, on revisits only.
     pub target_uri: Option<String>,
-    /// `WARC-Refers-To-Date`, on revisits only: the `WARC-Date` of that record, with the same
-    /// microseconds, since replay looks it up by this.
+    /// `WARC-Refers-To-Date`, on revisits only: the `WARC-Date` of that record, with the same microseconds. Replay looks the
+    /// record up by it.
     pub date: Option<Timestamp>,
 }
 
-/// `WARC-Truncated`: the reasons the standard names.
+/// `WARC-Truncated`: the reasons in the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Truncation {
-    /// A limit of bytes.
+    /// A limit of bytes was reached.
     Length,
-    /// A limit of time.
+    /// A limit of time was reached.
     Time,
     /// The connection broke.
     Disconnect,
-    /// Anything else.
+    /// Another reason.
     Unspecified,
 }
 
-/// The content of a record, at hand or on disk.
+/// The content of a record, in memory or on disk.
 #[derive(Clone)]
 pub enum Block {
-    /// At hand.
+    /// Content in memory.
     Bytes(Bytes),
-    /// Kept elsewhere, read when the record is written (twice where no block digest is given).
+    /// Content stored elsewhere, read when the record is written (twice without a block digest).
     Spool {
-        /// Length in bytes. A reader that yields another length fails the capture.
+        /// Length in bytes. A reader with another length fails the capture.
         length: u64,
         /// Opens a reader at the first byte.
         open: Arc<OpenSpool>,
@@ -163,7 +163,7 @@ impl Record {
         )
     }
 
-    /// A `response` record with the bytes that were received. Give it its payload digest.
+    /// A `response` record with the bytes that were received. Set its payload digest.
     pub fn response(
         id: RecordId,
         date: Timestamp,
@@ -180,7 +180,7 @@ impl Record {
         )
     }
 
-    /// A `revisit` record. The block is the response's header part alone.
+    /// A `revisit` record. The block is only the header part of the response.
     pub fn revisit(
         id: RecordId,
         profile: RevisitProfile,
@@ -196,7 +196,7 @@ impl Record {
         }
     }
 
-    /// A `resource` record of the given content type, [`TEXT_DNS`] for one.
+    /// A `resource` record of the given content type, for example [`TEXT_DNS`].
     pub fn resource(
         id: RecordId,
         date: Timestamp,
@@ -272,14 +272,14 @@ impl RecordId {
     }
 }
 
-/// Without the angle brackets: `urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0`.
+/// Formats the identifier without angle brackets: `urn:uuid:92283950-ef2f-4d72-b224-f54c6ec90bb0`.
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.0.urn())
     }
 }
 
-/// With or without angle brackets.
+/// Parses an identifier with or without angle brackets.
 impl FromStr for RecordId {
     type Err = RecordIdError;
 
@@ -308,7 +308,7 @@ impl RecordKind {
 }
 
 impl RevisitProfile {
-    /// The URI that names the profile, in WARC/1.1 where the standard has it.
+    /// The URI of the profile, in the form of WARC/1.1 if the standard has it.
     pub fn uri(self) -> &'static str {
         match self {
             RevisitProfile::IdenticalPayloadDigest => {
@@ -342,7 +342,7 @@ impl Truncation {
 }
 
 impl Block {
-    /// A block kept elsewhere: its length and how to open it.
+    /// A block stored elsewhere: its length and a function that opens it.
     pub fn spool<F>(length: u64, open: F) -> Block
     where
         F: Fn() -> io::Result<Box<dyn Read + Send>> + Send + Sync + 'static,

@@ -1,9 +1,8 @@
-//! Takedown: records whose content must go are replaced by tombstones, in place, and all other bytes of the file stay
-//! what they are.
+//! Redaction: replaces records in place by tombstones; all other bytes of the file stay unchanged.
 //!
-//! [`survey`] finds what must go: the records that were chosen, the others of the same captures (the request has its
-//! cookies, the metadata its outlinks), and revisits that stand for the same payload. [`redact`] rewrites one file
-//! beside itself and puts it in its place only when it is whole. docs/ARCHIVING.md describes a tombstone.
+//! [`survey`] finds the records to redact: the chosen ones, the others of the same captures (the request has cookies, the
+//! metadata outlinks), and revisits of the same payload. [`redact`] writes a new file beside the old one, and replaces the
+//! old one only when the new one is complete. docs/ARCHIVING.md describes a tombstone.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
@@ -22,16 +21,16 @@ use crate::repair::{OPEN_SUFFIX, sync_directory_of};
 use crate::serialize::TRAILER;
 use crate::zst;
 
-/// Header of a tombstone: when the record was redacted.
+/// Header of a tombstone: the time of the redaction.
 pub const REDACTED: &str = "Opilio-Redacted";
-/// Header of a tombstone: why.
+/// Header of a tombstone: the reason.
 const REASON: &str = "Opilio-Redaction-Reason";
-/// Header of a tombstone: what `WARC-Type` it had, where it has another now.
+/// Header of a tombstone: the former `WARC-Type`, if it has another now.
 const FORMER_TYPE: &str = "Opilio-Redacted-Type";
-/// Header of a tombstone: the payload digest of what was removed, where it was to be kept.
+/// Header of a tombstone: the payload digest of the removed content, if it is kept.
 const FORMER_DIGEST: &str = "Opilio-Redacted-Payload-Digest";
 
-/// What of a header goes over to the tombstone. Headers that are not known may hold anything, titles and cookies too.
+/// Headers that the tombstone keeps. Unknown headers may hold anything, titles and cookies too.
 const KEPT: [&str; 10] = [
     "WARC-Record-ID",
     "WARC-Date",
@@ -45,62 +44,62 @@ const KEPT: [&str; 10] = [
     "WARC-Segment-Total-Length",
 ];
 
-/// Most faults of reading that a survey lists.
+/// Maximum read errors that a survey lists.
 const DAMAGED_MAX: usize = 1000;
 
-/// What must go, found in a number of files.
+/// The records to redact, found in a number of files.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// The records, file after file and by offset.
+    /// The records, by file and offset.
     pub targets: Vec<Target>,
-    /// Places that cannot be read: what should go may be there too.
+    /// Places that cannot be read: further records to redact may be there.
     pub damaged: Vec<ReadError>,
-    /// Other captures with the payload of one that goes, and they stay: file and offset.
+    /// Captures outside the targets that have a redacted payload: file and offset.
     pub copies: Vec<(PathBuf, u64)>,
-    /// Chosen revisits of a payload that stays where it is.
+    /// Number of chosen revisits whose payload is in a record that stays.
     pub payload_elsewhere: u64,
-    /// Records among the chosen that are tombstones already.
+    /// Number of chosen records that are tombstones already.
     pub already: u64,
-    /// Records read.
+    /// Number of records read.
     pub records: u64,
 }
 
-/// A record that must go.
+/// A record to redact.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The file.
     pub file: PathBuf,
-    /// Where it stands in the file.
+    /// The place of the record in the file.
     pub extent: Extent,
-    /// Why it must go.
+    /// The reason for its redaction.
     pub why: Why,
     /// Its header.
     pub headers: Headers,
 }
 
-/// Why a record must go.
+/// The reason why a record is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
     /// It was chosen.
     Chosen,
-    /// It is about the same exchange as one that goes.
+    /// It belongs to the exchange of a redacted record.
     SameCapture,
-    /// It stands for a payload that goes.
+    /// It is a revisit of a redacted payload.
     Revisit,
 }
 
-/// What a tombstone says.
+/// The content of a tombstone.
 #[derive(Clone, Copy, Debug)]
 pub struct Tombstone<'a> {
-    /// Why the content is not there any more, on one line.
+    /// The reason for the removal, on one line.
     pub reason: &'a str,
-    /// When it was removed.
+    /// Time of the removal.
     pub at: Timestamp,
-    /// Whether the payload digest of what was removed stays. Whoever has a copy can tell by it what was there.
+    /// Whether to keep the payload digest of the removed content. Holders of a copy can identify the content by it.
     pub keep_digests: bool,
 }
 
-/// What came of a file.
+/// The result of redacting one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Redacted {
     /// Records replaced.
@@ -111,7 +110,7 @@ pub struct Redacted {
     pub bytes_after: u64,
 }
 
-/// A file was not redacted. It is as it was.
+/// An error that prevented a redaction. The file is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum RedactError {
     /// The file or its replacement cannot be read or written.
@@ -119,14 +118,14 @@ pub enum RedactError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The crawl writes it.
+    /// The crawl is writing the file.
     #[error("{} is being written; stop the crawl first", .0.display())]
     Open(PathBuf),
-    /// Somebody else rewrites it.
+    /// Another process is rewriting the file.
     #[error("{} is being rewritten by another process", .0.display())]
     Busy(PathBuf),
     /// A record that shares its gzip member with others.
@@ -134,7 +133,7 @@ pub enum RedactError {
     Shared {
         /// The file.
         file: PathBuf,
-        /// Where the member begins.
+        /// Offset of the member.
         offset: u64,
     },
     /// A record of a kind that cannot have a tombstone.
@@ -142,31 +141,31 @@ pub enum RedactError {
     Kind {
         /// The file.
         file: PathBuf,
-        /// Where the record begins.
+        /// Offset of the record.
         offset: u64,
-        /// What it is.
+        /// Its kind.
         kind: String,
     },
     /// The file changed since it was surveyed.
     #[error("{} has changed since it was looked through; begin again", .0.display())]
     Changed(PathBuf),
-    /// The file, or what was to take its place, cannot be read.
+    /// The file or its replacement cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
 }
 
-/// Stands for a text among millions.
+/// A short digest of a text, to compare millions of texts in memory.
 type Key = [u8; 16];
 
-/// What is remembered of each record while all files are looked through.
+/// The facts about a record that are remembered while all files are read.
 struct Note {
     file: usize,
     extent: Extent,
     id: Option<Key>,
-    /// Target URI and date, as revisits name them.
+    /// Target URI and date, by which revisits refer to a record.
     place: Option<Key>,
     concurrent_to: Vec<Key>,
-    /// What a revisit refers to: a record, or a URI at a time, or where it names neither, a payload.
+    /// The targets of a revisit: a record, or a URI at a time. If it names neither, `refers_to_payload` applies.
     refers_to: Vec<Key>,
     refers_to_payload: Option<Key>,
     payload: Option<Key>,
@@ -174,7 +173,7 @@ struct Note {
     why: Option<Why>,
 }
 
-/// Looks through files for what must go when the `chosen` records go.
+/// Reads files and finds all records to redact when the `chosen` records are redacted.
 pub fn survey(
     files: &[PathBuf],
     mut chosen: impl FnMut(&Headers) -> bool,
@@ -228,7 +227,7 @@ pub fn survey(
             Some(record) => record.headers().clone(),
             None => continue,
         };
-        // In a shared member the first record is not the one meant; `redact` refuses those anyway.
+        // In a shared member the first record is not the one meant; `redact` refuses those in any case.
         if headers.first(REDACTED).is_none() || note.extent.shared {
             survey.targets.push(Target {
                 file: file.clone(),
@@ -282,7 +281,7 @@ impl Note {
     }
 }
 
-/// Makes go what must go with those that go already, until nothing more is found.
+/// Marks the records that must be redacted together with marked ones, until no more are found.
 fn spread(notes: &mut [Note]) {
     let mut gone = HashSet::new();
     let mut payloads = HashSet::new();
@@ -321,7 +320,7 @@ fn spread(notes: &mut [Note]) {
     }
 }
 
-/// Records that stay and hold a payload that goes elsewhere.
+/// Records that stay and have the payload of a redacted record.
 fn copies(notes: &[Note]) -> impl Iterator<Item = &Note> {
     let gone: HashSet<Key> = notes
         .iter()
@@ -334,7 +333,7 @@ fn copies(notes: &[Note]) -> impl Iterator<Item = &Note> {
     })
 }
 
-/// Revisits that go, and what they stand for stays.
+/// Number of redacted revisits whose target stays.
 fn payload_elsewhere(notes: &[Note]) -> u64 {
     let staying: HashSet<Key> = notes
         .iter()
@@ -348,7 +347,7 @@ fn payload_elsewhere(notes: &[Note]) -> u64 {
         .count() as u64
 }
 
-/// The payload digest of nothing, which half of all redirects have: no sign that two have the same content.
+/// The payload digest of empty content, which half of all redirects have. It does not show that two have the same content.
 fn nothing() -> Key {
     key(&Digest::sha1(b"").to_string())
 }
@@ -372,8 +371,8 @@ fn bare(uri: &str) -> &str {
         .unwrap_or(uri)
 }
 
-/// Replaces records of one file by tombstones. The file is written anew beside itself, read through, and put in its
-/// place in one step; whatever goes wrong before leaves it as it was.
+/// Replaces records of one file by tombstones. A new file is written beside it, read through, and renamed over it in one
+/// step. An error before the rename leaves the file unchanged.
 pub fn redact(
     file: &Path,
     targets: &[Target],
@@ -399,7 +398,7 @@ pub fn redact(
         .map_err(fault)?;
     match to.try_lock() {
         Err(TryLockError::WouldBlock) => return Err(RedactError::Busy(file.to_owned())),
-        // A file system without locks: then nobody can hold one.
+        // A file system without locks: no process can hold one.
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
     let done = rewrite(file, &mut to, targets, tombstone).and_then(|redacted| {
@@ -409,19 +408,19 @@ pub fn redact(
             return Err(RedactError::Changed(file.to_owned()));
         }
         fs::rename(&draft, file).map_err(fault)?;
-        // A bare name has no directory in it.
+        // A bare file name has no directory part.
         let absolute = std::path::absolute(file).map_err(fault)?;
         sync_directory_of(&absolute).map_err(fault)?;
         Ok(redacted)
     });
     if done.is_err() {
-        // What is wrong has been said already.
+        // The first error is reported, not one of the clean-up.
         let _ = fs::remove_file(&draft);
     }
     done
 }
 
-/// Where a file is written anew.
+/// The path of the new file.
 fn draft_of(file: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(file.file_name().unwrap_or_default());
@@ -493,7 +492,7 @@ fn copy(from: &mut File, offset: u64, length: u64, to: &mut File) -> io::Result<
     }
 }
 
-/// How many records can be read in a file, and how many places cannot.
+/// Numbers of readable records and of damaged places in a file.
 fn records_of(file: &Path) -> Result<(u64, u64), ReadError> {
     let (mut records, mut damages) = (0, 0);
     let mut reader = Reader::open(file)?;
@@ -516,7 +515,7 @@ fn records_of(file: &Path) -> Result<(u64, u64), ReadError> {
     }
 }
 
-/// How the record that is replaced was packed.
+/// The packing of the replaced record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packing {
     Plain,
@@ -544,14 +543,14 @@ impl Packing {
                 encoder.write_all(record)?;
                 encoder.finish()
             }
-            // Without the file's dictionary: a frame that names none is unpacked without.
+            // Without the file's dictionary: a frame that names no dictionary is unpacked without one.
             Packing::Zstd => zstd::bulk::compress(record, zstd::DEFAULT_COMPRESSION_LEVEL),
         }
     }
 }
 
 impl Tombstone<'_> {
-    /// The whole record that takes the place of another.
+    /// The complete record that replaces another.
     fn of(&self, target: &Target) -> Result<Vec<u8>, RedactError> {
         let headers = &target.headers;
         let kind = headers.kind();
@@ -613,7 +612,7 @@ impl Tombstone<'_> {
             .first("Content-Type")
             .is_some_and(|media_type| media_type.trim_start().starts_with("application/http"));
         Some(match kind {
-            // A revisit would lead to a payload that may be elsewhere.
+            // A revisit would refer to a payload that may be elsewhere.
             "response" | "revisit" if http || kind == "revisit" => Content {
                 kind: "response",
                 content_type: crate::record::HTTP_RESPONSE,
@@ -634,7 +633,7 @@ impl Tombstone<'_> {
                 block: words.clone(),
                 payload: Some(words),
             },
-            // An invented request would be one that nobody made, and an empty one of HTTP is a fault to readers.
+            // An invented request was never sent, and readers report an empty HTTP request as an error.
             "request" => Content {
                 kind: "request",
                 content_type: "text/plain; charset=utf-8",
@@ -656,7 +655,7 @@ impl Tombstone<'_> {
     }
 }
 
-/// The same in ARC, which has no place for more than the content.
+/// The tombstone in ARC, which can store only the content.
 fn arc_record(headers: &Headers, content: &Content) -> Vec<u8> {
     let uri = safe_uri(headers.target_uri().unwrap_or_default());
     let ip = headers.first("WARC-IP-Address").unwrap_or("0.0.0.0");
@@ -666,7 +665,7 @@ fn arc_record(headers: &Headers, content: &Content) -> Vec<u8> {
     format!("{uri} {ip} {date} text/plain {length}\n{block}\n").into_bytes()
 }
 
-/// What stands in a tombstone.
+/// The content of a tombstone.
 struct Content {
     kind: &'static str,
     content_type: &'static str,
@@ -675,15 +674,15 @@ struct Content {
 }
 
 impl Survey {
-    /// The files with something that must go, each once.
+    /// The files with targets, each once.
     pub fn files(&self) -> Vec<&Path> {
         let mut files: Vec<&Path> = self.targets.iter().map(|target| &*target.file).collect();
         files.dedup();
         files
     }
 
-    /// Whether a payload that an index of digests knows is one of those that go. By URI and second, which is what all such
-    /// indexes have: a payload too many that is forgotten is stored once more, nothing else.
+    /// A test whether a payload in a digest index is among the redacted ones. It compares URI and second, which all such indexes
+    /// have. If a payload too many is forgotten, it is only stored once more.
     pub fn takes(&self) -> impl Fn(&StoredPayload) -> bool {
         let moment = |uri: &str, date: Timestamp| (key(uri), date.as_second());
         let gone: HashSet<(Key, i64)> = self
@@ -697,7 +696,7 @@ impl Survey {
         move |stored| gone.contains(&moment(&stored.uri, stored.date))
     }
 
-    /// What was damaged, in the words of the check.
+    /// The damaged places, with the damage as the check reports it.
     pub fn damages(&self) -> impl Iterator<Item = (&Path, u64, &Damage)> {
         self.damaged.iter().filter_map(|fault| match fault {
             ReadError::Damaged {

@@ -1,6 +1,5 @@
-//! What a killed process left behind: files that still carry `.open`. Whole records are kept, a
-//! torn tail is cut off, and the file gets its final name. A file that a living writer holds
-//! (by an advisory lock) is left alone.
+//! Repairs files that a killed process left with `.open`. Complete records are kept, a torn tail is cut off, and the file
+//! gets its final name. A file that a living writer holds (by an advisory lock) is left alone.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -17,42 +16,41 @@ use crate::zst;
 /// The suffix of a file that is being written.
 pub(crate) const OPEN_SUFFIX: &str = ".open";
 
-/// A file that was found with `.open` and put in order.
+/// A repaired file that was found with `.open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repaired {
-    /// Its final name; `None` where not one whole record was in it and it was removed.
+    /// Its final name; `None` if it had no complete record and was removed.
     pub file: Option<PathBuf>,
-    /// As it was found.
+    /// Its path before the repair.
     pub found: PathBuf,
-    /// Whole records that it keeps, at the offsets they had.
+    /// Complete records that it keeps, at the offsets they had.
     pub records: u64,
     /// Bytes cut off.
     pub cut_bytes: u64,
-    /// Whole records that stood behind a damaged one (lost pages of a power failure) and now stand in
-    /// a file of their own.
+    /// Complete records after a damaged one (lost pages of a power failure). They are now in a file of their own.
     pub rescued: Option<Rescued>,
 }
 
-/// Whole records from behind a damaged one.
+/// Complete records from after a damaged one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rescued {
-    /// The file they are in now, at other offsets.
+    /// Their new file, in which they have other offsets.
     pub file: PathBuf,
-    /// How many.
+    /// Their number.
     pub records: u64,
 }
 
-/// What a walk through a file found.
+/// The result of reading a file.
 #[derive(Default)]
 struct Survey {
     records: u64,
-    /// End of the last whole record before any damage.
+    /// End of the last complete record before any damage.
     whole_bytes: u64,
-    /// Offset and length of whole records behind damage.
+    /// Offset and length of complete records after damage.
     behind: Vec<(u64, u64)>,
 }
 
-/// Puts every abandoned file of a directory in order, by name.
+/// Repairs every abandoned file of a directory, by name.
 pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<Repaired>, Error> {
     let listing = |source| Error::Directory {
         directory: directory.to_owned(),
@@ -68,13 +66,13 @@ pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<Repaired>, Err
         repaired.extend(repair_file(path, index)?);
     }
     for index in found.iter().filter(|path| is_abandoned_index(path)) {
-        // Nothing reads one that is left; one that cannot be removed is tried again.
+        // A leftover index is never read. If it cannot be removed, the next repair tries again.
         let _ = fs::remove_file(index);
     }
     Ok(repaired)
 }
 
-/// Whether this is the index of a file that is being written, and there is no such file: it has been finished.
+/// Whether this is the index of a file being written that does not exist any more: the file has been finished.
 pub fn is_abandoned_index(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(stem) = name.strip_suffix(&format!(".cdxj{OPEN_SUFFIX}")) else {
@@ -82,34 +80,34 @@ pub fn is_abandoned_index(path: &Path) -> bool {
     };
     ENDINGS.iter().all(|ending| {
         let open = path.with_file_name(format!("{stem}{ending}{OPEN_SUFFIX}"));
-        // The file is there before its index.
+        // The file is created before its index.
         matches!(open.try_exists(), Ok(false))
     })
 }
 
 impl Repaired {
-    /// The files that there are now.
+    /// The files after the repair.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let rescued = self.rescued.iter().map(|rescued| &rescued.file);
         self.file.iter().chain(rescued)
     }
 }
 
-/// The name of an `.open` file when it is whole; `None` for what is no WARC or ARC file of ours.
+/// The final name of an `.open` file; `None` if it is not a WARC or ARC file of ours.
 fn final_path(open: &Path) -> Option<PathBuf> {
     let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
     is_archive(name).then(|| open.with_file_name(name))
 }
 
-/// Whether a finished WARC or ARC file is called so.
+/// Whether a name is that of a finished WARC or ARC file.
 pub fn is_archive(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
-/// Puts an abandoned file in order, with its index where one is wanted. The index is there before the file has its name, so
-/// that whoever finds a finished file finds what is in it.
+/// Repairs an abandoned file, and writes its index if wanted. The index is written before the file gets its name, so that
+/// every finished file has its index.
 pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, Error> {
     let fault = |source| Error::Repair {
         file: path.to_owned(),
@@ -120,13 +118,13 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
     };
     let file = match OpenOptions::new().read(true).write(true).open(path) {
         Ok(file) => file,
-        // Finished by its writer, or replaced by a better rescue, since the directory was listed.
+        // The file was finished by its writer, or replaced by a better rescue, since the directory was listed.
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(fault(e)),
     };
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => return Ok(None),
-        // A file system without locks: then nobody can hold one.
+        // A file system without locks: no process can hold one.
         Ok(()) | Err(TryLockError::Error(_)) => {}
     }
     if !path.try_exists().map_err(fault)? {
@@ -136,7 +134,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
     let survey = survey(path)?;
     let length = file.metadata().map_err(fault)?.len();
     let rescued = rescue(path, &target, &survey.behind, index)?;
-    // It lists what may not be there any more.
+    // The index may list records that are gone.
     let _ = fs::remove_file(open_index_path(&target));
     let found = path.to_owned();
     let Survey {
@@ -148,7 +146,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
     if records == 0 {
         fs::remove_file(path).map_err(fault)?;
         if !target.try_exists().map_err(fault)? {
-            // Written when it was about to be finished, before power was lost.
+            // The index was written when the file was about to be finished, before power was lost.
             let _ = fs::remove_file(cdxj::index_path(&target));
         }
         return Ok(Some(Repaired {
@@ -178,7 +176,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
     }))
 }
 
-/// Writes the index of a file for the name that it is about to have.
+/// Writes the index of a file under the name that the file will get.
 fn write_index(path: &Path, target: &Path) -> Result<(), Error> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let entries = cdxj::index_as(path, &name)?;
@@ -188,12 +186,12 @@ fn write_index(path: &Path, target: &Path) -> Result<(), Error> {
     })
 }
 
-/// Writes the index of each finished file of a directory that has none, at most so many, the newest files first. Returns how
-/// many were written.
+/// Writes missing indexes of the finished files of a directory, at most `files_max`, the newest files first. Returns the
+/// number of indexes written.
 ///
 /// # Errors
-/// The directory cannot be read. Or there are files that cannot be read, or indexes that cannot be written: the first is
-/// named, and all others were written.
+/// The directory cannot be read. Or files cannot be read, or indexes cannot be written: the first of these errors is
+/// returned, after all other indexes were written.
 pub fn complete_indexes(directory: &Path, files_max: usize) -> io::Result<usize> {
     let of = |path: &Path, problem: io::Error| {
         io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
@@ -208,7 +206,7 @@ pub fn complete_indexes(directory: &Path, files_max: usize) -> io::Result<usize>
         let index = cdxj::index_path(Path::new(name));
         if !index.to_str().is_some_and(|index| has.contains(index)) {
             let path = directory.join(name);
-            // One that was handed over meanwhile needs none.
+            // A file that was handed over meanwhile needs no index.
             let modified = fs::metadata(&path).and_then(|file| file.modified());
             without.extend(modified.ok().map(|modified| (modified, path)));
         }
@@ -241,7 +239,7 @@ fn survey(path: &Path) -> Result<Survey, Error> {
                 if !damaged && headers.kind() == "warcinfo" {
                     warcinfos.extend(headers.record_id());
                 }
-                // Behind damage, a record may be part of an archived WARC file; ours are known
+                // After damage, a record may be part of an archived WARC file. Our own records are recognised
                 // by the warcinfo they name.
                 let named = headers
                     .first("WARC-Warcinfo-ID")
@@ -257,7 +255,7 @@ fn survey(path: &Path) -> Result<Survey, Error> {
                     survey.behind.push((extent.offset, extent.length));
                 }
             }
-            // Records that share a member are not written by us; the last of them ends it.
+            // Our writer never puts several records into a member. In others, the last of them ends it.
             Ok((extent, _)) => {
                 survey.records += 1;
                 survey.whole_bytes = extent.offset + extent.length;
@@ -273,8 +271,7 @@ fn survey(path: &Path) -> Result<Survey, Error> {
     }
 }
 
-/// Copies records to a file of their own. Done before the damaged file is cut, and again from the
-/// beginning if it was interrupted.
+/// Copies records to a file of their own. This happens before the damaged file is cut. After an interruption it starts again.
 fn rescue(
     path: &Path,
     target: &Path,
@@ -315,7 +312,7 @@ fn rescue(
     }))
 }
 
-/// The path with a mark between the name and `.warc`.
+/// Inserts a mark between the name and its ending.
 fn beside(path: &Path, mark: &str) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let at = name.rfind(".warc").or_else(|| name.rfind(".arc"));
@@ -323,7 +320,7 @@ fn beside(path: &Path, mark: &str) -> PathBuf {
     path.with_file_name(format!("{stem}{mark}{ending}"))
 }
 
-/// The path, or one beside it where that name is taken: a finished file is never replaced.
+/// The path, or a free one beside it: a finished file is never replaced.
 pub(crate) fn free_name(path: PathBuf) -> io::Result<PathBuf> {
     let mut free = path.clone();
     let mut number = 1_u64;
@@ -334,8 +331,7 @@ pub(crate) fn free_name(path: PathBuf) -> io::Result<PathBuf> {
     Ok(free)
 }
 
-/// Makes a new name survive power loss. Directories cannot be opened everywhere; then the file
-/// system's own order must do.
+/// Makes a new name survive power loss. If directories cannot be opened, the file system's own order must suffice.
 pub(crate) fn sync_directory_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         #[cfg(unix)]

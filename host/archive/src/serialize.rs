@@ -1,4 +1,4 @@
-//! A record's header as text, and its bytes as a gzip member (RFC 1952), a zstd frame (RFC 8878) or plain.
+//! Serialises a record: its header as text, and its bytes as a gzip member (RFC 1952), a zstd frame (RFC 8878) or plain.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -15,10 +15,10 @@ use crate::writer::Compression;
 /// The first line of every record.
 const VERSION: &str = "WARC/1.1\r\n";
 
-/// What ends every record.
+/// The end of every record.
 pub(crate) const TRAILER: &[u8; 4] = b"\r\n\r\n";
 
-/// Room made in the output for each turn of the compressor.
+/// Space reserved in the output for each call of the compressor.
 const PACK_BYTES: usize = 32 * 1024;
 
 /// Bytes of a spooled block read at a time.
@@ -27,10 +27,10 @@ const SPOOL_BYTES: usize = 64 * 1024;
 /// A header in [`Record::extra`] that cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// The name is no token.
+    /// The name is not a token.
     #[error("{0:?} cannot be the name of a record header")]
     Name(String),
-    /// The writer itself answers for this header.
+    /// The writer itself writes this header.
     #[error("{0} is written from the record's own fields, not as an extra header")]
     Reserved(String),
     /// The standard requires a payload digest with this profile.
@@ -81,8 +81,8 @@ impl HeaderText {
         let _ = write!(self.0, "{name}: {value}\r\n");
     }
 
-    /// Adds a second digest. The standard has no header twice but `WARC-Concurrent-To`, and readers stumble over
-    /// others; so it has a name of its own, which they pass over.
+    /// Adds a second digest under a name of its own. The standard repeats no header except `WARC-Concurrent-To`, and readers fail
+    /// on repeated ones. They ignore unknown names.
     fn further(&mut self, name: &str, digest: Digest) {
         let algorithm = digest.algorithm().to_string().to_ascii_uppercase();
         self.line(&format!("{name}-{algorithm}"), digest);
@@ -187,15 +187,15 @@ pub(crate) fn warcinfo_header(
     text.finish()
 }
 
-/// Where packed bytes go: a growing buffer that can be emptied when it is long.
+/// The destination of packed bytes: a growing buffer that can be emptied when it is long.
 pub(crate) trait Output {
-    /// The bytes waiting to be written.
+    /// The bytes that have not been written yet.
     fn buffer(&mut self) -> &mut Vec<u8>;
-    /// Called after bytes were added; may write and empty the buffer.
+    /// Called after bytes were added. It may write and empty the buffer.
     fn added(&mut self) -> io::Result<()>;
 }
 
-/// Packs records, one gzip member or zstd frame each, or leaves them plain.
+/// Packs records, one gzip member or zstd frame for each, or leaves them plain.
 pub(crate) enum Packer {
     Plain,
     Gzip(Box<GzipPacker>),
@@ -205,13 +205,13 @@ pub(crate) enum Packer {
 pub(crate) struct GzipPacker {
     compress: Compress,
     level: flate2::Compression,
-    /// A record was begun and not ended.
+    /// Whether a record was begun and not ended.
     unfinished: bool,
     crc: Crc,
 }
 
 impl Packer {
-    /// The dictionary is for zstd alone; empty for none.
+    /// Creates a packer. The dictionary is only for zstd; empty for none.
     pub(crate) fn new(compression: Compression, dictionary: &[u8]) -> io::Result<Packer> {
         Ok(match compression {
             Compression::None => Packer::Plain,
@@ -226,7 +226,7 @@ impl Packer {
             }
             Compression::Zstd(level) => {
                 let mut encoder = zstd::stream::raw::Encoder::with_dictionary(level, dictionary)?;
-                // gzip members have one too, and a damaged frame without would be believed.
+                // gzip members have a checksum too. A damaged frame without one would be accepted.
                 encoder.set_parameter(CParameter::ChecksumFlag(true))?;
                 Packer::Zstd(encoder)
             }
@@ -288,8 +288,7 @@ impl Packer {
 impl GzipPacker {
     fn begin(&mut self, buffer: &mut Vec<u8>) {
         if self.unfinished {
-            // zlib-rs 0.6 keeps an open block across a reset (level 1): what follows could
-            // not be unpacked.
+            // zlib-rs 0.6 keeps an open block across a reset (level 1). The next record could not be unpacked.
             self.compress = Compress::new(self.level, false);
         } else {
             self.compress.reset();
@@ -332,8 +331,7 @@ impl GzipPacker {
     }
 }
 
-/// Reads exactly `length` bytes to `each`; a failing read or any other length goes through
-/// `fault`.
+/// Reads exactly `length` bytes and passes them to `each`. A failed read or another length is converted by `fault`.
 pub(crate) fn read_spool<E>(
     mut reader: Box<dyn Read + Send>,
     length: u64,

@@ -1,8 +1,8 @@
 //! WACZ 1.1.1: archives, their index and a list of pages in one ZIP file, which a browser can replay without a server.
 //!
-//! What is in it: `archive/`, `indexes/index.cdx.gz` (the sorted CDXJ in pieces of gzip) with `indexes/index.idx` (where
-//! which piece begins), `pages/`, `datapackage.json` with the digest of everything, and a digest of that. Nothing is
-//! deflated again, so that readers can fetch a record by its place in the file.
+//! Contents: `archive/`, `indexes/index.cdx.gz` (the sorted CDXJ in gzip pieces), `indexes/index.idx` (the offsets of the
+//! pieces), `pages/`, `datapackage.json` with the digests of all files, and a digest of that file. Entries are stored without
+//! further compression, so that readers can fetch a record by its place in the file.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -25,46 +25,46 @@ use crate::reader::ReadError;
 /// The version of the format.
 const VERSION: &str = "1.1.1";
 
-/// Lines of the index in a piece. A reader unpacks one to find a capture.
+/// Index lines in a piece. A reader unpacks one piece to find a capture.
 const LINES_A_PIECE: usize = 1000;
 
-/// Bytes of index lines that are sorted in memory; further ones go through temporary files.
+/// Bytes of index lines that are sorted in memory. Further lines go through temporary files.
 const SORTED_BYTES_MAX: usize = 256 << 20;
 
 /// Entries larger than this need the 64-bit form.
 const SMALL_BYTES_MAX: u64 = u32::MAX as u64 - 1;
 
-/// A page that a reader may begin with.
+/// A page that a reader can open first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Page {
-    /// Told from all others.
+    /// Unique identifier.
     pub id: String,
     /// Its URI as archived.
     pub url: String,
-    /// When it was captured.
+    /// Time of its capture.
     pub ts: String,
-    /// Its title, where it has one.
+    /// Its title, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether the crawl began with it.
+    /// Whether it is a seed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seed: bool,
 }
 
-/// What a package says of itself.
+/// The description of a package.
 #[derive(Clone, Debug)]
 pub struct About {
-    /// In words of people.
+    /// Title for readers.
     pub title: Option<String>,
-    /// In words of people.
+    /// Description for readers.
     pub description: Option<String>,
-    /// When the package was made.
+    /// Time of the package's creation.
     pub created: Timestamp,
-    /// What made it.
+    /// Software that creates it.
     pub software: String,
 }
 
-/// What is to be packed.
+/// The contents of a package.
 #[derive(Clone, Debug)]
 pub struct Contents {
     /// WARC files, plain or gzip.
@@ -73,14 +73,14 @@ pub struct Contents {
     pub pages: Vec<Page>,
     /// Logs.
     pub logs: Vec<PathBuf>,
-    /// What the package says of itself.
+    /// The description of the package.
     pub about: About,
 }
 
-/// What came of it.
+/// The result of packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packed {
-    /// Archives in it.
+    /// Number of archives in the package.
     pub archives: usize,
     /// Lines of the index.
     pub captures: u64,
@@ -88,16 +88,16 @@ pub struct Packed {
     pub bytes: u64,
 }
 
-/// No package was made.
+/// An error that prevented the package.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
-    /// There is one already.
+    /// The package exists already.
     #[error("{} exists; remove it or name another", .0.display())]
     Exists(PathBuf),
-    /// An archive that no reader of WACZ knows.
+    /// An archive in a format that WACZ readers do not support.
     #[error("{} cannot be packed: WACZ holds .warc and .warc.gz files", .0.display())]
     Format(PathBuf),
-    /// The index knows files by their names alone.
+    /// Two archives with the same name: the index has only file names.
     #[error("{} and {} have the same name, which an index cannot tell apart; rename one", .0.display(), .1.display())]
     SameName(PathBuf, PathBuf),
     /// The package cannot be written.
@@ -105,16 +105,16 @@ pub enum PackError {
     Write {
         /// The package.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// Something that belongs in cannot be read.
+    /// A file for the package cannot be read.
     #[error("cannot read {}", file.display())]
     Read {
-        /// What.
+        /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -138,14 +138,14 @@ struct Package {
     resources: Vec<Resource>,
 }
 
-/// Hashes and counts what goes through.
+/// A writer that hashes and counts the bytes.
 struct Hashing<W> {
     inner: W,
     hash: Sha256,
     bytes: u64,
 }
 
-/// Makes a package. It has its name only when it is whole.
+/// Creates a package. It gets its name only when it is complete.
 pub fn pack(out: &Path, contents: &Contents) -> Result<Packed, PackError> {
     if out.exists() {
         return Err(PackError::Exists(out.to_owned()));
@@ -163,13 +163,13 @@ pub fn pack(out: &Path, contents: &Contents) -> Result<Packed, PackError> {
         Ok(packed)
     });
     if done.is_err() {
-        // What is wrong has been said already.
+        // The first error is reported, not one of the clean-up.
         let _ = fs::remove_file(&partial);
     }
     done
 }
 
-/// Refuses what readers would not find or understand.
+/// Refuses archives that readers could not find or read.
 fn check_names(archives: &[PathBuf]) -> Result<(), PackError> {
     let mut names: HashMap<String, &PathBuf> = HashMap::new();
     for archive in archives {
@@ -209,7 +209,7 @@ fn write_package(
         .map_err(write)?;
     let (first, further): (Vec<&Page>, Vec<&Page>) = match contents.pages.iter().any(|p| p.seed) {
         true => contents.pages.iter().partition(|page| page.seed),
-        // Nothing says where the crawl began: every page is as good as another.
+        // The seeds are unknown: all pages are equal.
         false => (contents.pages.iter().collect(), Vec::new()),
     };
     package
@@ -288,7 +288,7 @@ impl Package {
         let mut from = File::open(file).map_err(read)?;
         let length = from.metadata().map_err(read)?.len();
         let path = format!("{folder}/{}", file_name(file));
-        // No more than was there when it was indexed; a log may grow meanwhile.
+        // The length at the time of indexing is the limit; a log may grow meanwhile.
         let copied = self
             .entry(&path, length, |to| {
                 io::copy(&mut (&mut from).take(length), to)
@@ -313,7 +313,7 @@ impl Package {
         })
     }
 
-    /// Writes what the package says of itself.
+    /// Writes the description of the package.
     fn describe(&mut self, about: &About, main: Option<&Page>) -> io::Result<()> {
         let resources = std::mem::take(&mut self.resources);
         let mut package = serde_json::json!({
@@ -344,7 +344,7 @@ impl Package {
     }
 }
 
-/// Writes the lines in order, in pieces, each a gzip member; how many lines there were, and the list of pieces.
+/// Writes the lines in order, in pieces of one gzip member each. Returns the number of lines and the list of pieces.
 fn write_index(sorter: Sorter, to: &mut dyn Write) -> io::Result<(u64, String)> {
     let meta = serde_json::json!({ "format": "cdxj-gzip-1.0", "filename": "index.cdx.gz" });
     let mut pieces = format!("!meta 0 {meta}\n");
@@ -385,7 +385,7 @@ fn write_index(sorter: Sorter, to: &mut dyn Write) -> io::Result<(u64, String)> 
     Ok((lines, pieces))
 }
 
-/// Sorts lines, more of them than memory takes.
+/// Sorts lines, also more than fit into memory.
 #[derive(Default)]
 struct Sorter {
     lines: Vec<String>,
@@ -403,7 +403,7 @@ impl Sorter {
         }
     }
 
-    /// Puts what is in memory away, sorted.
+    /// Moves the lines in memory, sorted, to a temporary file.
     fn end_run(&mut self) -> io::Result<()> {
         self.lines.sort_unstable();
         let mut run = BufWriter::new(tempfile::tempfile()?);
@@ -417,7 +417,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Hands all lines over in order, each once.
+    /// Passes all lines to `take` in order, each once.
     fn each(mut self, mut take: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
         self.lines.sort_unstable();
         let mut sources: Vec<Box<dyn Iterator<Item = io::Result<String>>>> = Vec::new();
@@ -458,7 +458,7 @@ impl<W: Write> Write for Hashing<W> {
     }
 }
 
-/// A name that data packages allow: lower case, few signs, each once.
+/// A name that data packages allow: lower case, few punctuation marks, unique by its number.
 fn resource_name(path: &str, number: usize) -> String {
     let base = path.rsplit('/').next().unwrap_or_default();
     let plain = |c: char| match c.to_ascii_lowercase() {

@@ -1,11 +1,11 @@
-//! What a file says about the crawl that wrote it: the block of its `warcinfo` record.
+//! The block of a file's `warcinfo` record: the description of the crawl that wrote the file.
 
 use bytes::Bytes;
 
 use crate::digest::Digest;
 use crate::fields::Fields;
 
-/// The specification that a file follows, as `conformsTo` names it.
+/// The specification that a file follows, for `conformsTo`.
 const CONFORMS_TO: &str =
     "http://iipc.github.io/warc-specifications/specifications/warc-format/warc-1.1/";
 
@@ -18,13 +18,13 @@ pub struct WarcInfo {
     pub hostname: Option<String>,
     /// `ip` of the crawling machine.
     pub ip: Option<String>,
-    /// `operator`: who runs the crawl.
+    /// `operator`: the person or institution that runs the crawl.
     pub operator: Option<String>,
-    /// `contact`: URL where a webmaster finds out more.
+    /// `contact`: URL with information for webmasters.
     pub contact: Option<String>,
-    /// `organization` on whose behalf it runs.
+    /// `organization` on whose behalf the crawl runs.
     pub organization: Option<String>,
-    /// `audience` it is for.
+    /// `audience` of the crawl.
     pub audience: Option<String>,
     /// `isPartOf`: the job or collection.
     pub is_part_of: Option<String>,
@@ -36,15 +36,15 @@ pub struct WarcInfo {
     pub user_agent: Option<String>,
     /// `http-header-from`.
     pub from: Option<String>,
-    /// `plugin`, one line each.
+    /// `plugin`, one line for each.
     pub plugins: Vec<PluginInForce>,
     /// Further lines, after the others.
     pub extra: Fields,
-    /// What each file begins with besides: a `resource` record each. Not in ARC files.
+    /// Documents at the beginning of each file, one `resource` record each. Not in ARC files.
     pub documents: Vec<Document>,
 }
 
-/// Something that belongs to the crawl as a whole: its profile.
+/// A document about the crawl as a whole, such as its profile.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// `WARC-Target-URI`.
@@ -55,20 +55,20 @@ pub struct Document {
     pub content: Bytes,
 }
 
-/// A plugin that decided what this file holds.
+/// A plugin that influenced the content of this file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginInForce {
     /// Its name in the profile.
     pub name: String,
-    /// The version it gives itself.
+    /// The version that the plugin states.
     pub version: String,
-    /// SHA-256 of the component, in the form the profile pins it by (`sha256:` and hexadecimal).
+    /// SHA-256 of the component, as the profile pins it (`sha256:` and hexadecimal).
     pub hash: String,
-    /// Digest of the settings it was configured with.
+    /// Digest of its settings.
     pub settings: Option<Digest>,
 }
 
-/// `NAME VERSION HASH settings DIGEST`, as `warcinfo` and metadata records have it.
+/// Formats the plugin as `NAME VERSION HASH settings DIGEST`, as in `warcinfo` and metadata records.
 impl std::fmt::Display for PluginInForce {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let PluginInForce {
@@ -86,7 +86,7 @@ impl std::fmt::Display for PluginInForce {
 }
 
 impl WarcInfo {
-    /// Only the software is known.
+    /// Creates a description with only the software.
     pub fn new(software: impl Into<String>) -> WarcInfo {
         WarcInfo {
             software: software.into(),

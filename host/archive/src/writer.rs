@@ -1,5 +1,5 @@
-//! Appends captures to WARC or ARC files: one open file at a time, rotated by size and age, cut back
-//! to the last whole capture when a write fails.
+//! Appends captures to WARC or ARC files. One file is open at a time; it is rotated by size and age. After a failed write the
+//! file is cut back to its last complete capture.
 
 mod append;
 mod config;
@@ -29,7 +29,7 @@ use crate::repair::{Repaired, free_name, repair, repair_file, sync_directory_of}
 use crate::serialize::Packer;
 use crate::warcinfo::WarcInfo;
 
-/// Finished files remembered for [`Writer::take_finished`]; the oldest fall out.
+/// Maximum finished files remembered for [`Writer::take_finished`]; the oldest are forgotten.
 const FINISHED_MAX: usize = 10_000;
 
 /// Writes captures to one file after another.
@@ -41,31 +41,31 @@ pub struct Writer {
     current: Option<OpenFile>,
     serial: u64,
     finished: VecDeque<PathBuf>,
-    /// Files that keep their `.open` because they could not be finished.
+    /// Files that still have their `.open` because they could not be finished.
     unfinished: Vec<PathBuf>,
 }
 
-/// Where a record was written.
+/// The place of a written record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The name the file has when it is finished (no directory, no `.open`).
+    /// The name of the finished file (no directory, no `.open`).
     pub file: String,
-    /// Where the record (its gzip member) begins.
+    /// Offset of the record (its gzip member).
     pub offset: u64,
-    /// Bytes it takes in the file.
+    /// Bytes of the record in the file.
     pub length: u64,
     /// The record.
     pub record_id: RecordId,
 }
 
 impl Writer {
-    /// Makes the directory, repairs the files a killed process left in it, and reports them. A
-    /// file is created with the first capture.
+    /// Creates the directory, repairs the files that a killed process left in it, and reports them. The first capture creates a
+    /// file.
     pub fn open(config: WriterConfig, info: WarcInfo) -> Result<(Writer, Vec<Repaired>), Error> {
         Writer::open_with_ids(config, info, RecordId::random)
     }
 
-    /// As [`Writer::open`], with a source of identifiers for the `warcinfo` records.
+    /// Like [`Writer::open`], with a source of identifiers for the `warcinfo` records.
     pub fn open_with_ids(
         config: WriterConfig,
         info: WarcInfo,
@@ -95,9 +95,8 @@ impl Writer {
         Ok((writer, repaired))
     }
 
-    /// Writes all records of one capture to the same file, in order, and hands them to the
-    /// operating system before it returns: a crash of the process loses nothing that was
-    /// returned. On an error nothing of the capture is in the file.
+    /// Writes all records of one capture to the same file, in order. It passes them to the operating system before it returns, so
+    /// that a crash of the process loses no returned capture. After an error nothing of the capture is in the file.
     pub fn write(&mut self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
         if capture.is_empty() {
             return Ok(Vec::new());
@@ -158,7 +157,7 @@ impl Writer {
         now: Timestamp,
     ) -> Result<Vec<Location>, AppendError> {
         if !file.described {
-            // Plugins or settings have changed: what follows names another description.
+            // Plugins or settings have changed: the next records name another description.
             let warcinfo = (self.ids)();
             self.describe(file, warcinfo, now)
                 .map_err(AppendError::File)?;
@@ -171,8 +170,8 @@ impl Writer {
         Ok(locations)
     }
 
-    /// Finishes the open file if it is past its age; to be called now and then while no captures
-    /// come. [`Writer::write`] does it by itself.
+    /// Finishes the open file if it is past its age. To be called periodically while no captures come; [`Writer::write`] includes
+    /// it.
     pub fn tick(&mut self, now: Timestamp) -> Result<Option<PathBuf>, Error> {
         match (&self.current, self.config.age_max) {
             (Some(file), Some(age_max)) if since(file.created, now) >= age_max => {
@@ -182,13 +181,13 @@ impl Writer {
         }
     }
 
-    /// Finishes the open file, if there is one, so that the next capture begins another.
+    /// Finishes the open file, if there is one. The next capture begins another.
     pub fn rotate(&mut self) -> Result<Option<PathBuf>, Error> {
         self.finish_current()
     }
 
-    /// Tries again to finish files that could not be finished: each is read through, as at a start, and what a failing disk has
-    /// lost of it is cut off. Every file is tried; the first error is returned with those that were finished.
+    /// Retries finishing files that could not be finished. Each is repaired as at a start: parts that a failing disk has lost are
+    /// cut off. Every file is tried; the first error is returned with the finished files.
     pub fn finish_left(&mut self) -> (Vec<Repaired>, Option<Error>) {
         let (mut repaired, mut first_error) = (Vec::new(), None);
         for path in std::mem::take(&mut self.unfinished) {
@@ -208,8 +207,7 @@ impl Writer {
         (repaired, first_error)
     }
 
-    /// Files finished since the last call, oldest first: by size, by age, or by
-    /// [`Writer::rotate`].
+    /// Files finished since the last call, oldest first: by size, by age, or by [`Writer::rotate`].
     pub fn take_finished(&mut self) -> Vec<PathBuf> {
         self.finished.drain(..).collect()
     }
@@ -219,8 +217,8 @@ impl Writer {
         self.current.as_ref().map(|file| file.path.as_path())
     }
 
-    /// Finishes the open file: forces it to disk (by policy) and gives it its final name, which
-    /// is returned. A writer that is dropped without this leaves a whole `.open` file.
+    /// Finishes the open file: forces it to disk (by policy), renames it and returns its final name. A writer that is dropped
+    /// without this call leaves a complete `.open` file.
     pub fn close(mut self) -> Result<Option<PathBuf>, Error> {
         self.finish_current()
     }
@@ -243,7 +241,7 @@ impl Writer {
             }
             let target = free_name(path.with_file_name(name))?;
             if self.config.index {
-                // Before the file has its name: repair writes the index of a file that has not.
+                // Before the rename: repair writes the index only of files that still have `.open`.
                 write_index(&target, entries)?;
             }
             fs::rename(&path, &target)?;
@@ -253,14 +251,14 @@ impl Writer {
             Ok(target)
         };
         let finished = finish();
-        // Another process, or this one in another try, may repair it now.
+        // Another process, or a later try of this one, may repair it now.
         drop(file);
         let target = finished.map_err(|source| {
             self.unfinished.push(path.clone());
             Error::Finish { file: path, source }
         })?;
         if let Some(index) = index {
-            // The sorted one is there; this one would be taken for nothing.
+            // The sorted index exists; the one of the open file is no longer used.
             let _ = fs::remove_file(index.path);
         }
         self.remember(target.clone());
@@ -275,7 +273,7 @@ impl Writer {
     }
 }
 
-/// Lists the records of a file under the name that it is about to have.
+/// Writes the index of a file's records under the name that the file will get.
 fn write_index(target: &Path, mut entries: Vec<CdxjEntry>) -> io::Result<()> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     for entry in &mut entries {
@@ -322,7 +320,7 @@ mod tests {
             .unwrap();
         let open = writer.current.as_mut().unwrap();
         let whole = open.written;
-        // A handle that refuses both.
+        // A read-only handle refuses both writing and cutting.
         open.file = File::open(&open.path).unwrap();
         let error = writer
             .write(&[record("lost")], Timestamp::UNIX_EPOCH)
@@ -367,7 +365,7 @@ mod tests {
             .unwrap()[0];
         let target = directory.path().join(&location.file);
         let index = cdxj::index_path(&target);
-        // No file can be created where a folder is.
+        // A folder of the same name prevents the file.
         let obstacle = index.with_extension("cdxj.draft");
         fs::create_dir(&obstacle).unwrap();
         let error = writer.rotate().unwrap_err();

@@ -1,25 +1,25 @@
-//! What `.warc.zst` adds to Zstandard (RFC 8878): a frame for each record, and in front of them, where the file has
-//! one, the dictionary that they refer to, in a frame that other readers pass over.
+//! The rules of `.warc.zst` on top of Zstandard (RFC 8878): a frame for each record. If the file has a dictionary, it comes
+//! first, in a frame that other readers skip.
 //!
 //! After the IIPC's "Zstandard Compression for WARC Files 1.0".
 
 use std::io::{self, BufRead, Read};
 
-/// How a frame with data begins.
+/// Magic number of a frame with data.
 pub(crate) const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// How the frame with the dictionary begins: the last but two of the sixteen kinds that readers pass over.
+/// Magic number of the frame with the dictionary: the third last of the sixteen skippable kinds.
 pub(crate) const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Longest dictionary, packed or not. Those in use have some hundred kilobytes.
+/// Longest dictionary, packed or not. Real ones have some hundred kilobytes.
 pub const DICTIONARY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Whether a frame with data begins so; where fewer than four bytes are at hand, whether it may.
+/// Whether a frame with data begins with these bytes. With fewer than four bytes: whether it can.
 pub(crate) fn is_frame(first: &[u8]) -> bool {
     first.iter().zip(FRAME).all(|(one, other)| *one == other)
 }
 
-/// Whether a frame that may be passed over begins so; where fewer than four bytes are at hand, whether it may.
+/// Whether a skippable frame begins with these bytes. With fewer than four bytes: whether it can.
 pub(crate) fn is_skippable(first: &[u8]) -> bool {
     match first {
         [kind, rest @ ..] => {
@@ -34,7 +34,7 @@ pub(crate) fn is_skippable(first: &[u8]) -> bool {
     }
 }
 
-/// Decodes the frame that comes next, and no further.
+/// Decodes the next frame, and no further.
 pub(crate) fn decoder<R: BufRead>(
     source: R,
     dictionary: &[u8],
@@ -42,7 +42,7 @@ pub(crate) fn decoder<R: BufRead>(
     Ok(zstd::Decoder::with_dictionary(source, dictionary)?.single_frame())
 }
 
-/// Passes over a frame; `false` where the file ends within it.
+/// Skips a frame; `false` if the file ends within it.
 pub(crate) fn skip(source: &mut impl BufRead) -> io::Result<bool> {
     let Some((_, length)) = frame_header(source)? else {
         return Ok(false);
@@ -60,8 +60,7 @@ pub(crate) fn skip(source: &mut impl BufRead) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The dictionary at the beginning of a file, unpacked where it was packed itself; none where the file begins
-/// otherwise.
+/// Reads the dictionary at the beginning of a file, and unpacks it if it is packed. `None` if the file begins otherwise.
 pub(crate) fn read_dictionary(mut source: impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let Some((DICTIONARY_FRAME, length)) = frame_header(&mut source)? else {
         return Ok(None);
@@ -92,7 +91,7 @@ pub(crate) fn read_dictionary(mut source: impl BufRead) -> io::Result<Option<Vec
     Ok(Some(unpacked))
 }
 
-/// The frame that a file with this dictionary begins with. It is packed itself: a dictionary is text for the most part.
+/// The first frame of a file with this dictionary. The dictionary in it is packed, because it is mostly text.
 pub(crate) fn dictionary_frame(dictionary: &[u8]) -> io::Result<Vec<u8>> {
     let packed = zstd::bulk::compress(dictionary, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let length = u32::try_from(packed.len()).map_err(|_| too_long())?;
@@ -107,7 +106,7 @@ fn too_long() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, problem)
 }
 
-/// Magic number and length; none where the file ends first.
+/// Reads the magic number and the length; `None` if the file ends first.
 fn frame_header(source: &mut impl BufRead) -> io::Result<Option<([u8; 4], u32)>> {
     let (mut magic, mut length) = ([0; 4], [0; 4]);
     for part in [&mut magic, &mut length] {

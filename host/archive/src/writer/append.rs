@@ -1,4 +1,4 @@
-//! Records of a capture become bytes of the open file.
+//! Appends the records of a capture to the open file.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::reader::{Extent, Format};
 use crate::record::{Block, Record, RecordKind};
 use crate::serialize::{Packer, TRAILER, header, read_spool};
 
-/// Why the records of a capture could not be appended; the file is named later.
+/// The reason why the records of a capture could not be appended. The caller adds the file's name.
 pub(super) enum AppendError {
     File(io::Error),
     Capture(Error),
@@ -29,7 +29,7 @@ pub(super) fn append(
         let digest = append_record(packer, file, config, record)?;
         let length = file.position() - offset;
         if length == 0 {
-            // ARC has no place for it.
+            // ARC cannot store this record.
             continue;
         }
         if config.index
@@ -56,7 +56,7 @@ pub(super) fn append(
     Ok(locations)
 }
 
-/// Appends a record, and returns the digest of its block where one was made.
+/// Appends a record, and returns the digest of its block if one was computed.
 fn append_record(
     packer: &mut Packer,
     file: &mut OpenFile,
@@ -92,7 +92,7 @@ fn append_record(
     Ok(digest)
 }
 
-/// The digests of a record's block, made in one go as far as they are not known.
+/// The digests of a record's block. Unknown ones are computed in one pass.
 fn block_digests(
     record: &Record,
     config: &WriterConfig,
@@ -113,7 +113,7 @@ fn block_digests(
     Ok((digest, further.map(Hasher::finish)))
 }
 
-/// Goes through a record's block piece by piece.
+/// Passes a record's block to `each`, piece by piece.
 fn each_piece(
     record: &Record,
     mut each: impl FnMut(&[u8]) -> Result<(), AppendError>,

@@ -1,4 +1,4 @@
-//! Where files go, what they are called, how they are packed, and what survives power loss.
+//! The writer's configuration: directories, names, size, packing and durability of files.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,73 +8,72 @@ use crate::digest::Algorithm;
 use crate::name::NameTemplate;
 use crate::reader::Format;
 
-/// Where files go, what they are called and how large they grow.
+/// Directories, names, size and packing of the files of a [`Writer`](super::Writer).
 #[derive(Clone, Debug)]
 pub struct WriterConfig {
-    /// Where the files go; made if absent.
+    /// Directory for the files; created if missing.
     pub directory: PathBuf,
-    /// Where they go as well: each new file to the next of all directories.
+    /// Further directories. Each new file goes to the next of all directories in turn.
     pub further_directories: Vec<PathBuf>,
-    /// What is written.
+    /// Format of the files.
     pub format: Format,
     /// `${prefix}` of the names.
     pub prefix: String,
-    /// How files are called.
+    /// Template of the names.
     pub template: NameTemplate,
-    /// A file that has reached this many bytes takes no further capture. It may be longer by one
-    /// capture, since a capture stays in one file.
+    /// Size in bytes from which a file takes no further capture. It may be exceeded by one capture, since a capture stays in one
+    /// file.
     pub size_max: u64,
-    /// A file this old takes no further capture.
+    /// Age from which a file takes no further capture.
     pub age_max: Option<Duration>,
-    /// How records are packed.
+    /// Packing of the records.
     pub compression: Compression,
-    /// What zstd frames refer to; each file begins with it.
+    /// Dictionary for zstd frames; each file begins with it.
     pub dictionary: Option<Arc<[u8]>>,
-    /// How block digests are made.
+    /// Algorithm of block digests.
     pub digest: Algorithm,
-    /// A second block digest, in a header of its own: the standard has room for one.
+    /// Algorithm of a second block digest, in a header of its own: the standard has only one.
     pub further_digest: Option<Algorithm>,
     /// Whether an index is written beside each file when it is finished ([`crate::index_path`]).
     pub index: bool,
-    /// What survives power loss.
+    /// Data that survives power loss.
     pub durability: Durability,
     /// `${host}` of the names.
     pub host: String,
     /// `${pid}` of the names.
     pub pid: u32,
-    /// `${port}` of the names: that of the console, 0 where there is none.
+    /// `${port}` of the names: that of the console, 0 without one.
     pub port: u16,
 }
 
-/// How records are packed.
+/// The packing of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// Plain, `.warc`.
     None,
-    /// A gzip member per record, `.warc.gz`; level 0 to 9 (more counts as 9).
+    /// A gzip member for each record, `.warc.gz`; level 0 to 9 (more counts as 9).
     Gzip(u32),
-    /// A zstd frame per record, `.warc.zst`; level 1 to 22. Not for ARC.
+    /// A zstd frame for each record, `.warc.zst`; level 1 to 22. Not for ARC.
     Zstd(i32),
 }
 
-/// When what was written is forced to the disk. Whatever is chosen, a crash of the process loses
-/// nothing that [`Writer::write`](super::Writer::write) has returned.
+/// The time at which written data is forced to the disk. In all cases, a crash of the process loses nothing that
+/// [`Writer::write`](super::Writer::write) has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Never: a power loss may cost what the operating system had not written yet.
+    /// Never: a power loss may cost data that the operating system had not written yet.
     Never,
-    /// When a file is finished: a power loss may cost part of the open file.
+    /// At the end of each file: a power loss may cost part of the open file.
     Finished,
-    /// When a file is finished, and with the first capture after this long: a power loss may cost
-    /// what this time and the pause before the next capture brought.
+    /// At the end of each file, and with the first capture after this long. A power loss may cost the captures of this time and
+    /// of the pause before the next capture.
     Every(Duration),
-    /// With each capture: a power loss costs nothing that was returned.
+    /// With each capture: a power loss costs no returned capture.
     Capture,
 }
 
 impl WriterConfig {
-    /// The predecessor's defaults: prefix `WEB`, 1,000,000,000 bytes, gzip; files are forced to
-    /// disk when they are finished.
+    /// Heritrix's defaults: prefix `WEB`, 1,000,000,000 bytes, gzip. Files are forced to disk when they are finished.
     pub fn new(directory: impl Into<PathBuf>) -> WriterConfig {
         WriterConfig {
             directory: directory.into(),
@@ -96,7 +95,7 @@ impl WriterConfig {
         }
     }
 
-    /// All directories, the first first.
+    /// All directories, beginning with the main one.
     pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.directory]
             .into_iter()

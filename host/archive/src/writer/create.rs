@@ -1,4 +1,4 @@
-//! A new file: under a name that nobody has, locked, and described by its first records.
+//! Creates a new file under an unused name, locks it, and writes its first records.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,11 +18,11 @@ use crate::repair::{OPEN_SUFFIX, sync_directory_of};
 use crate::serialize::{TRAILER, warcinfo_header};
 use crate::zst;
 
-/// Names tried for a new file before giving up: other writers may share directory and process.
+/// Maximum names tried for a new file: other writers may share directory and process.
 const NAMES_MAX: u64 = 100_000;
 
 impl Writer {
-    /// Creates a file under a name nobody has, locks it, and writes its `warcinfo`.
+    /// Creates a file under an unused name, locks it, and writes its `warcinfo`.
     pub(super) fn create(&mut self, now: Timestamp) -> Result<OpenFile, Error> {
         let (file, path, name) = self.create_locked(now)?;
         let warcinfo = (self.ids)();
@@ -42,13 +42,13 @@ impl Writer {
         match self.begin(&mut file, now) {
             Ok(()) => {
                 if self.config.index {
-                    // Where it cannot be made others do without, until the file is finished.
+                    // Without this index readers have none until the file is finished.
                     file.index = OpenIndex::create(&file).ok();
                 }
                 Ok(file)
             }
             Err(source) => {
-                // Nothing is in it; if it cannot be removed, the next start will.
+                // The file is empty. If it cannot be removed, the next start removes it.
                 let _ = fs::remove_file(&file.path);
                 Err(Error::Write {
                     file: file.path,
@@ -59,7 +59,7 @@ impl Writer {
         }
     }
 
-    /// What every file begins with.
+    /// Writes the beginning of every file.
     fn begin(&mut self, file: &mut OpenFile, now: Timestamp) -> io::Result<()> {
         if let (Compression::Zstd(_), Some(dictionary)) =
             (self.config.compression, &self.config.dictionary)
@@ -95,7 +95,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Says what is known of the crawl: a `warcinfo` record, or the description that an ARC file begins with.
+    /// Writes the description of the crawl: a `warcinfo` record, or the first record of an ARC file.
     pub(super) fn describe(
         &mut self,
         file: &mut OpenFile,
@@ -174,11 +174,11 @@ fn create_new(path: &Path, target: &Path) -> io::Result<Option<File>> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         Err(e) => return Err(e),
     };
-    // A file system without locks must do without; nobody else repairs there either.
+    // A file system without locks: no other process repairs there either.
     match file.try_lock() {
         Err(fs::TryLockError::WouldBlock) => return Ok(None),
         Ok(()) | Err(fs::TryLockError::Error(_)) => {}
     }
-    // Another process' repair may have taken the empty file for a leftover before it was locked.
+    // Before the lock, another process' repair may have taken the empty file for a leftover.
     Ok(path.try_exists()?.then_some(file))
 }

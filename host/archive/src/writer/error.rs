@@ -1,4 +1,4 @@
-//! Why a capture could not be written, or a file not finished.
+//! Errors in writing a capture or finishing a file.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use crate::reader::ReadError;
 use crate::record::RecordId;
 use crate::serialize::HeaderError;
 
-/// A capture could not be written, or a file not finished. After any of these the writer can be
-/// used again; unless the text says otherwise, nothing of the failed capture is in a file.
+/// A capture could not be written, or a file not finished. The writer stays usable after each of these errors. Unless the
+/// text says otherwise, nothing of the failed capture is in a file.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The directory cannot be made or listed.
+    /// The directory cannot be created or listed.
     #[error("cannot use the directory {}", directory.display())]
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -25,41 +25,41 @@ pub enum Error {
     Create {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The file cannot be written (a full disk). It was cut back to its last whole capture.
+    /// The file cannot be written (a full disk). It was cut back to its last complete capture.
     #[error("cannot write {} at offset {offset}", file.display())]
     Write {
         /// The file.
         file: PathBuf,
         /// Its length before and after.
         offset: u64,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The file can neither be written nor cut back. It was left with `.open`, to be repaired at
-    /// the next start; further captures go to a new file.
+    /// The file can neither be written nor cut back. It keeps its `.open`, and the next start repairs it. Further captures go to
+    /// a new file.
     #[error("cannot write {} at offset {offset}, nor cut it back ({cut}); it stays open for repair", file.display())]
     Abandoned {
         /// The file.
         file: PathBuf,
-        /// The end of its last whole capture.
+        /// The end of its last complete capture.
         offset: u64,
-        /// Why it could not be cut back.
+        /// The error in cutting it back.
         cut: io::Error,
-        /// Why it could not be written.
+        /// The error in writing it.
         #[source]
         source: io::Error,
     },
-    /// A block kept elsewhere could not be read, or has another length than stated.
+    /// A block stored elsewhere could not be read, or has another length than stated.
     #[error("cannot read the block of record {record}")]
     Block {
         /// The record.
         record: RecordId,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
@@ -71,26 +71,25 @@ pub enum Error {
     Header {
         /// The record.
         record: RecordId,
-        /// Which one, and why.
+        /// The header, and the error.
         #[source]
         source: HeaderError,
     },
-    /// The file cannot be forced to disk or renamed. It stays with `.open`, whole; the next start
-    /// gives it its name.
+    /// The file cannot be forced to disk or renamed. It keeps its `.open` and is complete; the next start renames it.
     #[error("cannot finish {}", file.display())]
     Finish {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// A file that was left open cannot be put in order.
+    /// A file that was left open cannot be repaired.
     #[error("cannot repair {}", file.display())]
     Repair {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! The file being written, and the index that others read meanwhile.
+//! The file being written, and its index for readers.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -12,28 +12,28 @@ use crate::cdxj::{self, CdxjEntry};
 use crate::record::RecordId;
 use crate::serialize::Output;
 
-/// Bytes collected before they are handed to the operating system within a capture.
+/// Bytes collected before they are passed to the operating system within a capture.
 const WRITE_BYTES: usize = 256 * 1024;
 
 /// The file being written.
 pub(super) struct OpenFile {
     pub(super) file: File,
-    /// What its index will list.
+    /// Entries of its index.
     pub(super) entries: Vec<CdxjEntry>,
-    /// The same, for whoever looks for captures meanwhile.
+    /// The index on disk, for look-ups while the file is being written.
     pub(super) index: Option<OpenIndex>,
-    /// Its last `warcinfo` says what holds now.
+    /// Whether its last `warcinfo` describes the current state.
     pub(super) described: bool,
-    /// With `.open`.
+    /// The path with `.open`.
     pub(super) path: PathBuf,
-    /// Without.
+    /// The name without `.open`.
     pub(super) name: String,
     pub(super) warcinfo: RecordId,
     pub(super) created: Timestamp,
     pub(super) synced: Timestamp,
-    /// Bytes handed to the operating system.
+    /// Bytes passed to the operating system.
     pub(super) written: u64,
-    /// Bytes not yet handed over; empty between captures.
+    /// Bytes not yet passed on; empty between captures.
     pub(super) buffer: Vec<u8>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct OpenIndex {
 }
 
 impl OpenFile {
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     pub(super) fn position(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -56,8 +56,8 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Adds what was listed since to the index that others read. Where that cannot be done they do without, until the file is
-    /// finished: no capture fails for it.
+    /// Adds new entries to the index on disk. If that fails, the index is removed and readers have none until the file is
+    /// finished. The capture does not fail.
     pub(super) fn list_from(&mut self, listed: usize) {
         let lines = self.entries[listed..].iter();
         let lines: String = lines.map(|entry| format!("{entry}\n")).collect();
@@ -82,7 +82,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Makes the file as long as it was; it is appended to, so writing goes on from there.
+    /// Cuts the file back to an earlier length. Writing continues there, because the file is in append mode.
     pub(super) fn cut_back(&mut self, length: u64, listed: usize) -> io::Result<()> {
         self.buffer.clear();
         self.entries.truncate(listed);

@@ -1,4 +1,4 @@
-//! Several writers, and what lies in their directories.
+//! Several writers to common directories, and the finished files in these.
 
 use std::fs;
 use std::io;
@@ -13,17 +13,17 @@ use crate::record::Record;
 use crate::repair::{Repaired, is_archive};
 use crate::warcinfo::WarcInfo;
 
-/// Several writers to one directory, so that captures need not wait for one another.
+/// Several writers to common directories, so that captures need not wait for one another.
 #[derive(Debug)]
 pub struct Writers {
     writers: Vec<Mutex<Writer>>,
     next: AtomicUsize,
-    /// Bytes in the files of the directories, those of earlier processes included.
+    /// Bytes in the files of the directories, including files of earlier processes.
     bytes: AtomicU64,
 }
 
 impl Writers {
-    /// Opens `count` writers (at least one), and reports what was repaired.
+    /// Opens `count` writers (at least one), and returns the repaired files.
     pub fn open(
         config: &WriterConfig,
         info: &WarcInfo,
@@ -48,8 +48,8 @@ impl Writers {
         ))
     }
 
-    /// Sets what files say about the crawl from now on. Where that is something else, the next capture in an open file
-    /// gets a `warcinfo` record of its own.
+    /// Sets the description of the crawl from now on. If it has changed, the next capture in an open file gets a `warcinfo`
+    /// record before it.
     pub fn describe(&self, info: &WarcInfo) {
         for writer in &self.writers {
             let mut writer = lock(writer);
@@ -61,12 +61,12 @@ impl Writers {
         }
     }
 
-    /// Bytes of all records in the directories, those of earlier processes included.
+    /// Bytes of all records in the directories, including those of earlier processes.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Writes a capture to whichever writer is free, or waits for the one whose turn it is.
+    /// Writes a capture with a free writer, or waits for the next writer in turn.
     pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
         // Begin with the first, so that files fill up one after another under light load.
         let free = self
@@ -102,8 +102,8 @@ impl Writers {
             .collect()
     }
 
-    /// Finishes all open files and returns their names; a later capture begins a new file. Every
-    /// file is tried; the first error is returned.
+    /// Finishes all open files and returns their names; a later capture begins a new file. Every file is tried; the first error
+    /// is returned.
     pub fn finish(&self) -> Result<Vec<PathBuf>, Error> {
         let mut closed = Vec::new();
         let mut first_error = None;
@@ -116,7 +116,7 @@ impl Writers {
         first_error.map_or(Ok(closed), Err)
     }
 
-    /// Tries again to finish files that could not be finished ([`Writer::finish_left`]).
+    /// Retries finishing files that could not be finished ([`Writer::finish_left`]).
     pub fn finish_left(&self) -> (Vec<Repaired>, Option<Error>) {
         let (mut repaired, mut first_error) = (Vec::new(), None);
         for writer in &self.writers {
@@ -128,8 +128,8 @@ impl Writers {
     }
 }
 
-/// A panic in the midst of a write has dropped the open file: it keeps its `.open` for the next
-/// repair, and the writer begins another.
+/// Locks a writer. A panic during a write has dropped the open file: it keeps its `.open` for the next repair, and the writer
+/// begins another.
 fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
     writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
