@@ -1,5 +1,5 @@
-//! What plugins answer, held against what they were asked and what they may answer: policy for every kind, below all
-//! contract versions.
+//! Checks of plugins' answers against the question and the limits. The policy is the same for every kind of plugin and every
+//! contract version.
 
 use crate::bindings::exports::opilio::plugin::extractor;
 use crate::call::Problem;
@@ -9,13 +9,13 @@ use crate::notes::clip;
 use crate::plugin::Extraction;
 use crate::{Comparison, Limits, NamedValue, Observation, Report, Ruling, Span, Stage, Verdict};
 
-/// Bytes kept of a link's or fragment's context, as the contract says.
+/// Bytes kept of a link's or fragment's context, as the contract defines.
 const CONTEXT_BYTES_MAX: usize = 200;
 /// Bytes kept of the reason of a ruling or comparison and of an extraction's problem.
 const REASON_BYTES_MAX: usize = 500;
 /// Longest name of an observer's file, in bytes.
 const FILE_NAME_BYTES_MAX: usize = 64;
-/// Longest ending of such a name, as the contract says.
+/// Longest ending of such a name, as the contract defines.
 const FILE_ENDING_BYTES_MAX: usize = 8;
 
 pub(crate) fn check_aligned(answers: usize, questions: usize) -> Result<(), Problem> {
@@ -71,7 +71,7 @@ pub(crate) fn checked(
     })
 }
 
-/// A ruling that its stage knows, with a reason of bounded length.
+/// Checks that the ruling's verdict exists at its stage, and cuts its reason to a bounded length.
 pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Problem> {
     tidy(&mut ruling.reason, REASON_BYTES_MAX);
     let problem = match (&ruling.verdict, stage) {
@@ -90,7 +90,8 @@ pub(crate) fn fitting(mut ruling: Ruling, stage: &Stage) -> Result<Ruling, Probl
     Err(Problem::Nonsense(problem))
 }
 
-/// Spans in order, empty ones left out, overlapping ones joined; touching ones stay two, as each stands for a blank.
+/// Puts spans in order, leaves out empty ones and joins overlapping ones. Touching spans stay two, because each represents a
+/// blank.
 pub(crate) fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Problem> {
     for Span {
         offset,
@@ -117,15 +118,15 @@ pub(crate) fn joined(mut spans: Vec<Span>, length: u64) -> Result<Vec<Span>, Pro
     Ok(joined)
 }
 
-/// Cuts a list and says how much was cut off.
+/// Cuts a list, and returns the number of dropped items.
 fn cut<T>(list: &mut Vec<T>, max: usize) -> u64 {
     let dropped = list.len().saturating_sub(max);
     list.truncate(max);
     dropped as u64
 }
 
-/// Cuts a text that ends up in logs and records to its length; what would break its line there, or talk to a terminal,
-/// reads as a blank.
+/// Cuts a text for logs and records to its length. Control characters become blanks, since they would break the line or control a
+/// terminal.
 fn tidy(text: &mut String, bytes_max: usize) {
     text.truncate(clip(text, bytes_max).len());
     if text.contains(char::is_control) {
@@ -133,7 +134,7 @@ fn tidy(text: &mut String, bytes_max: usize) {
     }
 }
 
-/// A comparison whose fingerprint the host can keep.
+/// Checks that the host can keep the fingerprint of a comparison.
 pub(crate) fn kept_small(
     mut comparison: Comparison,
     limits: &Limits,
@@ -151,7 +152,7 @@ pub(crate) fn kept_small(
     }
 }
 
-/// Precedences as there are: 0 is none.
+/// Checks that a precedence is valid: 0 is not.
 pub(crate) fn ranked(rank: Option<u8>) -> Result<Option<u8>, Problem> {
     match rank {
         Some(0) => Err(Problem::Nonsense(
@@ -161,7 +162,7 @@ pub(crate) fn ranked(rank: Option<u8>) -> Result<Option<u8>, Problem> {
     }
 }
 
-/// An observation whose memory and files the host can keep.
+/// Checks that the host can keep the memory and files of an observation.
 pub(crate) fn observed(observation: Observation, limits: &Limits) -> Result<Observation, Problem> {
     let bytes = observation.memory.len();
     if bytes > limits.observer_memory_bytes {
@@ -175,7 +176,7 @@ pub(crate) fn observed(observation: Observation, limits: &Limits) -> Result<Obse
     Ok(observation)
 }
 
-/// Reports that the host can keep, each under a name of its own.
+/// Checks that the host can keep the reports, and that each has a different name.
 pub(crate) fn reported(reports: Vec<Report>, limits: &Limits) -> Result<Vec<Report>, Problem> {
     let files = || reports.iter().map(|report| report.file.as_str());
     check_files(files(), limits)?;
@@ -210,7 +211,7 @@ fn check_files<'a>(files: impl Iterator<Item = &'a str>, limits: &Limits) -> Res
     Ok(())
 }
 
-/// Lower-case words joined by hyphens, a full stop, and an ending of letters and digits.
+/// Whether a text is a file name: lower-case words joined by hyphens, a full stop, and an ending of letters and digits.
 fn is_file_name(text: &str) -> bool {
     let is_ending = |ending: &str| {
         (1..=FILE_ENDING_BYTES_MAX).contains(&ending.len())
@@ -224,9 +225,9 @@ fn is_file_name(text: &str) -> bool {
             .is_some_and(|(name, ending)| crate::describe::is_name(name) && is_ending(ending))
 }
 
-/// A value under its name, as the contract has them.
+/// A named value of the contract.
 impl NamedValue {
-    /// `name` = `value`.
+    /// Makes the pair `name` = `value`.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
         Self {
             name: name.into(),

@@ -1,5 +1,5 @@
-//! The contract in `wit/` as Rust: generated, never edited. One world holds every kind, so that each interface has
-//! one set of types; which of its exports a component really has is asked of the component (`component.rs`).
+//! Rust bindings of the contract in `wit/`: generated, never edited. One world has every kind, so that each interface has one set
+//! of types. `component.rs` finds out which interfaces a component exports.
 
 wasmtime::component::bindgen!({
     path: "../../wit",

@@ -1,5 +1,5 @@
-//! Compiled components on disk, so that a second start compiles nothing. Entries are machine code that the host will
-//! run: the directory must be writable by the operator alone. An entry that is not exactly as written is compiled anew.
+//! The disk cache of compiled components, so that a second start compiles nothing. Entries are machine code that the host will
+//! run: the directory must be writable by the operator alone. An entry that is not exactly as written is compiled again.
 
 use std::fs::File;
 use std::io;
@@ -10,37 +10,37 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// First bytes of an entry; the number is that of its layout.
+/// First bytes of an entry. The number is the version of its layout.
 const MAGIC: &[u8; 16] = b"opilio compiled1";
 const DIGEST_BYTES: usize = 32;
-/// Bytes of all entries together, at most, when a cache is opened; the longest unused go first. Every list of seeds makes
-/// entries of its own (a scope filter is compiled with the prefixes of its seeds), so they would pile up for ever.
+/// Most bytes of all entries together when a cache is opened; the longest unused go first. Every list of seeds makes its own
+/// entries, because a scope filter is compiled with the prefixes of its seeds. Without the limit they would pile up for ever.
 const CACHE_BYTES_MAX: u64 = 512 << 20;
 
-/// A directory of entries.
+/// A directory of cache entries.
 #[derive(Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
 }
 
-/// What is kept under a key.
+/// A cache entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Why the component cannot be snapshotted, where it cannot.
+    /// Reason for which the component cannot be snapshotted, if it cannot.
     pub(crate) refusal: Option<String>,
-    /// What wasmtime serialized.
+    /// Output of wasmtime's serialisation.
     pub(crate) compiled: Vec<u8>,
 }
 
 impl Cache {
-    /// Opens the directory, made where there is none.
+    /// Opens the directory, or makes it.
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
         builder.create(directory)?;
-        // What cannot be removed costs room, nothing else.
+        // An entry that cannot be removed only costs disk space.
         if let Err(error) = prune(directory, CACHE_BYTES_MAX) {
             tracing::debug!(directory = %directory.display(), %error, "old compiled components stay");
         }
@@ -49,7 +49,7 @@ impl Cache {
         })
     }
 
-    /// The entry under this key; none where there is none, or none that can be trusted.
+    /// The entry under this key; `None` if there is no entry, or none that can be trusted.
     pub(crate) fn read(&self, key: &Key) -> Option<Entry> {
         let path = self.path(key);
         let bytes = match std::fs::read(&path) {
@@ -62,7 +62,8 @@ impl Cache {
         };
         let entry = Entry::parse(&bytes);
         if entry.is_some() {
-            // Its time tells `prune` when it was last used; where that cannot be written it only goes sooner.
+            // `prune` takes the file's time as the time of its last use. If the time cannot be written, the entry only goes
+            // sooner.
             let _ = File::options()
                 .append(true)
                 .open(&path)
@@ -74,7 +75,7 @@ impl Cache {
         entry
     }
 
-    /// Writes an entry, whole or not at all. That it cannot be written costs time at the next start, nothing else.
+    /// Writes an entry, whole or not at all. A failure only costs time at the next start.
     pub(crate) fn write(&self, key: &Key, entry: &Entry) {
         static WRITTEN: AtomicU64 = AtomicU64::new(0);
         let path = self.path(key);
@@ -86,7 +87,7 @@ impl Cache {
             .and_then(|()| std::fs::rename(&unfinished, &path));
         if let Err(error) = written {
             tracing::warn!(path = %path.display(), %error, "compiled component cannot be kept");
-            // Already reported; an unfinished file is never read.
+            // The failure is reported already; an unfinished file is never read.
             let _ = std::fs::remove_file(&unfinished);
         }
     }
@@ -96,7 +97,7 @@ impl Cache {
     }
 }
 
-/// Removes the entries that have not been used for longest until the rest fits.
+/// Removes the longest unused entries until the others fit.
 fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
     let mut entries = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -149,12 +150,12 @@ impl Entry {
     }
 }
 
-/// What an entry depends on, digested.
+/// A digest of everything that an entry depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Key(String);
 
 impl Key {
-    /// Each part counts with its length, so that no two lists of parts are alike.
+    /// Makes a key. Each part counts with its length, so that no two lists of parts are alike.
     pub(crate) fn of(parts: &[&str]) -> Self {
         let mut digest = Sha256::new();
         for part in parts {

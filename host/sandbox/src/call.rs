@@ -1,5 +1,4 @@
-//! One call: an instance of its own, the limits it is held to, and what is left of it. What it may ask of the host
-//! meanwhile is in `imports`.
+//! One call: a fresh instance, its limits, and its results. Host functions available to the guest are in `imports`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,17 +24,17 @@ use crate::wasi::Wasi;
 const TABLE_ELEMENTS_MAX: usize = 100_000;
 /// Frames of a backtrace that are kept.
 const FRAMES_MAX: usize = 64;
-/// Longest message of a fault, in bytes; it may quote the guest.
+/// Longest message of a plugin error, in bytes. It may quote the guest.
 const MESSAGE_BYTES_MAX: usize = 1_000;
-/// How much of that a guest may say of itself, in bytes; all of it stands in the log.
+/// Longest quotation of the guest in that message, in bytes. The log has all of it.
 const WORDS_BYTES_MAX: usize = 400;
 
-/// Who is called, within which limits, and what of the host's is theirs.
+/// The called plugin: its limits, and its resources in the host.
 #[derive(Clone, Debug)]
 pub(crate) struct Callee {
     /// The name that the profile gives the plugin.
     pub(crate) name: Arc<str>,
-    /// Its own name and version; none before it has described itself.
+    /// Its own name and version; `None` before it has described itself.
     pub(crate) described: Option<Arc<str>>,
     pub(crate) limits: Limits,
     pub(crate) keeps: Vec<Keep>,
@@ -43,7 +42,7 @@ pub(crate) struct Callee {
 }
 
 impl Callee {
-    /// One that is not a plugin yet: it has nothing but limits.
+    /// Makes a callee that is not a plugin yet: it has only limits.
     pub(crate) fn unready(name: &str, described: Option<Arc<str>>, limits: Limits) -> Arc<Self> {
         Arc::new(Self {
             name: name.into(),
@@ -54,7 +53,7 @@ impl Callee {
         })
     }
 
-    /// Whose kept values are asked for.
+    /// The owner of the kept values that are read or set.
     pub(crate) fn owner(&self) -> Owner<'_> {
         Owner {
             plugin: &self.name,
@@ -64,15 +63,15 @@ impl Callee {
     }
 }
 
-/// Who is called, for what.
+/// The plugin being called and the URI it is called for.
 #[derive(Clone, Debug)]
 pub(crate) struct Occasion {
     pub(crate) callee: Arc<Callee>,
-    /// The URI worked on, or what else is being done.
+    /// The URI in work, or the name of another task.
     pub(crate) uri: Arc<str>,
 }
 
-/// What a call used, whatever became of it.
+/// Resources that a call used, whatever its result.
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     pub(crate) time: Duration,
@@ -80,16 +79,16 @@ pub(crate) struct Used {
     pub(crate) counts: Vec<(String, u64)>,
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
-    /// What the guest asked, where that was noted and says all.
+    /// Questions of the guest, if they were noted and are complete.
     pub(crate) trace: Option<Trace>,
 }
 
-/// What may go wrong within a call.
+/// Reasons for which a call fails.
 #[derive(Debug)]
 pub(crate) enum Problem {
     /// The engine stopped it.
     Engine(wasmtime::Error),
-    /// The answer makes no sense.
+    /// The answer is invalid.
     Nonsense(String),
     /// The answer is larger than allowed.
     Excess(String),
@@ -103,7 +102,7 @@ impl From<wasmtime::Error> for Problem {
     }
 }
 
-/// Makes an instance, lets `work` call it, throws it away. Waits for a free place in the pool first.
+/// Makes an instance, lets `work` call it, and drops it. Waits for a free place in the pool first.
 pub(crate) fn call<R>(
     shared: &Shared,
     program: &InstancePre<CallState>,
@@ -138,7 +137,7 @@ pub(crate) fn call<R>(
     (answer, used)
 }
 
-/// `otherwise` is the kind of what is neither a trap nor a limit.
+/// Makes a plugin error. `otherwise` is the kind of problems that are neither a trap nor a limit.
 fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<LogLine>) -> Fault {
     let mut backtrace = Vec::new();
     let (kind, message) = match problem {
@@ -195,7 +194,7 @@ fn fault(problem: Problem, otherwise: FaultKind, occasion: &Occasion, log: Vec<L
     }
 }
 
-/// What a guest has a part in, as one line of a log.
+/// Turns text of a guest into one line of a log.
 pub(crate) fn one_line(message: &str) -> String {
     clip(message, MESSAGE_BYTES_MAX)
         .chars()
@@ -226,18 +225,18 @@ fn frame(frame: &wasmtime::FrameInfo) -> String {
     one_line(&line)
 }
 
-/// A function's name as its author wrote it: Rust's, mangled either way, without the hash that says nothing.
+/// A function's name as its author wrote it: Rust's demangled in either scheme, without the hash.
 fn plain(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }
 
-/// What the guest itself said last of what went wrong, such as the message of its panic.
+/// The guest's last error message, such as the message of its panic.
 fn last_words(log: &[LogLine]) -> Option<&str> {
     let said = log.iter().rfind(|line| line.level == LogLevel::Error)?;
     Some(clip(said.message.trim(), WORDS_BYTES_MAX))
 }
 
-/// What the store of a call holds.
+/// State in the store of a call.
 pub(crate) struct CallState {
     pub(crate) table: ResourceTable,
     pub(crate) wasi: Wasi,
@@ -249,10 +248,10 @@ pub(crate) struct CallState {
     pub(crate) log_bytes_dropped: u64,
     pub(crate) kept_dropped: u64,
     pub(crate) counts: Vec<(String, u64)>,
-    /// What the guest has asked so far; none where that is not noted, or does not say all that its answer depends on or does.
+    /// Questions of the guest so far. `None` if they are not noted, or do not cover all inputs and effects of its answer.
     pub(crate) trace: Option<Trace>,
     memory: Memory,
-    /// The tables, from the first look at them on.
+    /// The tables, once the guest has used them.
     tables: Option<Arc<Shelf>>,
 }
 
@@ -283,7 +282,7 @@ impl CallState {
         }
     }
 
-    /// All tables, as they stood when the call first looked: whatever is reloaded meanwhile, it sees one state.
+    /// All tables as they were at the first look of the call. Even if tables are reloaded meanwhile, the call sees one state.
     pub(crate) fn tables(&mut self) -> &Shelf {
         self.trace = None;
         self.tables
@@ -291,13 +290,13 @@ impl CallState {
     }
 }
 
-/// The memory of one instance, all its linear memories together.
+/// Memory of one instance, all its linear memories together.
 #[derive(Debug)]
 struct Memory {
     max: usize,
     has: usize,
     most: usize,
-    /// What all instances of the engine have.
+    /// Memory of all instances of the engine.
     all: Arc<AtomicUsize>,
 }
 
@@ -307,8 +306,8 @@ impl Drop for Memory {
     }
 }
 
-/// Raised where a guest asks for more memory than it may have. It traps rather than reads -1, since hardly any guest
-/// survives that, and a report of the wish is worth more than one of the panic that follows.
+/// Error for a guest that asks for more memory than allowed. It traps instead of returning -1, since hardly any guest survives
+/// that. A report of the request is worth more than one of the panic that follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("asked for {wanted} bytes of memory, {max} are allowed")]
 struct MemoryExceeded {

@@ -1,11 +1,10 @@
-//! Candidates that are asked about together. Plugins read them by column; a column is put together when one is first
-//! asked for, and then serves the whole stack.
+//! Candidates of one call. Plugins read them by column. A column is built when it is first read, and then serves the whole stack.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::Candidate;
 
-/// All outlinks of a page, or whatever else is asked about in one call. Clones are the same candidates.
+/// All outlinks of a page, or other candidates of one call. Clones are the same candidates.
 #[derive(Clone, Debug)]
 pub struct Candidates(Arc<Batch>);
 
@@ -46,7 +45,7 @@ impl Column {
 }
 
 impl Candidates {
-    /// A line feed in any of their values, which would end its line in a column, reads as a blank from here on.
+    /// Makes a batch of candidates. A line feed in a value would end its line in a column, so it becomes a blank.
     pub fn new(mut list: Vec<Candidate>) -> Self {
         for candidate in &mut list {
             let optional = [
@@ -75,32 +74,32 @@ impl Candidates {
         }))
     }
 
-    /// How many there are.
+    /// Number of candidates.
     pub fn len(&self) -> usize {
         self.0.list.len()
     }
 
-    /// There is none; then plugins are not called.
+    /// Whether the batch is empty; then plugins are not called.
     pub fn is_empty(&self) -> bool {
         self.0.list.is_empty()
     }
 
-    /// One of them, the first being 0.
+    /// The candidate at this index, starting from 0.
     pub fn get(&self, index: usize) -> Option<&Candidate> {
         self.0.list.get(index)
     }
 
-    /// In the order given.
+    /// Iterates over the candidates in the order given.
     pub fn iter(&self) -> std::slice::Iter<'_, Candidate> {
         self.0.list.iter()
     }
 
-    /// All of them.
+    /// All candidates.
     pub(crate) fn as_slice(&self) -> &[Candidate] {
         &self.0.list
     }
 
-    /// A line for each candidate, a line feed after each.
+    /// A column: a line for each candidate, with a line feed after each.
     pub(crate) fn column(&self, column: Column) -> &str {
         self.0.columns[column as usize].get_or_init(|| {
             let lines = || self.iter().map(|candidate| column.of(candidate));

@@ -1,7 +1,7 @@
-//! Cases: what a plugin is called with and what it must answer, as JSON. The same case runs natively in the plugin's
-//! own tests (`sdk/rust`) and here, on the built component. The format is in `docs/PLUGINS.md`.
+//! Cases: calls of a plugin with the expected answers, as JSON. The same case runs natively in the plugin's own tests
+//! (`sdk/rust`), and here on the built component. The format is in `docs/PLUGINS.md`.
 //!
-//! A [`Recording`] is the same told of a call that a crawl has made, with all that is needed to make it again.
+//! A [`Recording`] is the same for a call that a crawl has made, with everything that is needed to repeat it.
 
 mod answer;
 mod call;
@@ -30,25 +30,25 @@ pub use self::recording::{
 
 use crate::{Component, ConfigureError, Fault, Plugin, PluginConfig};
 
-/// One case of a file, which is a list of them.
+/// One case of a case file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
-    /// Unique in its folder.
+    /// Its id, unique in its folder.
     pub id: String,
     /// Name of the plugin.
     pub plugin: String,
-    /// What it is configured with, defaults filled in where left out.
+    /// Settings of the plugin. Missing ones get their defaults.
     #[serde(default = "no_settings", skip_serializing_if = "is_empty_object")]
     pub settings: Value,
     /// The host's tables, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, TableFacts>,
-    /// What is asked.
+    /// The call.
     pub call: Call,
-    /// What must be answered.
+    /// The expected answer.
     pub expected: Answer,
-    /// Why it must, where that is not plain.
+    /// Reason for the expected answer, if it is not obvious.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
@@ -61,24 +61,24 @@ fn is_empty_object(settings: &Value) -> bool {
     settings.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
-/// Why a case could not be put to its plugin, or what became of it there.
+/// Reason for which a case could not be run or has failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CaseProblem {
-    /// The plugin does not take the settings.
+    /// The plugin does not accept the settings.
     #[error(transparent)]
     Configure(#[from] ConfigureError),
-    /// The arguments are none.
+    /// The arguments are invalid.
     #[error(transparent)]
     Call(#[from] CallProblem),
-    /// The call went wrong.
+    /// The call failed with a plugin error.
     #[error(transparent)]
     Fault(Box<Fault>),
-    /// The answer is not the one expected.
+    /// The answer is not the expected one.
     #[error("{0}")]
     Differs(Difference),
 }
 
-/// Puts cases to a component. Many share their settings, and a plugin is configured once for all of them.
+/// Runs the cases of a component. Many cases share their settings, and a plugin is configured once for all of them.
 #[derive(Debug)]
 pub struct Examiner {
     component: Component,
@@ -86,7 +86,7 @@ pub struct Examiner {
 }
 
 impl Examiner {
-    /// Of this component.
+    /// Makes an examiner for this component.
     pub fn new(component: &Component) -> Self {
         Self {
             component: component.clone(),
@@ -94,10 +94,10 @@ impl Examiner {
         }
     }
 
-    /// Configures the plugin with the case's settings and asks it.
+    /// Configures the plugin with the case's settings and calls it.
     ///
     /// # Errors
-    /// Everything but an answer.
+    /// Any result other than an answer.
     pub fn ask(&mut self, case: &Case) -> Result<Answer, CaseProblem> {
         let plugin = match (self.plugin(case), &case.call) {
             (
@@ -114,10 +114,10 @@ impl Examiner {
         })
     }
 
-    /// Asks, and compares.
+    /// Runs the case and compares the answer.
     ///
     /// # Errors
-    /// What differs, or why there is no answer.
+    /// The difference, or the reason for which there is no answer.
     pub fn check(&mut self, case: &Case) -> Result<(), CaseProblem> {
         let answer = self.ask(case)?;
         case.compare(&answer).map_err(CaseProblem::Differs)
@@ -125,7 +125,7 @@ impl Examiner {
 
     fn plugin(&mut self, case: &Case) -> Result<Plugin, CaseProblem> {
         let key = (case.plugin.clone(), case.settings.to_string());
-        // Tables are given to a plugin when it is configured.
+        // A plugin gets tables when it is configured.
         if let Some(plugin) = self.plugins.get(&key).filter(|_| case.tables.is_empty()) {
             return Ok(plugin.clone());
         }
@@ -135,8 +135,8 @@ impl Examiner {
             tables: lookups::tables(&case.tables)?,
             ..PluginConfig::default()
         };
-        // As in a crawl: a plugin's first settings get a snapshot, variants of them begin at once. Compiling one for each
-        // of a hundred cases takes minutes.
+        // As in a crawl, a plugin's first settings get a snapshot, and variants of them start at once. Compiling one for each of
+        // a hundred cases takes minutes.
         let is_variant = self
             .plugins
             .keys()
@@ -153,34 +153,34 @@ impl Examiner {
 }
 
 impl Case {
-    /// Whether this is the answer that the case expects: whole, fields that are left out having their defaults, except
-    /// that reasons and words of faults count only where they are given, and spans may be given in any order.
+    /// Compares an answer with the expected one, as a whole. Missing fields have their defaults. Reasons and texts of errors
+    /// count only if the case has them. Spans may be in any order.
     ///
     /// # Errors
-    /// What differs.
+    /// The difference.
     pub fn compare(&self, answer: &Answer) -> Result<(), Difference> {
         self.expected.compare(answer, &self.call)
     }
 }
 
-/// A folder of cases cannot be read.
+/// Reason for which a folder of cases cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CasesError {
-    /// A file or folder.
+    /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file that is no list of cases.
+    /// A file is not a list of cases.
     #[error("{} is no list of cases: {problem}", path.display())]
     Format {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Where, and what is wrong.
+        /// Position and cause of the error.
         problem: String,
     },
     /// Two cases of one folder have one id.
@@ -198,7 +198,7 @@ pub enum CasesError {
 pub struct CaseFile {
     /// The file.
     pub path: PathBuf,
-    /// Its cases, the contents of documents that stand in files of their own read in.
+    /// Its cases. Contents of documents in separate files have been read.
     pub cases: Vec<Case>,
 }
 
@@ -206,7 +206,7 @@ impl CaseFile {
     /// Reads one file.
     ///
     /// # Errors
-    /// It cannot be read or is none.
+    /// The file cannot be read, or is not a list of cases.
     pub fn read(path: &Path) -> Result<Self, CasesError> {
         let read = |path: &Path| {
             fs::read(path).map_err(|source| CasesError::Read {
@@ -232,10 +232,10 @@ impl CaseFile {
         })
     }
 
-    /// Every `*.json` of a folder, by name.
+    /// Reads every `*.json` of a folder, by name.
     ///
     /// # Errors
-    /// One of them cannot be read or is none, or an id is given twice.
+    /// A file cannot be read or is not a list of cases, or an id occurs twice.
     pub fn read_all(folder: &Path) -> Result<Vec<Self>, CasesError> {
         let entries = fs::read_dir(folder).and_then(|entries| {
             entries
@@ -266,10 +266,10 @@ impl CaseFile {
         }
     }
 
-    /// Writes new answers into the file, for the cases of these ids. All else in it stays as it was written, byte for byte.
+    /// Writes new answers into the file, for the cases of these ids. The rest of the file stays as it was, byte for byte.
     ///
     /// # Errors
-    /// It cannot be read or written, or is no list of cases any more.
+    /// The file cannot be read or written, or is no longer a list of cases.
     pub fn bless(path: &Path, answers: &[(String, Answer)]) -> Result<(), CasesError> {
         let io = |source| CasesError::Read {
             path: path.to_owned(),
@@ -287,7 +287,7 @@ impl CaseFile {
     }
 }
 
-/// The text of a file of cases with these answers in the places of those that were expected.
+/// The text of a case file with these answers in place of the expected ones.
 fn blessed(text: &str, answers: &[(String, Answer)]) -> serde_json::Result<String> {
     #[derive(Deserialize)]
     struct Written<'a> {
@@ -302,7 +302,7 @@ fn blessed(text: &str, answers: &[(String, Answer)]) -> serde_json::Result<Strin
         let Some((_, answer)) = answers.iter().find(|(name, _)| name == id) else {
             continue;
         };
-        // It is borrowed from the text, so this is where it stands there.
+        // The value is borrowed from the text, so its address gives its position.
         let start = expected.get().as_ptr() as usize - text.as_ptr() as usize;
         let line = &text[text[..start].rfind('\n').map_or(0, |at| at + 1)..start];
         let indent = line.len() - line.trim_start().len();

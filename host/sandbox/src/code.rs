@@ -1,23 +1,23 @@
-//! Bounds of a component's functions, checked before they are compiled. The compiler's time and memory grow with the size of
-//! a function, and with its variables times its loops: each loop merges every variable that lives through it.
+//! Bounds of a component's functions, checked before they are compiled. The compiler's time and memory grow with the size of a
+//! function, and with its variables times its loops. Each loop merges every variable that lives through it.
 //!
-//! They refuse by name what is known to be dear. What they let through may still be dear, so the compiler itself runs where
-//! it can be stopped ([`crate::compiler`]).
+//! These bounds refuse known expensive cases with their names. Functions within them may still be expensive, so the compiler
+//! itself runs in a process that can be stopped ([`crate::compiler`]).
 
 use wasmparser::{FunctionBody, Operator, Parser, Payload};
 
-/// Largest function, in bytes. Interpreters written in C, the largest in sight, have functions of some 100 KiB.
+/// Largest function, in bytes. Interpreters written in C, the largest known, have functions of some 100 KiB.
 const FUNCTION_BYTES_MAX: usize = 1 << 20;
-/// Local variables of a function times its loops (and one). The compiler takes one to two KiB for each: 1,000 variables in 100
+/// Local variables of a function times its loops plus one. The compiler takes one to two KiB for each. 1,000 variables in 100
 /// loops took 100 MiB and 1.5 s of processor time (measured in a debug build).
 const VARIABLES_TIMES_LOOPS_MAX: u64 = 500_000;
 /// Core functions of a component. Python has some 15,000.
 const FUNCTIONS_MAX: u32 = 200_000;
 
-/// Looks at every function of a component, those of nested modules and components too.
+/// Checks every function of a component, including those of nested modules and components.
 ///
 /// # Errors
-/// A fragment that names the function and the bound. Components that cannot be parsed pass: the validator says what is wrong.
+/// A fragment that names the function and the bound. Components that cannot be parsed pass: the validator reports the error.
 pub(crate) fn check(component: &[u8]) -> Result<(), String> {
     let mut functions = 0;
     for payload in Parser::new(0).parse_all(component) {

@@ -1,13 +1,13 @@
-//! The compiler, in a process of its own that can be stopped, where the program has one to give; else in this process.
+//! The compiler. It runs in a child process that can be stopped, if the program provides one, otherwise in this process.
 //!
 //! ```text
 //! load ──► Compiler ──► cheap checks, instrument, compile ──► Entry, for the cache and for the engine
 //!             └ a child of this program: killed past its time or memory, or when the host wants to end
 //! ```
-//! A component may take the compiler as long as it likes, and as much memory: no bound on its size tells. So the program that
-//! runs the host also runs as a child that does nothing but compile ([`run_compiler`]); it ends when it has nothing to do for
-//! a while, and when its parent ends. Tests and embedders have no such program and compile in their own process, with the
-//! bounds of [`crate::code`] alone.
+//!
+//! A component may occupy the compiler for any time, and take any memory: no bound on its size predicts it. So the program of the
+//! host also runs as a child that only compiles ([`run_compiler`]). The child ends after an idle time, and when its parent ends.
+//! Tests and embedders have no such program. They compile in their own process, with only the bounds of [`crate::code`].
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -21,55 +21,55 @@ use std::time::{Duration, Instant};
 use crate::cache::Entry;
 use crate::{code, engine, snapshot};
 
-/// What compiling one component may take.
+/// Bounds on the compilation of one component.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// Processor time, of all threads together. Where the system does not tell, as much time on the clock.
+    /// Processor time of all threads together. If the system does not report it, the same wall-clock time.
     time: Duration,
-    /// Memory of the compiling process, in bytes. Where the system does not tell, there is no bound.
+    /// Memory of the compiling process, in bytes. If the system does not report it, there is no bound.
     memory: u64,
 }
 
-/// Python's components, the largest in sight, take a quarter of either.
+/// Python's components, the largest known, take a quarter of either.
 const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(120),
     memory: 2 << 30,
 };
 
-/// How often a compiling process is looked at. It allocates some 50 MiB meanwhile.
+/// Interval at which a compiling process is checked. It allocates some 50 MiB meanwhile.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-/// A compiling process that has had nothing to do for so long ends. It keeps functions for the next component until then.
+/// Idle time after which a compiling process ends. Until then it keeps functions for the next component.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// The program that compiles, and what it is told to do so.
+/// The program that compiles, with its argument.
 static PROGRAM: OnceLock<(PathBuf, OsString)> = OnceLock::new();
 
-/// Has this process, all engines of it, compile in children: `program` with this argument, whose `main` calls
-/// [`run_compiler`]. Counts once, before the first engine is made.
+/// Makes all engines of this process compile in children: `program` with this argument. Its `main` calls [`run_compiler`]. Only
+/// the first call counts, and it must come before the first engine is made.
 pub fn compile_in_child(program: PathBuf, argument: impl Into<OsString>) {
-    // A second call finds the first, which names the same program.
+    // A second call changes nothing: it names the same program.
     let _ = PROGRAM.set((program, argument.into()));
 }
 
-/// What is to be done with a component.
+/// A task of the compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Check it, give it accessors for a snapshot where it takes them, and compile it.
+    /// Check the component, add accessors for a snapshot if it allows them, and compile it.
     Prepare,
-    /// Compile a snapshot of one that was prepared.
+    /// Compile a snapshot of a prepared component.
     Compile,
 }
 
-/// Why a component is not compiled. A fragment each.
+/// Reason for which a component is not compiled. Each is a fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// No valid WebAssembly.
+    /// Invalid WebAssembly.
     Malformed(String),
-    /// Valid, but not what this engine runs.
+    /// Valid, but not supported by this engine.
     Demanding(String),
     /// It would take, or took, too much.
     Costly(String),
-    /// It may be good; there is nobody to compile it.
+    /// It may be valid, but no compiler is available.
     Stopped(String),
 }
 
@@ -84,7 +84,7 @@ impl Refusal {
     }
 }
 
-/// Compiles for one engine, one component at a time.
+/// The compiler of one engine, for one component at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Compiler {
     helper: Mutex<Option<Helper>>,
@@ -92,7 +92,7 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
-    /// Does it, in a child where there is one.
+    /// Runs a task, in a child if there is one.
     pub(crate) fn run(
         &self,
         engine: &wasmtime::Engine,
@@ -105,7 +105,7 @@ impl Compiler {
         }
     }
 
-    /// Stops what is being compiled; nothing is compiled any more.
+    /// Stops the current compilation and refuses further ones.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }
@@ -121,7 +121,7 @@ impl Compiler {
         let no_process = |problem: io::Error| {
             Refusal::Stopped(format!("no process to compile it in: {problem}"))
         };
-        // A child that ended for want of work is followed by another.
+        // A child that ended because it was idle is replaced by another.
         for _ in 0..2 {
             let helper = match &mut *place {
                 Some(helper) => helper,
@@ -162,7 +162,7 @@ fn work(engine: &wasmtime::Engine, task: Task, component: &[u8]) -> Result<Entry
         },
         Err(refusal) => refusal,
     };
-    // What is wrong with the component, if anything, the engine says best.
+    // The engine describes an error in the component best.
     match precompile(engine, component) {
         Ok(compiled) => Ok(Entry {
             refusal: Some(refusal),
@@ -183,15 +183,15 @@ fn precompile(engine: &wasmtime::Engine, component: &[u8]) -> Result<Vec<u8>, St
 #[derive(Debug)]
 struct Helper {
     child: Arc<Mutex<Child>>,
-    /// As the system names it.
+    /// Its process id.
     id: u32,
     requests: ChildStdin,
     answers: mpsc::Receiver<Result<Vec<u8>, io::Result<ExitStatus>>>,
 }
 
-/// Why a child gives no answer.
+/// Reason for which a child gives no answer.
 enum Ended {
-    /// It had nothing to do.
+    /// It was idle.
     Idle,
     Refused(Refusal),
 }
@@ -204,7 +204,7 @@ impl Helper {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // Ctrl-C is for the host, which ends in good order.
+        // Ctrl-C is for the host, which ends in an orderly way.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn()?;
@@ -219,7 +219,7 @@ impl Helper {
             .name("compiler".to_owned())
             .spawn(move || {
                 while let Ok(answer) = read_frame(&mut output) {
-                    // Who asked has gone: the child is ended soon.
+                    // The caller has gone: the child will be ended soon.
                     let _ = tell.send(Ok(answer));
                 }
                 let status = lock(&waiting).wait();
@@ -240,14 +240,14 @@ impl Helper {
         bounds: Bounds,
         stopped: &AtomicBool,
     ) -> Result<Vec<u8>, Ended> {
-        // However it ended, it was not for this component.
+        // Whatever ended it, it was not this component.
         if let Ok(Err(_)) = self.answers.try_recv() {
             return Err(Ended::Idle);
         }
         let spent_before = Spent::of(self.id).time;
         let began = Instant::now();
         let request = [&[u8::from(task == Task::Prepare)], component].concat();
-        // Where it cannot be written, the child's end says why.
+        // If the request cannot be written, the exit of the child gives the reason.
         let _ = write_frame(&mut self.requests, &request);
         loop {
             match self.answers.recv_timeout(LOOK_INTERVAL) {
@@ -292,7 +292,7 @@ impl Helper {
 
 impl Drop for Helper {
     fn drop(&mut self) {
-        // One that has ended already is not there to be killed.
+        // A child that has ended already cannot be killed.
         let _ = lock(&self.child).kill();
         // The thread that reads its output waits for it.
     }
@@ -302,7 +302,7 @@ fn lock(child: &Mutex<Child>) -> std::sync::MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a process has taken so far, as far as the system tells.
+/// Resources that a process has used so far, if the system reports them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     time: Option<Duration>,
@@ -310,11 +310,11 @@ struct Spent {
 }
 
 impl Spent {
-    /// Of a process on Linux (proc_pid_stat(5), proc_pid_status(5)).
+    /// Reads the use of a process on Linux (proc_pid_stat(5), proc_pid_status(5)).
     fn of(process: u32) -> Self {
         let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).ok();
-        // The second field, the program's name, may hold anything; user and system time are the 14th and 15th, in
-        // hundredths of a second.
+        // The second field, the program's name, may contain anything. User and system time are the 14th and 15th, in hundredths
+        // of a second.
         let time = read("stat").and_then(|stat| {
             let (_, fields) = stat.rsplit_once(')')?;
             let ticks = fields.split_ascii_whitespace().skip(11).take(2);
@@ -332,7 +332,7 @@ impl Spent {
     }
 }
 
-/// What a child's `main` does: compiles what is asked for on standard input, until that ends.
+/// The `main` of a child: compiles the requests from standard input until it ends.
 pub fn run_compiler() -> ExitCode {
     let Ok(engine) = engine::compiling() else {
         return ExitCode::FAILURE;
@@ -345,7 +345,7 @@ pub fn run_compiler() -> ExitCode {
                 return;
             }
         }
-        // Nobody is there for an answer any more.
+        // The client of the answers has gone.
         exit(0);
     });
     if reading.is_err() {
@@ -393,7 +393,7 @@ fn read_answer(answer: &[u8]) -> Result<Entry, Refusal> {
     }
 }
 
-/// Bytes behind their length, as both sides of the pipe send them.
+/// Writes bytes after their length, as both sides of the pipe send them.
 fn write_frame(output: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     output.write_all(&(bytes.len() as u64).to_le_bytes())?;
     output.write_all(bytes)?;
@@ -417,7 +417,7 @@ mod tests {
 
     use super::*;
 
-    /// Asks a child that is not the compiler but this shell script.
+    /// Runs this shell script as the child, in place of the compiler.
     fn ask(script: &str, bounds: Bounds, stopped: bool) -> Result<Vec<u8>, Refusal> {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");

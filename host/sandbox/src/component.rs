@@ -1,4 +1,4 @@
-//! A component: checked, compiled, and asked which plugins it holds. Not yet configured, so not yet of use.
+//! A component: checked, compiled, and asked for its plugins. It must be configured before its plugins can be called.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::limits::Limits;
 use crate::plugin::Plugin;
 use crate::wasi;
 
-/// Largest component, in bytes. Python's, the largest in sight, have 18 MB.
+/// Largest component, in bytes. Python's, the largest known, have 18 MB.
 pub const COMPONENT_BYTES_MAX: usize = 64 << 20;
 
-/// Why a component cannot be loaded. Each is one sentence that begins with the component's origin.
+/// Reason for which a component cannot be loaded. Each is one sentence that begins with the component's origin.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
-    /// More than [`COMPONENT_BYTES_MAX`].
+    /// Larger than [`COMPONENT_BYTES_MAX`].
     #[error(
         "{origin} has {bytes} bytes; components may have {COMPONENT_BYTES_MAX}: strip its debug information, or optimise for size"
     )]
@@ -45,7 +45,7 @@ pub enum LoadError {
         /// The component.
         origin: String,
     },
-    /// A core module; its author has left out a step.
+    /// A core module: its author has left out a step.
     #[error(
         "{origin} is a core module, not a component: make one of it with `wasm-tools component new`"
     )]
@@ -53,23 +53,23 @@ pub enum LoadError {
         /// The component.
         origin: String,
     },
-    /// Cut short, damaged, or using what the engine does not know.
+    /// Cut short, damaged, or with features that the engine does not know.
     #[error(
         "{origin} is truncated, damaged or no valid component: {problem}; copy or build it again"
     )]
     Malformed {
         /// The component.
         origin: String,
-        /// What the engine says, and where.
+        /// The engine's message, with the position.
         problem: String,
     },
-    /// Valid WebAssembly that this engine does not run: a proposal that it has not switched on, or more memories, tables or
-    /// modules than an instance may have.
+    /// Valid WebAssembly that this engine does not run: a proposal that is not enabled, or more memories, tables or modules than
+    /// an instance may have.
     #[error("{origin} needs what plugins are not given: {problem}; build it without, or for less")]
     Demanding {
         /// The component.
         origin: String,
-        /// What the engine says.
+        /// The engine's message.
         problem: String,
     },
     /// Valid WebAssembly whose compilation takes too much.
@@ -80,22 +80,22 @@ pub enum LoadError {
         /// The bound that it exceeds.
         problem: String,
     },
-    /// Nobody can compile it now.
+    /// No compiler is available now.
     #[error("{origin} has not been compiled: {problem}; load it again")]
     Uncompiled {
         /// The component.
         origin: String,
-        /// What is in the way.
+        /// The obstacle.
         problem: String,
     },
-    /// An import that plugins are not given.
+    /// An import that plugins do not get.
     #[error("{origin} asks for {import}, which plugins are not given: {advice}")]
     Import {
         /// The component.
         origin: String,
         /// The import's name.
         import: String,
-        /// What would serve.
+        /// An alternative.
         advice: String,
     },
     /// It imports or exports an interface of the contract with functions or types that this version does not have.
@@ -103,39 +103,39 @@ pub enum LoadError {
     Contract {
         /// The component.
         origin: String,
-        /// The version that it speaks.
+        /// Its contract version.
         contract: &'static str,
-        /// What does not fit.
+        /// The part that does not fit.
         problem: String,
     },
-    /// A component, but no plugin.
+    /// A component without a plugin.
     #[error("{origin} is no plugin: it does not export {}", Contract::CURRENT.interface("setup"))]
     NoPlugin {
         /// The component.
         origin: String,
     },
-    /// A plugin for a contract that this version does not speak.
+    /// A plugin for a contract that this version does not support.
     #[error("{origin} cannot be used: {advice}")]
     OtherContract {
         /// The component.
         origin: String,
-        /// Which it speaks, and which would serve.
+        /// Its contract, and the contract that would work.
         advice: String,
     },
-    /// What it says of itself cannot be true.
+    /// Its description is invalid.
     #[error("{origin} {}", one_line(&problem.to_string()))]
     Description {
         /// The component.
         origin: String,
-        /// What cannot.
+        /// The error in the description.
         problem: DescriptionProblem,
     },
-    /// `describe` went wrong.
+    /// `describe` failed.
     #[error("{origin} cannot describe its plugins: {}: {}", fault.kind, fault.message)]
     Describe {
         /// The component.
         origin: String,
-        /// What went wrong.
+        /// The plugin error.
         fault: Box<Fault>,
     },
 }
@@ -149,9 +149,9 @@ pub(crate) struct Loaded {
     pub(crate) bytes: Vec<u8>,
     pub(crate) sha256: String,
     pub(crate) origin: String,
-    /// Compiled with accessors for a snapshot, where it can be had.
+    /// The program compiled with accessors for a snapshot, if possible.
     pub(crate) program: Program,
-    /// Why no snapshot can be had.
+    /// Reason for which it cannot be snapshotted.
     pub(crate) refusal: Option<String>,
     pub(crate) plugins: Vec<Description>,
 }
@@ -197,25 +197,25 @@ impl Component {
         &self.0.sha256
     }
 
-    /// Where it came from, as given to [`Engine::load`](crate::Engine::load).
+    /// Its origin, as given to [`Engine::load`](crate::Engine::load).
     pub fn origin(&self) -> &str {
         &self.0.origin
     }
 
-    /// The plugins it holds, at least one.
+    /// Its plugins, at least one.
     pub fn plugins(&self) -> &[Description] {
         &self.0.plugins
     }
 
-    /// Makes a plugin of it: `configure` is called once, and its memory kept as it is then, compiled and cached.
+    /// Makes a plugin of it. `configure` is called once, and its memory after that call is compiled and cached.
     ///
-    /// A component that cannot be snapshotted works all the same: `configure` then runs in every fresh instance.
+    /// A component that cannot be snapshotted works as well: `configure` then runs in every fresh instance.
     pub fn configure(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
         configure::snapshotted(&self.0, config)
     }
 
-    /// Makes a plugin whose every instance runs `configure` before the call: nothing is compiled or kept, so that
-    /// many variants of settings start at once. It is still tried once here, for the faults it may find.
+    /// Makes a plugin that runs `configure` in every instance before the call. Nothing is compiled or kept, so that many variants
+    /// of settings start at once. `configure` is still tried once here, to find errors.
     pub fn configure_each_call(&self, config: PluginConfig) -> Result<Plugin, ConfigureError> {
         configure::each_call(&self.0, config, "by choice".to_owned())
     }
@@ -239,7 +239,7 @@ fn check_kind_of_file(bytes: &[u8], origin: &str) -> Result<(), LoadError> {
     }
 }
 
-/// Why a file is not taken.
+/// The error for a file that is refused.
 fn refused(refusal: Refusal, origin: &str) -> LoadError {
     let origin = origin.to_owned();
     match refusal {
@@ -250,7 +250,7 @@ fn refused(refusal: Refusal, origin: &str) -> LoadError {
     }
 }
 
-/// The component compiled, with accessors for a snapshot unless it refuses them, and why it does.
+/// The compiled component, with accessors for a snapshot unless it refuses them, and the reason of the refusal.
 fn prepare(
     shared: &Shared,
     bytes: &[u8],
@@ -260,7 +260,7 @@ fn prepare(
     compiled(shared, &key, Task::Prepare, bytes)
 }
 
-/// What the cache has under this key; else it is compiled, and kept.
+/// The component from the cache under this key. If it is missing, it is compiled and cached.
 pub(crate) fn compiled(
     shared: &Shared,
     key: &Key,
@@ -275,8 +275,8 @@ pub(crate) fn compiled(
     if let Some(cache) = &shared.cache {
         cache.write(key, &entry);
     }
-    // SAFETY: these bytes come from this engine, or from the same program's compiler with the same configuration, and
-    // wasmtime's own header says that they are for this engine.
+    // SAFETY: these bytes come from this engine, or from the same program's compiler with the same configuration. Besides,
+    // wasmtime's own header confirms that they are for this engine.
     let component =
         unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) };
     match component {
@@ -285,15 +285,15 @@ pub(crate) fn compiled(
     }
 }
 
-/// What the cache has under this key, if the engine takes it.
+/// The component from the cache under this key, if the engine accepts it.
 pub(crate) fn cached(
     shared: &Shared,
     cache: &Cache,
     key: &Key,
 ) -> Option<(wasmtime::component::Component, Option<String>)> {
     let entry = cache.read(key)?;
-    // SAFETY: the entry's digest says that it is whole and as this program wrote it, into a directory that is the
-    // operator's alone; the key and wasmtime's own header say that it is for this engine.
+    // SAFETY: the entry's digest confirms that it is whole and as this program wrote it, into a directory that only the operator
+    // can write. The key and wasmtime's own header confirm that it is for this engine.
     match unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) } {
         Ok(component) => Some((component, entry.refusal)),
         Err(error) => {
@@ -331,7 +331,7 @@ fn check_imports(
     Ok(())
 }
 
-/// The contract that a component speaks.
+/// The contract version of a component.
 fn contract_of(
     shared: &Shared,
     component: &wasmtime::component::Component,
@@ -351,9 +351,9 @@ fn contract_of(
     }
 }
 
-/// A function or resource that an interface of the contract does not have is an import that is not given; all else is a
-/// misfit.
-/// The engine tells the two apart in words only: should these change, the second form still says everything.
+/// Turns an engine error into an import error or a contract error. A function or resource that an interface of the contract lacks
+/// is an import that is not given; every other difference is a misfit. The engine distinguishes the two only by its wording. If
+/// the wording changes, the second form still has all of it.
 fn does_not_fit(error: &wasmtime::Error, contract: Contract, origin: &str) -> LoadError {
     let origin = origin.to_owned();
     let said: Vec<String> = error.chain().map(ToString::to_string).collect();
@@ -379,7 +379,7 @@ fn advice_for(import: &str) -> String {
     wasi::advice(import).unwrap_or_else(|| contract::advice_for_interface(import))
 }
 
-/// `describe`, in an instance of its own.
+/// Calls `describe` in a fresh instance.
 fn describe(
     shared: &Shared,
     program: &Program,

@@ -1,4 +1,4 @@
-//! From a component and settings to a plugin: `configure` once, then a snapshot where that is possible.
+//! Configuration: makes a plugin from a component and settings. It calls `configure` once, then takes a snapshot if possible.
 
 use std::sync::Arc;
 
@@ -16,24 +16,25 @@ use crate::settings::canonical;
 use crate::table::Tables;
 use crate::{Description, SettingsFault, snapshot};
 
-/// What a guest may hand over while its state is read, in bytes: all of a memory.
+/// Most bytes that a guest may hand over while its state is read: all of a memory.
 const SNAPSHOT_BYTES_MAX: usize = 4 << 30;
-/// Time to read the state of a guest that is not expected to take any.
+/// Most ticks for reading the state of a guest, which should take none.
 const SNAPSHOT_TICKS_MAX: u64 = 6_000;
 
-/// How a component becomes a plugin.
+/// Settings by which a component becomes a plugin.
 #[derive(Clone, Debug)]
 pub struct PluginConfig {
-    /// The plugin's name within the component; may be left out where it holds one alone.
+    /// The plugin's name within the component. It may be `None` if the component has only one.
     pub plugin: Option<String>,
-    /// What faults, log lines and kept values call it, since a plugin may be used several times with different settings.
-    /// None: its own name.
+    /// Its name in plugin errors, log lines and kept values, since a plugin may be used several times with different settings.
+    /// `None`: its own name.
     pub instance: Option<String>,
-    /// A JSON object, checked against the plugin's schema and filled up with its defaults already.
+    /// A JSON object that has been checked against the plugin's schema and completed with its defaults.
     pub settings: Value,
-    /// They hold for `configure` and every call.
+    /// Limits of `configure` and of every call.
     pub limits: Limits,
-    /// Lists that it may look things up in, once configured: what `configure` found in them would be kept for good.
+    /// Tables for look-ups. They are available only after `configure`, since the snapshot would keep for good what it found in
+    /// them.
     pub tables: Tables,
 }
 
@@ -49,14 +50,14 @@ impl Default for PluginConfig {
     }
 }
 
-/// Faults of one plugin's settings that are told.
+/// Errors in one plugin's settings that are reported.
 const FAULTS_MAX: usize = 100;
 
-/// Why a component with these settings is no plugin.
+/// Reason for which a component cannot be configured with these settings.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigureError {
-    /// The component holds several plugins and none was named.
+    /// The component has several plugins and no name was given.
     #[error("{origin} holds several plugins; name one of {}", names.join(", "))]
     WhichPlugin {
         /// The component.
@@ -64,41 +65,41 @@ pub enum ConfigureError {
         /// Its plugins.
         names: Vec<String>,
     },
-    /// The component holds no plugin of this name.
+    /// The component has no plugin of this name.
     #[error("{origin} holds no plugin `{name}`; it holds {}", names.join(", "))]
     NoSuchPlugin {
         /// The component.
         origin: String,
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// Its plugins.
         names: Vec<String>,
     },
-    /// Settings are a JSON object, always.
+    /// The settings are not a JSON object.
     #[error("settings of plugin `{plugin}` are no object")]
     NoObject {
         /// The plugin.
         plugin: String,
     },
-    /// What `configure` found wrong with the settings, each with a JSON Pointer to the setting.
+    /// Errors that `configure` found in the settings, each with a JSON Pointer to the setting.
     #[error("{plugin} {version} refuses its settings: {}", listed(faults))]
     Settings {
         /// The plugin.
         plugin: String,
         /// Its version.
         version: String,
-        /// At least one.
+        /// The errors, at least one.
         faults: Vec<SettingsFault>,
     },
-    /// `configure` trapped, took too long or too much.
+    /// `configure` trapped, took too long or used too much.
     #[error("{} cannot be configured: {}: {}", .0.described.as_ref().unwrap_or(&.0.plugin), .0.kind, .0.message)]
     Fault(Box<Fault>),
-    /// The engine does not take what it made itself.
+    /// The engine does not accept its own output.
     #[error("plugin `{plugin}` cannot be prepared: {problem}")]
     Engine {
         /// The plugin.
         plugin: String,
-        /// What the engine says.
+        /// The engine's message.
         problem: String,
     },
 }
@@ -111,7 +112,7 @@ fn listed(faults: &[SettingsFault]) -> String {
     faults.iter().map(fault).collect::<Vec<_>>().join("; ")
 }
 
-/// A fault in words that fit a line each, whatever the guest wrote.
+/// Makes one line of each text of an error, whatever the guest wrote.
 fn as_lines(fault: &SettingsFault) -> SettingsFault {
     SettingsFault {
         pointer: one_line(&fault.pointer),
@@ -119,7 +120,7 @@ fn as_lines(fault: &SettingsFault) -> SettingsFault {
     }
 }
 
-/// What a plugin is made of, before it is known how its calls start.
+/// The parts of a plugin, before it is known how its calls start.
 #[derive(Clone)]
 pub(crate) struct Configuration {
     pub(crate) description: Description,
@@ -178,7 +179,7 @@ pub(crate) fn snapshotted(
     ))
 }
 
-/// Configures an instance and compiles its snapshot; the inner error is why there is none.
+/// Configures an instance and compiles its snapshot. The inner error is the reason for which there is no snapshot.
 fn first(
     component: &Loaded,
     configuration: &Configuration,
@@ -279,7 +280,7 @@ fn choose<'a>(
     }
 }
 
-/// Calls `configure` in an instance of its own, and `then` while that is alive.
+/// Calls `configure` in a fresh instance, and `then` while the instance is alive.
 fn try_configure<R>(
     component: &Loaded,
     configuration: &Configuration,

@@ -1,13 +1,13 @@
-//! The versions of the contract that are spoken here, and what is said to those who ask for another, or for more.
+//! Contract versions that this version supports, and the advice for components that need another version or more imports.
 
 /// The package of the contract.
 const PACKAGE: &str = "opilio:plugin/";
 
-/// The version of the contract that plugins are written for today.
+/// The current version of the contract.
 pub const CONTRACT: &str = Contract::CURRENT.version();
 
-/// A version of the contract. Components made for any patch of it are understood: what a newer patch has and this does
-/// not shows as an import that is not given.
+/// A version of the contract. Components made for any patch of it are supported. A function that only a newer patch has is
+/// reported as an import that is not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Contract {
     V0_1,
@@ -15,7 +15,7 @@ pub(crate) enum Contract {
 }
 
 impl Contract {
-    /// Today's, which `wit/` holds.
+    /// The current contract, in `wit/`.
     pub(crate) const CURRENT: Self = Self::V0_2;
     const ALL: [Self; 2] = [Self::V0_2, Self::V0_1];
 
@@ -39,7 +39,7 @@ impl Contract {
         }
     }
 
-    /// The one that a version written out belongs to.
+    /// The contract to which this version number belongs.
     fn of(version: &str) -> Option<Self> {
         let (track, patch) = version.rsplit_once('.')?;
         let is_patch = !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit());
@@ -49,7 +49,7 @@ impl Contract {
             .filter(|_| is_patch)
     }
 
-    /// The one whose `setup` a component exports, given the names of all its exports.
+    /// The contract whose `setup` a component exports, from the names of all its exports.
     pub(crate) fn exported<'a>(exports: impl Iterator<Item = &'a str>) -> Exported {
         let mut other = None;
         for export in exports {
@@ -64,11 +64,11 @@ impl Contract {
     }
 }
 
-/// What a component exports of `setup`.
+/// The `setup` that a component exports.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Exported {
     Known(Contract),
-    /// That of a version which is not spoken here.
+    /// A version that is not supported here.
     Other(String),
     None,
 }
@@ -78,18 +78,18 @@ fn parse(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PACKAGE)?.split_once('@')
 }
 
-/// Plugins are given this import, as far as its name goes.
+/// Whether plugins get this import, judged by its name.
 pub(crate) fn gives(import: &str) -> bool {
     parse(import).is_some_and(|(name, version)| {
         Contract::of(version).is_some_and(|contract| contract.imports().contains(&name))
     })
 }
 
-/// What would serve instead of an interface that plugins are not given.
+/// The alternative to an interface that plugins do not get.
 pub(crate) fn advice_for_interface(import: &str) -> String {
     let current = Contract::CURRENT;
     let imports = current.imports().iter().copied();
-    // Everybody is given the types, and nobody asks for them.
+    // All components get the types, and need no advice about them.
     let useful: Vec<&str> = imports.filter(|name| *name != "types").collect();
     let given = format!(
         "plugins may import {} of {PACKAGE}…@{}",
@@ -110,7 +110,7 @@ pub(crate) fn advice_for_interface(import: &str) -> String {
     }
 }
 
-/// What would serve instead of a function or resource that an interface does not have.
+/// The alternative to a function or resource that an interface does not have.
 pub(crate) fn advice_for_item(interface: &str) -> String {
     let version = parse(interface).map_or("", |(_, version)| version);
     match Contract::of(version) {
@@ -123,7 +123,7 @@ pub(crate) fn advice_for_item(interface: &str) -> String {
     }
 }
 
-/// What is said of a version that is not spoken.
+/// The message about a version that is not supported.
 pub(crate) fn other_version(version: &str) -> String {
     let spoken: Vec<&str> = Contract::ALL.map(Contract::version).into();
     format!(

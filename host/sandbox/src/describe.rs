@@ -1,4 +1,4 @@
-//! What a component says of its plugins, and whether that can be true.
+//! Descriptions of a component's plugins, and their validation.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ const NAME_BYTES_MAX: usize = 64;
 const VERSION_BYTES_MAX: usize = 64;
 /// Longest summary, in bytes.
 const SUMMARY_BYTES_MAX: usize = 1_000;
-/// Values that one plugin may declare to keep.
+/// Kept values that one plugin may declare.
 const KEEPS_MAX: usize = 32;
 
 /// The kinds that this version calls.
@@ -39,7 +39,7 @@ impl Callable {
         Self::Observer,
     ];
 
-    /// The name of its interface, which is that of its kind.
+    /// The name of its interface, which is also that of its kind.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Extractor => "extractor",
@@ -52,7 +52,7 @@ impl Callable {
         }
     }
 
-    /// The name of a kind that this version does not call is the error.
+    /// Finds a kind. The error is the name of a kind that this version does not call.
     pub(crate) fn of(kind: &Kind) -> Result<Self, &str> {
         Ok(match kind {
             Kind::Extractor => Self::Extractor,
@@ -67,16 +67,16 @@ impl Callable {
     }
 }
 
-/// What is wrong with what a component says of itself. A fragment that follows the component's origin.
+/// Error in a component's description of itself. A fragment that follows the component's origin.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DescriptionProblem {
-    /// `describe` gave an empty list.
+    /// `describe` returned an empty list.
     #[error("describes no plugin")]
     None,
     /// More plugins than a component may hold.
     #[error("describes {0} plugins; {PLUGINS_MAX} are allowed")]
     TooMany(usize),
-    /// A name that is none.
+    /// An invalid name.
     #[error(
         "names a plugin `{0}`; names are lower-case words joined by hyphens, at most {NAME_BYTES_MAX} bytes"
     )]
@@ -84,22 +84,22 @@ pub enum DescriptionProblem {
     /// One name for two plugins.
     #[error("describes two plugins named `{0}`")]
     Twice(String),
-    /// The version is no semantic version.
+    /// A version that is not a semantic version.
     #[error(
         "gives plugin `{plugin}` the version `{version}`, which is no semantic version such as `1.2.3`"
     )]
     Version {
         /// The plugin.
         plugin: String,
-        /// What it says.
+        /// The version given.
         version: String,
     },
-    /// A summary that is no sentence.
+    /// An invalid summary.
     #[error(
         "gives plugin `{0}` a summary that is no sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
     )]
     Summary(String),
-    /// A plugin of no kind.
+    /// A plugin without a kind.
     #[error("describes plugin `{0}` without any kind")]
     NoKind(String),
     /// A kind that this version does not call.
@@ -127,29 +127,29 @@ pub enum DescriptionProblem {
     Schema {
         /// The plugin.
         plugin: String,
-        /// What the JSON parser says, or the bound that the schema exceeds.
+        /// The JSON parser's message, or the bound that the schema exceeds.
         problem: String,
     },
-    /// Values that it wants kept.
+    /// Invalid declarations of kept values.
     #[error("plugin `{plugin}` {problem}")]
     Keeps {
         /// The plugin.
         plugin: String,
-        /// What is wrong with them.
+        /// The error in them.
         problem: String,
     },
-    /// Patterns of what it handles.
+    /// Invalid patterns of handled documents.
     #[error("plugin `{plugin}`: {problem}")]
     Handles {
         /// The plugin.
         plugin: String,
-        /// What is wrong with them.
+        /// The error in them.
         problem: HandlesProblem,
     },
 }
 
-/// Checks the descriptions of a component against themselves and against the kinds that it exports. What is exported and
-/// described by none is never called: some languages' toolchains fix the exports before they see what a plugin is.
+/// Checks the descriptions of a component against themselves and against the kinds that it exports. An export that no description
+/// names is never called: some languages' toolchains fix the exports before they see what a plugin is.
 pub(crate) fn check(
     plugins: &[Description],
     exported: &BTreeSet<Callable>,
@@ -246,7 +246,7 @@ fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
     Ok(())
 }
 
-/// Lower-case words joined by hyphens; a word begins with a letter or digit.
+/// Whether a text is a name: lower-case words joined by hyphens. A word begins with a letter or digit.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -257,7 +257,7 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.split('-').all(is_word)
 }
 
-/// `MAJOR.MINOR.PATCH`, with or without what may follow after a hyphen or plus sign.
+/// Whether a text is a version: `MAJOR.MINOR.PATCH`, with or without the parts that may follow after a hyphen or plus sign.
 fn is_version(text: &str) -> bool {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let is_number = |number: &str| {

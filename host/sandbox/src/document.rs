@@ -1,4 +1,4 @@
-//! A document as plugins see it: a response, or a fragment of one. Cheap to clone, decoded once, shared by threads.
+//! A document as plugins see it: a response, or a fragment of one. It is cheap to clone, decoded once, and shared by threads.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,28 +9,28 @@ use crate::kept::Kept;
 use crate::notes::Notes;
 use crate::{Fragment, FragmentContent, Header, Span};
 
-/// What a document is made of.
+/// The parts of a document.
 #[derive(Clone, Debug)]
 pub struct DocumentParts {
-    /// The URI it was fetched from.
+    /// The URI from which it was fetched.
     pub uri: String,
-    /// What its relative references resolve against; usually the URI.
+    /// The base of its relative references; usually the URI.
     pub base: String,
     /// HTTP status, or a code of the glossary.
     pub status: i32,
-    /// Every header in the order received.
+    /// All headers in the order received.
     pub headers: Arc<[Header]>,
-    /// Media type, lower-case, without parameters; `application/octet-stream` where the server sent none.
+    /// Media type, lower-case, without parameters; `application/octet-stream` if the server sent none.
     pub media_type: String,
-    /// The encoding to decode text with; none for what is not text. A byte order mark in the content overrules it.
+    /// The encoding of its text; `None` if it is not text. A byte order mark in the content overrules it.
     pub charset: Option<&'static Encoding>,
-    /// Where a fragment stood, such as `script`; none for a whole document.
+    /// The context of a fragment, such as `script`; `None` for a whole document.
     pub fragment: Option<String>,
     /// The content, transfer and content codings removed; empty at mid-fetch.
     pub content: Bytes,
-    /// Shared by all documents of the visit: clone it into each.
+    /// Notes that all documents of the visit share: clone them into each.
     pub notes: Notes,
-    /// Shared by all documents of the visit as well.
+    /// Kept values that all documents of the visit share.
     pub kept: Kept,
 }
 
@@ -46,23 +46,23 @@ struct Whole {
     text: OnceLock<Text>,
 }
 
-/// Text as UTF-8 bytes. Where the content is UTF-8 already, both are the same memory.
+/// Text as UTF-8 bytes. If the content is UTF-8 already, both are the same memory.
 #[derive(Debug)]
 struct Text(Bytes);
 
 impl Text {
     fn as_str(&self) -> &str {
-        // SAFETY: a `Text` is made in two places of this file, from a `String` and from bytes that decoding found
-        // to be UTF-8 already.
+        // SAFETY: a `Text` is made in two places of this file: from a `String`, and from bytes that decoding found to be UTF-8
+        // already.
         unsafe { std::str::from_utf8_unchecked(&self.0) }
     }
 }
 
-/// Why a fragment that a plugin reported is none. Found for every answer of `extract`, so a host meets it only with
-/// fragments from elsewhere.
+/// Reason for which a reported fragment is invalid. Every answer of `extract` is checked, so a host meets it only with fragments
+/// from elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FragmentProblem {
-    /// The span ends behind the end of what it is counted in.
+    /// The span ends after the end of the content or text.
     #[error(
         "fragment span {offset}+{length} reaches past the {available} bytes of the document's {of}"
     )]
@@ -71,7 +71,7 @@ pub enum FragmentProblem {
         offset: u64,
         /// Bytes of the span.
         length: u64,
-        /// Bytes there are.
+        /// Bytes available.
         available: u64,
         /// `content` or `text`.
         of: &'static str,
@@ -87,7 +87,7 @@ pub enum FragmentProblem {
 }
 
 impl Document {
-    /// A document of these parts.
+    /// Makes a document of these parts.
     pub fn new(parts: DocumentParts) -> Self {
         Self(Arc::new(Whole {
             parts,
@@ -96,9 +96,8 @@ impl Document {
         }))
     }
 
-    /// The document that a fragment of this one is. It shares the notes and, where it can, the memory. Its base is
-    /// this document's at this time: where the fragment names a base of its own, resolve that and
-    /// [`set_base`](Self::set_base).
+    /// Makes a document of a fragment of this one. It shares the notes and, if possible, the memory. Its base is this document's
+    /// at this time. If the fragment names its own base, resolve that and call [`set_base`](Self::set_base).
     pub fn fragment_of(&self, fragment: &Fragment) -> Result<Self, FragmentProblem> {
         let (content, charset) = match &fragment.content {
             FragmentContent::BytesAt(span) => {
@@ -128,7 +127,7 @@ impl Document {
         }))
     }
 
-    /// Whether a fragment is one of this document, without making it.
+    /// Checks a fragment of this document, without making the document.
     pub(crate) fn check_fragment(&self, fragment: &Fragment) -> Result<(), FragmentProblem> {
         match &fragment.content {
             FragmentContent::BytesAt(span) => {
@@ -139,18 +138,18 @@ impl Document {
         }
     }
 
-    /// The URI it was fetched from.
+    /// The URI from which it was fetched.
     pub fn uri(&self) -> &str {
         &self.0.parts.uri
     }
 
-    /// What relative references resolve against.
+    /// The base of relative references.
     pub fn base(&self) -> String {
         let base = self.0.base.lock().unwrap_or_else(PoisonError::into_inner);
         base.as_ref().unwrap_or(&self.0.parts.base).clone()
     }
 
-    /// Sets what relative references resolve against from now on: an absolute URI.
+    /// Sets the base of relative references from now on: an absolute URI.
     pub fn set_base(&self, base: String) {
         *self.0.base.lock().unwrap_or_else(PoisonError::into_inner) = Some(base);
     }
@@ -160,7 +159,7 @@ impl Document {
         self.0.parts.status
     }
 
-    /// Every header in the order received; empty for a fragment.
+    /// All headers in the order received; empty for a fragment.
     pub fn headers(&self) -> &[Header] {
         &self.0.parts.headers
     }
@@ -172,7 +171,7 @@ impl Document {
         named.map(|header| &header.value)
     }
 
-    /// So many bytes of the content from there on, or as many as there are.
+    /// The bytes of the content from `offset` on: `length` of them, or as many as there are.
     pub(crate) fn part(&self, offset: u64, length: u32) -> &[u8] {
         let content = self.content();
         let start = usize::try_from(offset)
@@ -187,14 +186,14 @@ impl Document {
         &self.0.parts.media_type
     }
 
-    /// The encoding that [`text`](Self::text) decodes with: that of the byte order mark if there is one, otherwise
-    /// the one given; none for what is not text.
+    /// The encoding with which [`text`](Self::text) decodes: that of the byte order mark if there is one, otherwise the given
+    /// one. `None` if it is not text.
     pub fn charset(&self) -> Option<&'static Encoding> {
         let given = self.0.parts.charset?;
         Some(Encoding::for_bom(&self.0.parts.content).map_or(given, |(marked, _)| marked))
     }
 
-    /// Where a fragment stood; none for a whole document.
+    /// The context of a fragment; `None` for a whole document.
     pub fn fragment(&self) -> Option<&str> {
         self.0.parts.fragment.as_deref()
     }
@@ -204,8 +203,8 @@ impl Document {
         &self.0.parts.content
     }
 
-    /// The whole content as text, without byte order mark; what cannot be decoded reads U+FFFD. Decoded at the first
-    /// call and kept. A document without charset is read as UTF-8.
+    /// The whole content as text, without byte order mark. Undecodable bytes become U+FFFD. It is decoded at the first call and
+    /// kept. A document without charset is read as UTF-8.
     pub fn text(&self) -> &str {
         self.decoded().as_str()
     }
@@ -215,7 +214,7 @@ impl Document {
         &self.0.parts.notes
     }
 
-    /// What plugins keep with the URI and its site.
+    /// Values that plugins keep with the URI and its site.
     pub fn kept(&self) -> &Kept {
         &self.0.parts.kept
     }
@@ -237,8 +236,8 @@ impl Document {
             let content = &self.0.parts.content;
             let charset = self.0.parts.charset.unwrap_or(UTF_8);
             match charset.decode(content).0 {
-                // Borrowed means that the bytes, behind the mark if there is one, are the text: no encoding gives
-                // borrowed text of its own, and `slice_ref` would panic if one did.
+                // Borrowed means that the bytes are the text, after the mark if there is one. No encoding returns borrowed text
+                // of its own, and `slice_ref` would panic if one did.
                 std::borrow::Cow::Borrowed(text) => Text(content.slice_ref(text.as_bytes())),
                 std::borrow::Cow::Owned(text) => Text(Bytes::from(text)),
             }

@@ -1,4 +1,5 @@
-//! The engine: how components are compiled and run here, the pool their instances live in, and the epoch clock.
+//! The engine: the configuration of wasmtime for compiling and running components, the pool of their instances, and the epoch
+//! clock.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -29,35 +30,35 @@ use crate::v0_1;
 const MEMORIES_PER_COMPONENT_MAX: u32 = 4;
 /// Tables of one component; toolchains make one or two for each core module.
 const TABLES_PER_COMPONENT_MAX: u32 = 16;
-/// Core modules of one component; an adapter here and there is usual, Python's has a dozen.
+/// Core modules of one component. An adapter here and there is usual; Python's components have a dozen.
 const MODULES_PER_COMPONENT_MAX: u32 = 32;
-/// Elements of one table: room for the functions of a Python.
+/// Elements of one table: room for the functions of Python.
 const TABLE_ELEMENTS_MAX: usize = 32 * 1024;
-/// What the runtime keeps of one instance beside its memory.
+/// Bytes that the runtime keeps of one instance, without its memory.
 const INSTANCE_BYTES_MAX: usize = 4 << 20;
-/// Memory of a slot that is cleared by copying rather than by asking the kernel for fresh pages, which costs more
-/// for little and less for much.
+/// Memory of a slot that is cleared by copying. Asking the kernel for fresh pages costs more for small memories and less for
+/// large ones.
 const RESIDENT_BYTES: usize = 512 * 1024;
-/// Changes whenever cached components of before must not be used.
+/// Cache generation. It changes whenever older cached components must not be used.
 const CACHE_GENERATION: &str = "1";
 
-/// How an [`Engine`] is to be. The default suits one crawl on one machine.
+/// Settings of an [`Engine`]. The default suits one crawl on one machine.
 #[derive(Clone)]
 pub struct EngineConfig {
-    /// Where compiled components are kept; none compiles at every start. The directory is made where there is none,
-    /// and must be writable by the operator alone: what it holds is run as machine code.
+    /// Directory of compiled components; `None` compiles at every start. It is made if it is missing. It must be writable by the
+    /// operator alone, because its content is run as machine code.
     pub cache_dir: Option<PathBuf>,
-    /// Instances that live at once; further calls wait. Fewer where address space is limited (`ulimit -v`). Default: twice the
-    /// processors, and 8 for calls of the host's other threads.
+    /// Instances that may live at once; further calls wait. Use fewer if address space is limited (`ulimit -v`). Default: twice
+    /// the processors, and 8 for calls of the host's other threads.
     pub instances_max: usize,
-    /// Linear memory that any plugin may be granted, in bytes; [`Limits::memory`](crate::Limits::memory) beyond
-    /// counts as this. Default 1 GiB, at most 4 GiB.
+    /// Most linear memory of any plugin, in bytes. It caps [`Limits::memory`](crate::Limits::memory). Default 1 GiB, at most 4
+    /// GiB.
     pub memory_max: usize,
-    /// Plugins that are told what they have been told before are not called: their answers are remembered. For who asks about
-    /// the same documents again and again; it costs up to a hundred megabytes for each plugin and kind of question, and a look at what is known
+    /// Whether answers are remembered: a plugin is not called again with the same input. It is for callers that ask about the
+    /// same documents again and again. It costs up to a hundred megabytes for each plugin and kind of question, and a look-up
     /// before each call. Default: no.
     pub remember: bool,
-    /// Where plugins' log lines go.
+    /// Sink of plugins' log lines.
     pub log_sink: LogSink,
 }
 
@@ -85,7 +86,7 @@ impl fmt::Debug for EngineConfig {
     }
 }
 
-/// Why there is no engine.
+/// Reason for which the engine cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// wasmtime cannot run here as configured: usually address space or a processor that it does not know.
@@ -94,7 +95,7 @@ pub enum EngineError {
          the same time: raise the limit where there is one (ulimit -v unlimited)"
     )]
     Engine(#[source] wasmtime::Error),
-    /// No thread for the epoch clock.
+    /// The thread of the epoch clock cannot be started.
     #[error("cannot start the epoch clock's thread")]
     Ticker(#[source] io::Error),
     /// The directory for compiled components can neither be used nor made.
@@ -102,11 +103,11 @@ pub enum EngineError {
     Cache {
         /// The directory.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A setting that cannot be.
+    /// An invalid setting.
     #[error("{0}")]
     Setting(&'static str),
 }
@@ -115,17 +116,17 @@ pub enum EngineError {
 #[derive(Clone, Debug)]
 pub struct Engine(Arc<Shared>);
 
-/// What components and plugins keep of the engine.
+/// The part of the engine that components and plugins share.
 pub(crate) struct Shared {
     pub(crate) engine: wasmtime::Engine,
     pub(crate) linker: Linker<CallState>,
     pub(crate) permits: Permits,
     pub(crate) cache: Option<Cache>,
     pub(crate) compiler: Compiler,
-    /// Stands for version and configuration of the engine in the keys of the cache.
+    /// Version and configuration of the engine, for the keys of the cache.
     pub(crate) compatibility: String,
     pub(crate) memory_max: usize,
-    /// What the memories of all instances take now, in bytes.
+    /// Memory of all instances now, in bytes.
     pub(crate) plugin_memory: Arc<AtomicUsize>,
     pub(crate) remembers: bool,
     pub(crate) sink: LogSink,
@@ -142,7 +143,7 @@ impl fmt::Debug for Shared {
 }
 
 impl Engine {
-    /// Sets up the engine, reserves the pool's address space, starts the epoch clock.
+    /// Sets up the engine: reserves the pool's address space and starts the epoch clock.
     pub fn new(config: EngineConfig) -> Result<Self, EngineError> {
         if config.instances_max == 0 {
             return Err(EngineError::Setting("instances-max must be at least 1"));
@@ -182,26 +183,26 @@ impl Engine {
         })))
     }
 
-    /// Checks and compiles a component, and asks it for its plugins. `origin` is what messages call it: a path,
-    /// `builtin:html`. Takes seconds for large components that are not cached.
+    /// Checks and compiles a component, and asks it for its plugins. `origin` is its name in messages: a path, or `builtin:html`.
+    /// Takes seconds for large components that are not cached.
     pub fn load(&self, bytes: &[u8], origin: &str) -> Result<Component, LoadError> {
         Component::load(self.0.clone(), bytes, origin)
     }
 
-    /// What the linear memories of all instances take now, in bytes.
+    /// Linear memory of all instances now, in bytes.
     pub fn plugin_memory(&self) -> u64 {
         self.0.plugin_memory.load(Ordering::Relaxed) as u64
     }
 
-    /// Stops what is being compiled in a child ([`crate::compile_in_child`]); from now on nothing is. For a host that is to end
-    /// soon, whatever somebody has just asked for.
+    /// Stops the current compilation in a child ([`crate::compile_in_child`]), and refuses further ones. It is for a host that is
+    /// to end soon, whatever a client has just asked for.
     pub fn stop_compiling(&self) {
         self.0.compiler.stop();
     }
 }
 
-/// The engine, and the instances that its pool has room for: as many as are wanted, or as many as there is address space for
-/// where that is limited (`ulimit -v`).
+/// The engine, and the number of instances in its pool. It is the configured number, or as many as fit into a limited address
+/// space (`ulimit -v`).
 fn pooled(config: &EngineConfig) -> wasmtime::Result<(wasmtime::Engine, usize)> {
     let mut fewer = config.clone();
     loop {
@@ -222,7 +223,7 @@ fn pooled(config: &EngineConfig) -> wasmtime::Result<(wasmtime::Engine, usize)> 
     }
 }
 
-/// An engine that compiles for those of [`Engine`] and runs nothing: it has no pool, which does not show in what it makes.
+/// An engine that compiles for those of [`Engine`] and runs nothing. It has no pool, which does not affect its output.
 pub(crate) fn compiling() -> wasmtime::Result<wasmtime::Engine> {
     let mut config = wasmtime_config(&EngineConfig::default())?;
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
@@ -245,24 +246,25 @@ fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {
         .max_core_instance_size(INSTANCE_BYTES_MAX)
         .table_elements(TABLE_ELEMENTS_MAX)
         .max_memory_size(settings.memory_max)
-        // A slot for each plugin of a stack: one that another plugin had must be mapped anew.
+        // A slot for each plugin of a stack: a slot that another plugin had must be mapped again.
         .max_unused_warm_slots(instances.saturating_mul(MEMORIES_PER_COMPONENT_MAX))
         .linear_memory_keep_resident(RESIDENT_BYTES)
         .table_keep_resident(RESIDENT_BYTES)
-        // Asks the kernel which pages were written, so that only those are cleared; where it can say (Linux 6.7).
+        // Asks the kernel which pages were written, so that only those are cleared. It is used if the kernel supports it (Linux
+        // 6.7).
         .pagemap_scan(Enabled::Auto);
 
     let mut config = Config::new();
     config
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .memory_init_cow(true)
-        // Halves the cost of every call; calls here are synchronous.
+        // Halves the cost of every call. Calls here are synchronous.
         .concurrency_support(false)
         .epoch_interruption(true)
         .max_wasm_stack(WASM_STACK_BYTES_MAX)
         .wasm_backtrace_details(WasmBacktraceDetails::Enable)
         .cranelift_opt_level(OptLevel::Speed)
-        // The same answer on every machine: a call must be replayable elsewhere.
+        // The same answer on every machine: a recorded call must be repeatable elsewhere.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
         .enable_incremental_compilation(Arc::new(Functions::default()))?;

@@ -1,5 +1,5 @@
-//! The exports of a component, whichever contract version it speaks: calls take and give today's types. What is asked
-//! and what may be answered is checked by the callers, once for all versions.
+//! The exports of a component, in any contract version: calls take and return types of the current contract. The callers check
+//! questions and answers, once for all versions.
 
 use std::collections::BTreeSet;
 
@@ -23,14 +23,14 @@ use crate::{
     StripProblem,
 };
 
-/// Where the functions of a component are.
+/// The functions of a component.
 #[derive(Clone)]
 pub(crate) enum Exports {
     V0_1(v0_1::Exports),
     Current(Current),
 }
 
-/// Those of today's contract.
+/// The functions of the current contract.
 #[derive(Clone)]
 pub(crate) struct Current {
     setup: setup::GuestIndices,
@@ -43,7 +43,7 @@ pub(crate) struct Current {
     observer: Option<observer::GuestIndices>,
 }
 
-/// Raised where a kind is called that the component does not export; callers ask for its kinds before.
+/// Error for a call of a kind that the component does not export. Callers check its kinds before.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 #[error("its component does not export {}", .0.name())]
 pub(crate) struct NotExported(pub(crate) Callable);
@@ -61,7 +61,7 @@ macro_rules! guest {
 pub(crate) use guest;
 
 impl Exports {
-    /// Finds the functions of a component that speaks this contract.
+    /// Finds the functions of a component with this contract version.
     pub(crate) fn new(contract: Contract, instance: &InstancePre<CallState>) -> Result<Self> {
         Ok(match contract {
             Contract::V0_1 => Self::V0_1(v0_1::Exports::new(instance)?),
@@ -270,7 +270,7 @@ impl Exports {
         guest!(exports, store, instance, observer, Observer).call_report(store, memory, now)
     }
 
-    /// For kinds that came with 0.2.0.
+    /// The exports for kinds that came with 0.2.0.
     fn current(&self, kind: Callable) -> Result<&Current> {
         match self {
             Self::Current(exports) => Ok(exports),
@@ -346,7 +346,7 @@ pub(crate) fn exports(
         .is_some()
 }
 
-/// A borrowed handle of a value that the store owns until the call is over.
+/// Makes a borrowed handle of a value. The store owns the value until the call is over.
 fn lend<T: Send + 'static>(store: &mut Store<CallState>, value: T) -> Result<Resource<T>> {
     let owned = store.data_mut().table.push(value)?;
     Ok(Resource::new_borrow(owned.rep()))

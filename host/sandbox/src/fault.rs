@@ -1,29 +1,29 @@
-//! A call that went wrong by the plugin's doing, with all that its author needs to find out why.
+//! Plugin errors: failed calls that the plugin caused, with everything that its author needs to find the cause.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::log_line::LogLine;
 
-/// A plugin's fault. The instance is gone, nothing of it is used, and the host goes on.
+/// A plugin error. The instance is gone, nothing of it is used, and the host continues.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("plugin `{plugin}`{} at {uri}: {kind}: {message}", in_brackets(described.as_deref()))]
 pub struct Fault {
     /// The plugin's name, or the component's origin before it has one.
     pub plugin: Arc<str>,
-    /// Its own name and version, as it describes itself; none before it has.
+    /// Its own name and version, from its description; `None` before it has described itself.
     pub described: Option<Arc<str>>,
-    /// The URI being worked on: of the first document or candidate of the call; `describe` or `configure` outside
-    /// of documents.
+    /// The URI in work: that of the first document or candidate of the call. Outside of documents it is `describe` or
+    /// `configure`.
     pub uri: Arc<str>,
-    /// What sort of fault.
+    /// The kind of the error.
     pub kind: FaultKind,
-    /// What happened: one line, lower-case.
+    /// The message: one line, lower-case.
     pub message: String,
-    /// The guest's frames at a trap, innermost first, one a line: function, and file and line where the component
-    /// has debug information. Empty for faults that are no trap.
+    /// The guest's frames at a trap, innermost first, one a line: function, and file and line if the component has debug
+    /// information. Empty for errors other than traps.
     pub backtrace: Box<[String]>,
-    /// What the plugin logged during the call. The sink got these lines as well.
+    /// Log lines of the plugin during the call. The sink got them as well.
     pub log: Vec<LogLine>,
 }
 
@@ -31,23 +31,23 @@ fn in_brackets(described: Option<&str>) -> String {
     described.map_or_else(String::new, |described| format!(" ({described})"))
 }
 
-/// Sorts of fault, as they are counted.
+/// Kinds of plugin error, as they are counted.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
-    /// The guest trapped: a panic, unreachable code, a wild access, a stack that is full.
+    /// The guest trapped: a panic, unreachable code, an invalid access, a full stack.
     Trap,
     /// The call took longer than its limit.
     Timeout,
     /// The call asked for more memory than its limit.
     Memory,
-    /// The answer, or what an import was handed, was larger than its limit.
+    /// The answer, or an argument of an import call, was larger than its limit.
     Output,
-    /// The answer makes no sense: misaligned lists, spans out of range, invalid media types, verdicts of another stage.
+    /// The answer is invalid: misaligned lists, spans out of range, invalid media types, verdicts of another stage.
     Nonsense,
-    /// No instance could be made, or, for plugins that are configured in every instance, `configure` refused.
+    /// No instance could be made. For plugins that are configured in every instance: or `configure` refused.
     Instantiate,
 }
 

@@ -1,6 +1,6 @@
-//! Compiled functions, for a while. A component that holds many plugins is compiled once for each of them, and once more
-//! before it is configured; all that differs is what their memory holds at the start. Functions that were compiled
-//! already are taken from here. In memory alone: what is compiled as a whole is kept on disk ([`crate::cache`]).
+//! A memory cache of compiled functions. A component with many plugins is compiled once for each of them, and once more before it
+//! is configured. These compilations differ only in the initial memory, so functions that were compiled already are taken from
+//! here. Complete components are cached on disk ([`crate::cache`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::sync::{Mutex, PoisonError};
 
 use wasmtime::CacheStore;
 
-/// Bytes of all functions together; what would go beyond makes all others go. All components that ship need 32 MiB.
+/// Bytes of all functions together. A function beyond this makes all others go. The built-in components need 32 MiB together.
 const FUNCTION_BYTES_MAX: usize = 64 << 20;
 
-/// Compiled functions by the digest of what they were compiled from.
+/// Compiled functions by the digest of their source.
 #[derive(Debug, Default)]
 pub(crate) struct Functions(Mutex<Kept>);
 

@@ -1,15 +1,15 @@
-//! What a plugin wants to be called for, ready to be asked of every document.
+//! Patterns of the documents and URIs for which a plugin is called, compiled for matching.
 
 use regex::{RegexSet, RegexSetBuilder};
 
 use crate::Handles;
 
-/// Bytes that the compiled URI expressions of one plugin may take.
+/// Most bytes of the compiled URI expressions of one plugin.
 const EXPRESSIONS_BYTES_MAX: usize = 1 << 20;
-/// URI expressions, and as many media type patterns, of one plugin.
+/// Most URI expressions of one plugin, and most media type patterns.
 const PATTERNS_MAX: usize = 256;
-/// Length of all URI expressions of one plugin, in bytes. Parsing takes some hundred times as much memory, before
-/// [`EXPRESSIONS_BYTES_MAX`] is asked.
+/// Most bytes of all URI expressions of one plugin. Parsing takes some hundred times as much memory, before
+/// [`EXPRESSIONS_BYTES_MAX`] is checked.
 const EXPRESSIONS_LENGTH_MAX: usize = 16 << 10;
 /// Longest media type pattern, in bytes (RFC 6838 §4.2: two names of 127).
 const MEDIA_TYPE_BYTES_MAX: usize = 255;
@@ -31,7 +31,7 @@ enum Pattern {
     Exact(String),
 }
 
-/// What is wrong with the patterns of a description.
+/// Error in the patterns of a description.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HandlesProblem {
     /// Not a media type, nor `*/*`, `type/*`, `*+suffix`.
@@ -42,10 +42,10 @@ pub enum HandlesProblem {
     TooMany {
         /// Media type patterns or URI expressions.
         what: &'static str,
-        /// How many there are.
+        /// Number of patterns.
         count: usize,
     },
-    /// URI expressions that are too long together.
+    /// URI expressions that are too long in total.
     #[error("its URI expressions have {0} bytes; {EXPRESSIONS_LENGTH_MAX} are allowed")]
     TooLong(usize),
     /// An expression does not compile.
@@ -85,7 +85,7 @@ impl Matcher {
         Ok(Self { media_types, uris })
     }
 
-    /// Matches no document.
+    /// A matcher that matches no document.
     pub(crate) fn nothing() -> Self {
         Self {
             media_types: vec![Pattern::Exact(String::new())],
@@ -102,7 +102,7 @@ impl Matcher {
             && self.matches_uri(uri)
     }
 
-    /// Before a fetch the URI is all there is.
+    /// Whether a URI matches. Before a fetch only the URI is known.
     pub(crate) fn matches_uri(&self, uri: &str) -> bool {
         self.uris.as_ref().is_none_or(|uris| uris.is_match(uri))
     }
@@ -140,7 +140,7 @@ impl Pattern {
     }
 }
 
-/// `type/subtype`, lower-case, without parameters (RFC 6838 §4.2, without its bound on length).
+/// Whether a text is `type/subtype`, lower-case, without parameters (RFC 6838 §4.2, without its bound on length).
 pub(crate) fn is_media_type(text: &str) -> bool {
     text.split_once('/')
         .is_some_and(|(kind, sort)| is_token(kind) && is_token(sort))

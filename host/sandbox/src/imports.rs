@@ -1,5 +1,4 @@
-//! The imports of the contract, as one call has them: what it was handed, tables, its log, its counters. Nothing here
-//! reaches outside.
+//! The imports of the contract, for one call: its arguments, tables, its log, its counters. Nothing here reaches outside.
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
@@ -33,7 +32,7 @@ impl CallState {
         self.callee.owner()
     }
 
-    /// A document that is asked about.
+    /// Reads a document, and notes the question.
     fn of_document(
         &mut self,
         document: &Resource<Document>,
@@ -46,7 +45,7 @@ impl CallState {
         Ok(document)
     }
 
-    /// A visit that is asked about.
+    /// Reads a visit, and notes the question.
     fn of_visit(
         &mut self,
         visit: &Resource<Visit>,
@@ -59,7 +58,7 @@ impl CallState {
         Ok(visit)
     }
 
-    /// Candidates that are asked about.
+    /// Reads candidates, and notes the question.
     fn of_candidates(
         &mut self,
         candidates: &Resource<Candidates>,
@@ -72,7 +71,7 @@ impl CallState {
         Ok(candidates)
     }
 
-    /// A visit that is asked about what is new each time.
+    /// Reads a part of a visit that differs each time, and ends the trace.
     fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
         self.trace = None;
         Ok(self.table.get(visit)?)
@@ -551,7 +550,7 @@ impl log::Host for CallState {
 impl CallState {
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
         self.trace = None;
-        // A line costs at least one byte of the limit, or empty ones would cost nothing and be kept by the million.
+        // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
         let room = self.callee.limits.log_bytes - self.log_bytes;
         let kept = clip(message, room);
         self.log_bytes_dropped += (message.len() - kept.len()) as u64;

@@ -1,5 +1,5 @@
-//! Values that plugins keep with a URI or a site from visit to visit. The host fills in what was kept before a visit
-//! and writes the changes with the visit's end; in between they live here, so that a visit that fails keeps nothing.
+//! Values that plugins keep with a URI or a site from visit to visit. The host loads them before a visit and writes the changes
+//! at its end. In between they are here, so that a visit that fails keeps nothing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,11 +9,11 @@ pub use crate::bindings::opilio::plugin::types::KeptValue;
 
 use crate::Limits;
 
-/// Kept values by the name that the profile gives the plugin, then by their own.
+/// Kept values by the plugin's name in the profile, then by their own.
 pub type KeptValues = BTreeMap<String, BTreeMap<String, KeptValue>>;
 
-/// What plugins have kept with the URI of a visit and with its site. Clones are the same values; every document and
-/// fragment of the visit carries them, and so does the visit.
+/// Values that plugins keep with the URI of a visit and with its site. Clones are the same values. The visit and all its
+/// documents and fragments share them.
 #[derive(Clone, Debug, Default)]
 pub struct Kept(Arc<Mutex<State>>);
 
@@ -30,7 +30,7 @@ struct Shelf {
     changes: Vec<KeptChange>,
 }
 
-/// What a visit has changed.
+/// Changes of kept values during a visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptChanges {
     /// Values of the URI.
@@ -42,15 +42,15 @@ pub struct KeptChanges {
 /// A value that a plugin has set or removed; the last one under its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptChange {
-    /// The plugin, by the name that the profile gives it.
+    /// The plugin's name in the profile.
     pub plugin: String,
     /// The value's name.
     pub name: String,
-    /// The value; none removes it.
+    /// The value; `None` removes it.
     pub value: Option<KeptValue>,
 }
 
-/// Which of the two.
+/// The place of a kept value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Uri,
@@ -66,11 +66,11 @@ impl Place {
     }
 }
 
-/// The value could not be kept, and was dropped.
+/// Error for a value that could not be kept and was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dropped;
 
-/// Whose values these are.
+/// The owner of kept values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner<'a> {
     pub(crate) plugin: &'a str,
@@ -87,7 +87,7 @@ impl Owner<'_> {
 }
 
 impl Kept {
-    /// What was kept with the URI, and with its site.
+    /// Makes the values of a visit from those kept with the URI and with its site.
     pub fn new(uri: KeptValues, site: KeptValues) -> Self {
         let shelf = |before| Shelf {
             before,
@@ -99,7 +99,7 @@ impl Kept {
         })))
     }
 
-    /// What plugins have set during the visit so far.
+    /// Changes by plugins during the visit so far.
     pub fn changes(&self) -> KeptChanges {
         let state = self.state();
         KeptChanges {
@@ -108,7 +108,7 @@ impl Kept {
         }
     }
 
-    /// Nothing was kept before, and nothing has been since.
+    /// Whether there are neither values nor changes.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state();
         [&state.uri, &state.site]
@@ -116,7 +116,7 @@ impl Kept {
             .all(|shelf| shelf.before.is_empty() && shelf.changes.is_empty())
     }
 
-    /// What a plugin would find by now, with the URI and with the site.
+    /// The values that a plugin would find now, of the URI and of the site.
     pub(crate) fn seen_by(
         &self,
         plugin: &str,
@@ -135,7 +135,7 @@ impl Kept {
         }
     }
 
-    /// An empty value removes what was kept.
+    /// Sets a value. An empty value removes it.
     pub(crate) fn set(
         &self,
         owner: Owner<'_>,
@@ -203,7 +203,7 @@ impl Shelf {
             .find(|change| change.plugin == plugin && change.name == name)
     }
 
-    /// Values that the plugin has under other names.
+    /// Number of values that the plugin has under other names.
     fn others(&self, plugin: &str, name: &str) -> usize {
         let changes = || self.changes.iter().filter(|change| change.plugin == plugin);
         let before = self.before.get(plugin).into_iter().flatten();

@@ -1,19 +1,19 @@
-//! The sandbox: loads, checks, pre-initialises, limits and calls plugins, which are WebAssembly components of the
-//! contract in `wit/`. The crawl and the tools use it; it knows nothing of frontiers, sockets or profiles.
+//! The sandbox: loads, checks, pre-initialises, limits and calls plugins, which are WebAssembly components of the contract in
+//! `wit/`. The crawl and the tools use it. It does not know frontiers, sockets or profiles.
 //!
 //! ```text
 //! Engine ── load(bytes) ──► Component ── configure(settings, limits) ──► Plugin ── extract, judge, strip, compare …
 //! one per process           checked, described                          a fresh instance for every call
 //! ```
 //!
-//! What holds for every call:
-//! - It starts from the memory as `configure` left it, in an instance of its own that is thrown away afterwards. No
-//!   state crosses calls, and nothing is reused after a trap.
-//! - It blocks the calling thread, at most for [`Limits::time`] and a tick or two of the epoch clock. Any number of
-//!   threads may call at once; beyond [`EngineConfig::instances_max`] they wait for one another.
-//! - The calling thread's stack must be larger than [`WASM_STACK_BYTES_MAX`] by a good margin, or a guest's deep
-//!   recursion kills the process instead of trapping. [`spawn_lane`] starts such threads.
-//! - A trap, a timeout or an answer that makes no sense is a [`Fault`]: returned, and counted in [`Statistics`].
+//! Rules for every call:
+//! - It starts from the memory that `configure` left, in a fresh instance that is dropped afterwards. No state crosses calls, and
+//!   nothing is reused after a trap.
+//! - It blocks the calling thread, at most for [`Limits::time`] and a tick or two of the epoch clock. Any number of threads may
+//!   call at once. Beyond [`EngineConfig::instances_max`] they wait for one another.
+//! - The calling thread's stack must be larger than [`WASM_STACK_BYTES_MAX`] by a good margin. Otherwise a guest's deep recursion
+//!   kills the process instead of trapping. [`spawn_lane`] starts such threads.
+//! - A trap, a timeout or an invalid answer is a [`Fault`]: returned, and counted in [`Statistics`].
 
 mod answers;
 #[expect(

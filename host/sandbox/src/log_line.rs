@@ -1,4 +1,4 @@
-//! What plugins tell the operator, and where it goes.
+//! Log lines of plugins, and their sink.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ pub use crate::bindings::opilio::plugin::log::Level as LogLevel;
 pub struct LogLine {
     /// The plugin's name.
     pub plugin: Arc<str>,
-    /// The URI being worked on; `describe` or `configure` outside of documents.
+    /// The URI in work; `describe` or `configure` outside of documents.
     pub uri: Arc<str>,
-    /// How much it matters.
+    /// Its level.
     pub level: LogLevel,
-    /// The message; control characters other than line feeds and tabs read U+FFFD.
+    /// The message. Control characters other than line feeds and tabs become U+FFFD.
     pub message: String,
 }
 
@@ -30,8 +30,8 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// Where lines go, called on the thread of the call while it runs: be quick. The default hands them to `tracing`
-/// under the target `opilio::plugin`.
+/// The sink of log lines. It is called on the thread of the call while the call runs, so it must be quick. The default passes
+/// lines to `tracing` under the target `opilio::plugin`.
 pub type LogSink = Arc<dyn Fn(&LogLine) + Send + Sync>;
 
 /// The default sink.

@@ -1,4 +1,4 @@
-//! What plugins leave behind during one visit: notes for later plugins, annotations for the crawl log.
+//! Notes and annotations of plugins during one visit. Notes are for later plugins, annotations for the crawl log.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,8 +8,8 @@ use crate::Limits;
 /// Longest annotation kept, in bytes; the rest is cut.
 const ANNOTATION_BYTES_MAX: usize = 256;
 
-/// The notes and annotations of one visit. Clones are the same notes; every document and fragment of the visit
-/// carries them, and the host reads them afterwards.
+/// The notes and annotations of one visit. Clones are the same notes. All documents and fragments of the visit share them, and
+/// the host reads them afterwards.
 #[derive(Clone, Debug, Default)]
 pub struct Notes(Arc<Mutex<Left>>);
 
@@ -20,17 +20,17 @@ struct Left {
     dropped: u64,
 }
 
-/// A word for the crawl log, by a plugin.
+/// An annotation of a plugin for the crawl log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Annotation {
     /// The plugin, by its name in the profile.
     pub plugin: Arc<str>,
-    /// The word: no blanks, commas or unprintable characters.
+    /// The word: without blanks, commas and unprintable characters.
     pub text: String,
 }
 
-/// Whether a character has no place in a line of a log: control characters, and marks that change the direction of
-/// text (Unicode's `Bidi_Control`), by which a line would read as another one.
+/// Whether a character may not be in a line of a log. These are control characters, and marks that change the direction of text
+/// (Unicode's `Bidi_Control`). With such marks a line would read as another.
 pub fn is_unprintable(c: char) -> bool {
     let is_direction_mark = matches!(
         c,
@@ -40,12 +40,12 @@ pub fn is_unprintable(c: char) -> bool {
 }
 
 impl Notes {
-    /// Empty notes, for a new visit.
+    /// Makes empty notes, for a new visit.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These notes, for a visit that is told again.
+    /// Makes notes with these values, for a repeated visit.
     pub(crate) fn of(notes: BTreeMap<String, String>) -> Self {
         Self(Arc::new(Mutex::new(Left {
             notes,
@@ -73,7 +73,7 @@ impl Notes {
         self.left().dropped
     }
 
-    /// Leaves a note; the last value under a name holds. Dropped and counted past `limits`.
+    /// Sets a note. The last value under a name counts. Past `limits` it is dropped and counted.
     pub fn set(&self, name: String, value: String, limits: &Limits) {
         let mut left = self.left();
         let is_new = !left.notes.contains_key(&name);
@@ -85,8 +85,8 @@ impl Notes {
         }
     }
 
-    /// Adds an annotation by a plugin; blanks, commas and unprintable characters become underscores, as the crawl log needs
-    /// it. One that is there already is not repeated. Dropped and counted past `limits`.
+    /// Adds an annotation by a plugin. Blanks, commas and unprintable characters become underscores, as the crawl log needs it.
+    /// An existing annotation is not repeated. Past `limits` it is dropped and counted.
     pub fn annotate(&self, plugin: &Arc<str>, annotation: &str, limits: &Limits) {
         let clean: String = clip(annotation, ANNOTATION_BYTES_MAX)
             .chars()

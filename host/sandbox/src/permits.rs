@@ -1,5 +1,5 @@
-//! How many instances may live at once. The pool has room for exactly so many, and a call that finds it full waits
-//! here instead of failing there.
+//! Permits for instances. The pool has room for a fixed number of them. A call that finds it full waits here instead of failing
+//! there.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
@@ -10,7 +10,7 @@ pub(crate) struct Permits {
     returned: Condvar,
 }
 
-/// The right to have one instance, until dropped.
+/// A permit for one instance, until dropped.
 #[derive(Debug)]
 pub(crate) struct Permit<'a>(&'a Permits);
 
@@ -22,7 +22,7 @@ impl Permits {
         }
     }
 
-    /// Waits until there is one.
+    /// Waits for a permit.
     pub(crate) fn acquire(&self) -> Permit<'_> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         while *free == 0 {

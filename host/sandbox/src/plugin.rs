@@ -1,4 +1,4 @@
-//! A configured plugin: what it is, and the calls to it.
+//! A configured plugin: its description, and the calls to it.
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ use crate::{
     Report, Ruling, Span, Stage, StripProblem, Verdict,
 };
 
-/// Under which answers without an opinion are counted.
+/// Name under which answers without an opinion are counted.
 const PASS: &str = "pass";
 
 /// A plugin, ready to be called from any thread. Clones are the same plugin and share their statistics.
@@ -41,7 +41,7 @@ pub struct Plugin(Arc<Ready>);
 struct Ready {
     shared: Arc<Shared>,
     program: Program,
-    /// How many calls there may be at once, where that is limited.
+    /// Permits for simultaneous calls, if their number is limited.
     permits: Option<Permits>,
     configuration: Configuration,
     matcher: Matcher,
@@ -49,7 +49,7 @@ struct Ready {
     origin: String,
     start: Start,
     statistics: Mutex<Statistics>,
-    /// What it has answered, where that is remembered.
+    /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
 }
 
@@ -64,22 +64,22 @@ impl std::fmt::Debug for Plugin {
     }
 }
 
-/// How a call of a plugin begins.
+/// The start of a plugin's calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// From the memory that `configure` left, compiled ahead of time.
+    /// Calls start from the memory that `configure` left, compiled ahead of time.
     Snapshot {
-        /// The compiled snapshot came from the cache; `configure` was not called at all.
+        /// Whether the compiled snapshot came from the cache. Then `configure` was not called at all.
         cached: bool,
     },
-    /// With `configure` in the fresh instance, within the limits of the call.
+    /// Calls run `configure` in the fresh instance, within the limits of the call.
     EachCall {
-        /// Why there is no snapshot.
+        /// Reason for which there is no snapshot.
         why: String,
     },
 }
 
-/// What an extractor found in one document. Spans and media types of fragments have been checked.
+/// Results of an extractor in one document. Spans and media types of fragments have been checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extraction {
     /// In document order, at most [`Limits::links`].
@@ -90,20 +90,20 @@ pub struct Extraction {
     pub fragments: Vec<Fragment>,
     /// Fragments past the limit.
     pub fragments_dropped: u64,
-    /// The document's base, where it declares one: a reference, to be resolved by the host.
+    /// The base that the document declares: a reference that the host resolves.
     pub base: Option<String>,
-    /// Extractors of last resort stay out.
+    /// Whether extractors of last resort are skipped.
     pub finished: bool,
-    /// What could not be read, for the log.
+    /// Description of the unreadable part, for the log.
     pub problem: Option<String>,
 }
 
-/// How long a wait evaluator would wait.
+/// The wait that a wait evaluator proposes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// From now until the next visit; the host keeps it within the profile's limits.
+    /// Time from now until the next visit. The host keeps it within the profile's limits.
     pub next_visit: Duration,
-    /// Ask again after this time without a visit; always less than `next_visit`.
+    /// Time until the next reconsideration without a visit; always less than `next_visit`.
     pub ask_again: Option<Duration>,
 }
 
@@ -120,7 +120,7 @@ impl Plugin {
             program,
             permits: (configuration.callee.limits.instances < usize::MAX)
                 .then(|| Permits::new(configuration.callee.limits.instances.max(1))),
-            // Checked when the component was loaded.
+            // The patterns were checked when the component was loaded.
             matcher: Matcher::new(handles).unwrap_or_else(|_| Matcher::nothing()),
             configuration,
             component_sha256: component.sha256.clone(),
@@ -131,12 +131,12 @@ impl Plugin {
         }))
     }
 
-    /// Its name, as its component describes it.
+    /// Its name in the description of its component.
     pub fn name(&self) -> &str {
         &self.0.configuration.description.name
     }
 
-    /// What its faults, log lines and kept values call it.
+    /// Its name in plugin errors, log lines and kept values.
     pub fn instance(&self) -> &str {
         &self.0.configuration.callee.name
     }
@@ -146,12 +146,12 @@ impl Plugin {
         &self.0.configuration.description.version
     }
 
-    /// All that its component says of it.
+    /// Its description by its component.
     pub fn description(&self) -> &Description {
         &self.0.configuration.description
     }
 
-    /// Where its component came from.
+    /// The origin of its component.
     pub fn origin(&self) -> &str {
         &self.0.origin
     }
@@ -161,12 +161,12 @@ impl Plugin {
         &self.0.component_sha256
     }
 
-    /// The version of the contract that its component was made for.
+    /// The contract version of its component.
     pub fn contract(&self) -> &str {
         self.0.program.exports.contract().version()
     }
 
-    /// Its settings as JSON, keys sorted.
+    /// Its settings as JSON, with sorted keys.
     pub fn settings(&self) -> &str {
         &self.0.configuration.settings
     }
@@ -181,32 +181,32 @@ impl Plugin {
         &self.0.configuration.callee.limits
     }
 
-    /// How its calls begin.
+    /// The start of its calls.
     pub fn start(&self) -> &Start {
         &self.0.start
     }
 
-    /// Calls begin from a snapshot.
+    /// Whether calls start from a snapshot.
     pub fn snapshotted(&self) -> bool {
         matches!(self.0.start, Start::Snapshot { .. })
     }
 
-    /// It is of this kind.
+    /// Whether it is of this kind.
     pub fn is(&self, kind: &Kind) -> bool {
         self.description().kinds.contains(kind)
     }
 
-    /// It wants to be called for documents of this media type (lower-case, without parameters) and URI.
+    /// Whether it wants to be called for documents of this media type (lower-case, without parameters) and URI.
     pub fn handles(&self, media_type: &str, uri: &str) -> bool {
         self.0.matcher.matches(media_type, uri)
     }
 
-    /// It wants to be called for candidates with this URI, whatever may come of fetching them.
+    /// Whether it wants to be called for candidates with this URI, whatever their media type may be.
     pub fn handles_uri(&self, uri: &str) -> bool {
         self.0.matcher.matches_uri(uri)
     }
 
-    /// What has been seen of it so far.
+    /// Its statistics so far.
     pub fn statistics(&self) -> Statistics {
         self.0
             .statistics
@@ -215,13 +215,13 @@ impl Plugin {
             .clone()
     }
 
-    /// Counts a wait that it answered and that its caller does not take as it is, under this word.
+    /// Counts an answered wait that its caller changed or doubts, under this reason.
     pub fn note_odd_wait(&self, why: &'static str) {
         self.note(|statistics| *statistics.odd_waits.entry(why).or_default() += 1);
     }
 
-    /// Finds links in documents of one type, all in one call: one whole document, or all fragments of that type in a
-    /// page. Answers stand in the same order. Of no documents, no call is made.
+    /// Extracts links from documents of one type, all in one call: one whole document, or all fragments of that type in a page.
+    /// The answers are in the same order. Without documents no call is made.
     pub fn extract(&self, documents: Vec<Document>) -> Result<Vec<Extraction>, Fault> {
         let Some(uri) = documents.first().map(|document| Arc::from(document.uri())) else {
             return Ok(Vec::new());
@@ -256,8 +256,8 @@ impl Plugin {
         Ok(extractions)
     }
 
-    /// Rules on candidates, all in one call, at stages scope, pre-fetch and plugin. Answers stand in the same order. Of
-    /// no candidates, no call is made.
+    /// Rules on candidates, all in one call, at stages scope, pre-fetch and plugin. The answers are in the same order. Without
+    /// candidates no call is made.
     pub fn judge_candidates(
         &self,
         stage: Stage,
@@ -289,7 +289,7 @@ impl Plugin {
                     .collect::<Result<Vec<Ruling>, _>>()
             })?;
         self.note(|statistics| {
-            // A page's outlinks are mostly ruled on alike: counted in runs.
+            // Most outlinks of a page get the same verdict, so they are counted in runs.
             let names = rulings.iter().map(|ruling| verdict_name(&ruling.verdict));
             let names: Vec<&'static str> = names.collect();
             for run in names.chunk_by(|one, other| std::ptr::eq(*one, *other)) {
@@ -328,8 +328,8 @@ impl Plugin {
         Ok(ruling)
     }
 
-    /// The spans of a document's bytes that do not count as content: in order, empty ones left out, overlapping ones
-    /// joined. The inner error is the plugin's own: it can say nothing of this document.
+    /// The spans of a document's bytes that do not count as content: in order, without empty ones, overlapping ones joined. The
+    /// inner error is the plugin's own: it cannot strip this document.
     pub fn strip(&self, document: &Document) -> Result<Result<Vec<Span>, StripProblem>, Fault> {
         let uri = Arc::from(document.uri());
         self.check_has(Callable::DigestStripper, &uri)?;
@@ -347,8 +347,8 @@ impl Plugin {
         Ok(stripped)
     }
 
-    /// Whether a document differs from its last archived version, and what is to be kept of it for the next
-    /// comparison. `last` is the fingerprint of that version, where this plugin with these settings made it.
+    /// Compares a document with its last archived version, and returns the fingerprint for the next comparison. `last` is the
+    /// fingerprint of that version, if this plugin with these settings made it.
     pub fn compare(
         &self,
         document: &Document,
@@ -370,7 +370,7 @@ impl Plugin {
         Ok(comparison)
     }
 
-    /// How long to wait before the next visit; none leaves that to the next evaluator.
+    /// The wait before the next visit; `None` leaves it to the next evaluator.
     pub fn evaluate(&self, visit: &Visit) -> Result<Option<Wait>, Fault> {
         let uri = Arc::from(visit.candidate.uri.as_str());
         self.check_has(Callable::WaitEvaluator, &uri)?;
@@ -384,7 +384,7 @@ impl Plugin {
         let wait = self.recall_or_call(known, &(), uri, about, |exports, store, instance| {
             let wait = exports.evaluate(store, &instance, visit)?;
             Ok(wait.map(|wait| {
-                // With the visit at the latest: until then there may be news to be asked about.
+                // Not after the visit. Until the visit there may be news to ask about.
                 let ask_again = wait.ask_again.map(|it| it.min(wait.next_visit));
                 Wait {
                     next_visit: Duration::from_millis(wait.next_visit),
@@ -396,8 +396,8 @@ impl Plugin {
         Ok(wait)
     }
 
-    /// Precedences of candidates, 1 being the highest, all in one call; none leaves one to the next plugin. `document`
-    /// is the page that they were found on; none for seeds. Of no candidates, no call is made.
+    /// Precedences of candidates, 1 being the highest, all in one call. `None` leaves a candidate to the next plugin. `document`
+    /// is the page on which they were found; `None` for seeds. Without candidates no call is made.
     pub fn rank_candidates(
         &self,
         candidates: &Candidates,
@@ -423,7 +423,7 @@ impl Plugin {
         Ok(ranks)
     }
 
-    /// The precedence of a queue, 1 being the highest; none leaves that to the next plugin.
+    /// The precedence of a queue, 1 being the highest; `None` leaves it to the next plugin.
     pub fn rank_queue(&self, queue: &Queue) -> Result<Option<u8>, Fault> {
         let about = Arc::from(queue.name.as_str());
         self.check_has(Callable::Precedence, &about)?;
@@ -434,8 +434,8 @@ impl Plugin {
         Ok(rank)
     }
 
-    /// Hands a batch of events over, in the order finished. `memory` is that of the last observation, empty at the
-    /// first. Of no events, no call is made and the memory stays.
+    /// Passes a batch of events to the plugin, in the order finished. `memory` is that of the last observation, empty at the
+    /// first. Without events no call is made and the memory stays.
     pub fn observe(&self, memory: &[u8], events: &[Finished]) -> Result<Observation, Fault> {
         let Some(about) = events.first().map(|first| Arc::from(first.uri.as_str())) else {
             return Ok(Observation {
@@ -454,7 +454,7 @@ impl Plugin {
         Ok(observation)
     }
 
-    /// Reports on what has been observed so far.
+    /// Reports on the observations so far.
     pub fn report(&self, memory: &[u8], now: Timestamp) -> Result<Vec<Report>, Fault> {
         let about = Arc::from("report");
         self.check_has(Callable::Observer, &about)?;
@@ -468,8 +468,8 @@ impl Plugin {
         Ok(reports)
     }
 
-    /// The answer that was given to the same question when the host told the same; otherwise a call, whose answer is
-    /// remembered then. Calls, where nothing is remembered.
+    /// Returns the remembered answer to the same question with the same host state. Otherwise it makes a call and remembers the
+    /// answer. It always makes a call if answers are not remembered.
     fn recall_or_call<Q: Clone + Eq + Hash, A: Clone>(
         &self,
         known: Option<&Remembered<Q, A>>,
@@ -577,7 +577,8 @@ impl Plugin {
         }
     }
 
-    /// Asking for a kind that it has not is the caller's mistake rather than the plugin's, so it is not counted.
+    /// Checks that the plugin has a kind. Asking for another kind is an error of the caller and not of the plugin, so it is not
+    /// counted.
     fn check_has(&self, kind: Callable, uri: &Arc<str>) -> Result<(), Fault> {
         if self.0.program.kinds.contains(&kind) {
             return Ok(());
@@ -594,7 +595,8 @@ impl Plugin {
     }
 }
 
-/// What a fault says a batch was about: of several candidates the page they stand on says more than the first of them.
+/// The URI of a batch of candidates for plugin errors. For several candidates it is that of their page, which says more than that
+/// of the first.
 fn occasion_of(candidates: &Candidates) -> Option<Arc<str>> {
     let first = candidates.get(0)?;
     let page = first.via.as_ref().filter(|_| candidates.len() > 1);

@@ -1,24 +1,24 @@
-//! A queue as precedence plugins see it. The host fills it in; plugins only read.
+//! A queue as precedence plugins see it. The host fills it in; plugins only read it.
 
 use jiff::Timestamp;
 
-/// A queue that is to be ranked.
+/// A queue that a plugin ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Its name, such as `org,example,www,`.
     pub name: String,
     /// URIs that wait in it.
     pub queued: u64,
-    /// Completed fetches that were successes; a revisit is not a new one.
+    /// Successful fetches; a revisit is not counted again.
     pub succeeded: u64,
-    /// Completed fetches that failed.
+    /// Failed fetches.
     pub failed: u64,
     /// Bytes fetched.
     pub bytes: u64,
-    /// Precedence of its best waiting URI; none where none waits.
+    /// Precedence of its best waiting URI; `None` if no URI waits.
     pub best: Option<u8>,
-    /// The precedence that the profile gives it.
+    /// Its precedence in the profile.
     pub base: u8,
-    /// The time at which this is asked; the only clock a plugin has.
+    /// The time of the call, which is the only clock of a plugin.
     pub now: Timestamp,
 }

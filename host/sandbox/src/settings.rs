@@ -1,15 +1,15 @@
-//! Settings in one form, so that equal settings are equal text: keys sorted, no blanks.
+//! Canonical settings: equal settings have equal text, with sorted keys and without blanks.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// `value` as JSON text that does not depend on the order in which its keys were written.
+/// `value` as JSON text that does not depend on the order of its keys.
 pub(crate) fn canonical(value: &Value) -> String {
     sorted(value).to_string()
 }
 
-// serde_json keeps keys sorted or in the order inserted, whichever some crate of the build asked for.
+// serde_json keeps keys sorted or in insertion order, depending on the features that crates of the build enable.
 fn sorted(value: &Value) -> Value {
     match value {
         Value::Object(object) => {

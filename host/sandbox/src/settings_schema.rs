@@ -1,18 +1,18 @@
-//! Bounds of a settings schema, checked before anything walks it: a plugin writes its own schema, and a short one can take
-//! an exponential number of steps to follow. [`crate::describe`] calls this for every component that is loaded.
+//! Bounds of a settings schema, checked before anything walks it. A plugin writes its own schema, and a short schema can take an
+//! exponential number of steps to follow. [`crate::describe`] calls this for every component that is loaded.
 
 use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-/// Longest settings schema, in bytes. The longest that ships has 4 KiB.
+/// Longest settings schema, in bytes. The longest built-in one has 4 KiB.
 const SCHEMA_BYTES_MAX: usize = 128 << 10;
-/// Deepest nesting of schemas, references followed.
+/// Deepest nesting of schemas, including references.
 const SCHEMA_DEPTH_MAX: usize = 64;
-/// Schemas in a settings schema with each reference replaced by what it refers to; a reference back to a schema around it
+/// Most schemas in a settings schema after each reference is replaced by its target. A reference back to an enclosing schema
 /// counts as one.
 const SCHEMA_STEPS_MAX: u64 = 10_000;
-/// Regular expressions of a settings schema.
+/// Most regular expressions of a settings schema.
 const PATTERNS_MAX: usize = 100;
 /// Longest regular expression of a settings schema, in bytes.
 const PATTERN_BYTES_MAX: usize = 1_000;
@@ -70,7 +70,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     nodes.into_iter().try_for_each(|node| walk.ends(node, 0))
 }
 
-/// What following a schema takes.
+/// The cost of following a schema.
 #[derive(Clone, Copy)]
 struct Measure {
     steps: u64,
@@ -79,9 +79,9 @@ struct Measure {
 
 struct Walk<'s> {
     root: &'s Value,
-    /// By address; no measure while it is being taken.
+    /// Measures by address; `None` while a measure is being taken.
     known: HashMap<*const Value, (&'s Value, Option<Measure>)>,
-    /// Whether following a schema for one and the same value comes to an end; none while it is being looked at.
+    /// Whether following a schema for one value ends; `false` while it is being examined.
     same: HashMap<*const Value, bool>,
     patterns: usize,
 }
@@ -90,7 +90,7 @@ impl<'s> Walk<'s> {
     fn measure(&mut self, node: &'s Value, depth: usize) -> Result<Measure, String> {
         let height = match self.known.get(&std::ptr::from_ref(node)) {
             Some((_, Some(measure))) => measure.height,
-            // It refers to itself: how often that is followed depends on the settings.
+            // It refers to itself: the settings decide how often that is followed.
             Some((_, None)) => {
                 return Ok(Measure {
                     steps: 1,
@@ -144,7 +144,7 @@ impl<'s> Walk<'s> {
         }
     }
 
-    /// Fails where a schema leads back to itself for one and the same value.
+    /// Fails if a schema leads back to itself for one and the same value.
     fn ends(&mut self, node: &'s Value, depth: usize) -> Result<(), String> {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(too_deep());
@@ -174,7 +174,7 @@ fn too_deep() -> String {
     format!("it nests deeper than {SCHEMA_DEPTH_MAX} schemas, references followed")
 }
 
-/// The schemas that a schema applies to the value that it is applied to itself.
+/// The schemas that a schema applies to its own value.
 fn same_value<'s>(root: &'s Value, node: &'s Value) -> Result<Vec<&'s Value>, String> {
     let mut found: Vec<&Value> = SAME.iter().filter_map(|key| node.get(*key)).collect();
     for key in SAME_LISTS {

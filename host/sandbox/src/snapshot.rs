@@ -1,6 +1,6 @@
-//! A configured instance turned back into a component, with `wasmtime-wizer` taken by its parts: `instrument` before
-//! compiling, `configure` called through the ordinary bindings, `take` afterwards. Wizer's own runner cannot call a
-//! function of an interface with a version, and its wasmtime feature would bring async and a second cache.
+//! Snapshots: turns a configured instance back into a component, with the parts of `wasmtime-wizer`. `instrument` runs before
+//! compiling, `configure` is called through the ordinary bindings, and `take` follows. Wizer's own runner cannot call a function
+//! of an interface with a version. Its wasmtime feature would bring async and a second cache.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
@@ -13,9 +13,9 @@ use wasmtime_wizer::{ComponentContext, ComponentInstanceState, Wizer};
 
 use crate::call::CallState;
 
-/// A component with accessors to all of its state, or why there is none.
+/// A component with accessors to all of its state, or the reason for which there is none.
 pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<u8>), String> {
-    // What is valid, and yet nothing that it knows of.
+    // Valid features that Wizer does not know.
     let unknown = WasmFeatures::MEMORY64 | WasmFeatures::THREADS;
     check(component, WasmFeatures::default().difference(unknown))?;
     guarded(|| {
@@ -25,16 +25,16 @@ pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<
     })
 }
 
-/// Whether it is a component by the standards, with every proposal to them.
+/// Whether it is a valid component, with every proposal to the standards enabled.
 pub(crate) fn is_valid(component: &[u8]) -> bool {
     check(component, WasmFeatures::all()).is_ok()
 }
 
-/// Wizer reads a component as if it were valid, and panics at some that are not; so it is shown valid ones alone.
+/// Checks that a component is valid. Wizer takes every component as valid, and panics at some that are not.
 fn check(component: &[u8], features: WasmFeatures) -> Result<(), String> {
     let invalid = |error: wasmparser::BinaryReaderError| error.message().to_owned();
     for payload in Parser::new(0).parse_all(component) {
-        // The validator is content with a part that ends where the file does, between two of its sections.
+        // The validator accepts a part that ends where the file does, between two of its sections.
         if let Payload::ModuleSection {
             unchecked_range, ..
         }
@@ -52,7 +52,7 @@ fn check(component: &[u8], features: WasmFeatures) -> Result<(), String> {
         .map_err(invalid)
 }
 
-/// The component whose memory is at the start what `instance`, of the instrumented component, has now.
+/// Makes a component with the current memory of `instance`, which is of the instrumented component.
 pub(crate) fn take(
     context: &ComponentContext<'_>,
     store: &mut Store<CallState>,
@@ -79,14 +79,14 @@ pub(crate) fn take(
     })
 }
 
-/// Wizer panics on some of what it does not expect; that must not take the host down.
+/// Catches panics: Wizer panics at some unexpected input, and that must not end the host.
 fn guarded<T>(work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
         Err("the pre-initialiser does not understand this component".to_owned())
     })
 }
 
-/// Reads state through the accessors. The trait knows no errors, so the first problem is kept for `take`.
+/// Reads state through the accessors. The trait has no errors, so the first problem is kept for `take`.
 struct State<'a> {
     store: &'a mut Store<CallState>,
     instance: Instance,

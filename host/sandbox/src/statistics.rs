@@ -1,46 +1,46 @@
-//! What the host has seen of a plugin since it was configured.
+//! Statistics of a plugin since it was configured.
 
 use std::collections::BTreeMap;
 
 use crate::FaultKind;
 use crate::times::Times;
 
-/// Name under which counts go that came under too many or unfit names.
+/// Name for counts under too many or unfit names.
 pub(crate) const OTHER_COUNTER: &str = "other";
 /// Longest name of a counter, in bytes.
 const COUNTER_NAME_BYTES_MAX: usize = 64;
 
-/// Figures of one plugin: all clones of a [`Plugin`](crate::Plugin) together, since it was configured.
+/// Figures of one plugin since it was configured, all clones of a [`Plugin`](crate::Plugin) together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Calls, faults included.
+    /// Calls, including those with plugin errors.
     pub calls: u64,
-    /// Faults by kind; kinds that did not occur are absent.
+    /// Plugin errors by kind; kinds that did not occur are absent.
     pub faults: BTreeMap<FaultKind, u64>,
-    /// Wall-clock times of calls, instantiation included, waiting for a free instance not.
+    /// Wall-clock times of calls, with instantiation, without waiting for a free instance.
     pub times: Times,
-    /// Most linear memory that a call had, in bytes.
+    /// Most linear memory of a call, in bytes.
     pub memory_max: u64,
     /// The plugin's own counters, by name.
     pub counters: BTreeMap<String, u64>,
-    /// What it answered, by what an answer is: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`, and
-    /// verdicts and differences under their names (`accept`, `unchanged`). What it had no opinion on is under `pass`.
+    /// Its answers, by their nature: `links`, `fragments`, `spans`, `waits`, `lines`, `reports`, `ranks`. Verdicts and
+    /// differences have their names (`accept`, `unchanged`). Answers without an opinion are under `pass`.
     pub outputs: BTreeMap<&'static str, u64>,
-    /// Waits that the host did not take as they were, or wonders at, by why, as it says.
+    /// Waits that the host changed or doubted, by the host's reason.
     pub odd_waits: BTreeMap<&'static str, u64>,
     /// Bytes of log messages past the limit.
     pub log_bytes_dropped: u64,
-    /// Values to be kept that were past a limit or not declared.
+    /// Kept values that were past a limit or not declared.
     pub kept_dropped: u64,
 }
 
 impl Statistics {
-    /// Faults of all kinds.
+    /// Plugin errors of all kinds.
     pub fn faults_all(&self) -> u64 {
         self.faults.values().sum()
     }
 
-    /// Adds those of another plugin, such as one that was in its place before.
+    /// Adds the figures of another plugin, such as its predecessor under the same name.
     pub fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         for (kind, count) in &other.faults {
@@ -85,7 +85,7 @@ impl Statistics {
     }
 }
 
-/// Lower-case words joined by hyphens.
+/// Whether a text is a counter name: lower-case words joined by hyphens.
 fn is_counter_name(name: &str) -> bool {
     name.len() <= COUNTER_NAME_BYTES_MAX && crate::describe::is_name(name)
 }

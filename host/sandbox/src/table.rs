@@ -1,8 +1,8 @@
-//! Lists that the host holds for plugins and keeps current: SURT prefixes, expressions, keys with values. Whoever reads
-//! them from files hands whole tables over here; a call sees those that were there when it first looked.
+//! Tables: lists for plugins that the host holds and keeps current. They have SURT prefixes, expressions, or keys with values.
+//! The reader of their files passes whole tables to this module. A call sees the tables that were there at its first look.
 //!
-//! Prefixes and keys are held as finite-state transducers: a million SURT prefixes take 6 to 12 MB, by how alike their names
-//! are, and a look-up walks the key once, however many rows there are.
+//! Prefixes and keys are held as finite-state transducers. A million SURT prefixes take 6 to 12 MB, depending on the likeness of
+//! their names. A look-up walks the key once, however many rows there are.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,20 +16,20 @@ pub use crate::bindings::opilio::plugin::tables::{Kind as TableKind, Row};
 use crate::candidates::{Candidates, Column};
 use crate::notes::clip;
 
-/// Rows of one table. Their numbers are kept in 32 bits.
+/// Most rows of one table. Their numbers are kept in 32 bits.
 const ROWS_MAX: usize = 100_000_000;
-/// Longest key, in bytes: the longest URI that the crawl takes, and some more for its SURT form.
+/// Longest key, in bytes: the longest URI that the crawl accepts, and some more for its SURT form.
 const KEY_BYTES_MAX: usize = 256 << 10;
-/// Bytes that the expressions of one table may take once compiled.
+/// Most bytes of the expressions of one table once compiled.
 const EXPRESSIONS_BYTES_MAX: usize = 64 << 20;
 /// Bytes of a key that a message quotes.
 const QUOTED_BYTES_MAX: usize = 200;
 
-/// The tables of a crawl. Clones are the same tables; every plugin is given them when it is configured.
+/// The tables of a crawl. Clones are the same tables; every plugin gets them when it is configured.
 #[derive(Clone, Debug, Default)]
 pub struct Tables(Arc<RwLock<Arc<Shelf>>>);
 
-/// All tables as they stood at one time.
+/// All tables at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelf(HashMap<String, Arc<Table>>);
 
@@ -58,11 +58,11 @@ impl fmt::Debug for Table {
     }
 }
 
-/// What is wrong with the rows of a table. Rows are counted from 1.
+/// Error in the rows of a table. Rows are counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableProblem {
-    /// Nothing stands there.
+    /// The row is empty.
     #[error("row {row} has no key")]
     Empty {
         /// The row.
@@ -75,9 +75,9 @@ pub enum TableProblem {
     Prefix {
         /// The row.
         row: usize,
-        /// What stands there.
+        /// The key of the row.
         key: String,
-        /// Why it is none.
+        /// Reason for which it is neither.
         problem: String,
     },
     /// An expression that does not compile.
@@ -85,20 +85,20 @@ pub enum TableProblem {
     Regex {
         /// The row.
         row: usize,
-        /// What stands there.
+        /// The key of the row.
         key: String,
-        /// What the compiler says.
+        /// The compiler's message.
         problem: String,
     },
-    /// The expressions are all right one by one, and too much together.
+    /// Each expression is valid, but together they are too large.
     #[error(
         "the {rows} expressions take more than {EXPRESSIONS_BYTES_MAX} bytes once compiled; simplify them, or make two tables"
     )]
     RegexesTooLarge {
-        /// How many there are.
+        /// Number of expressions.
         rows: usize,
     },
-    /// A key beyond all measure.
+    /// A key that is too long.
     #[error("row {row}: its key has {bytes} bytes; {KEY_BYTES_MAX} are allowed")]
     KeyTooLong {
         /// The row.
@@ -133,14 +133,14 @@ impl<K: Into<String>, V: Into<String>> From<(K, V)> for Row {
 }
 
 impl Tables {
-    /// Puts a table under a name, in place of the one that was there. Calls that are under way keep what they saw.
+    /// Sets the table under a name, in place of an existing one. Running calls keep the tables that they saw.
     pub fn set(&self, name: impl Into<String>, table: Table) {
         self.change(|shelf| {
             shelf.0.insert(name.into(), Arc::new(table));
         });
     }
 
-    /// Takes a table away; look-ups in it find nothing from then on.
+    /// Removes a table; from then on look-ups in it find nothing.
     pub fn remove(&self, name: &str) {
         self.change(|shelf| {
             shelf.0.remove(name);
@@ -152,7 +152,7 @@ impl Tables {
         work(Arc::make_mut(&mut shelf));
     }
 
-    /// As they stand now.
+    /// The tables at this moment.
     pub(crate) fn shelf(&self) -> Arc<Shelf> {
         self.0
             .read()
@@ -168,8 +168,8 @@ impl Shelf {
 }
 
 impl Table {
-    /// A table of SURT prefixes, or of URIs that stand for the prefix they imply: `http://example.org` for the domain
-    /// and all below it, `http://example.org/` for that host alone. Of two rows with one prefix the later holds.
+    /// Makes a table of SURT prefixes, or of URIs that imply one. `http://example.org` implies the domain and all below it,
+    /// `http://example.org/` that host alone. Of two rows with one prefix the later counts.
     pub fn surt_prefixes(
         rows: impl IntoIterator<Item = impl Into<Row>>,
     ) -> Result<Self, TableProblem> {
@@ -190,7 +190,7 @@ impl Table {
         })
     }
 
-    /// A table of regular expressions (RE2 syntax), in order of preference.
+    /// Makes a table of regular expressions (RE2 syntax), in order of preference.
     pub fn regexes(rows: impl IntoIterator<Item = impl Into<Row>>) -> Result<Self, TableProblem> {
         let rows: Vec<Row> = rows.into_iter().map(Into::into).collect();
         for (at, Row { key, .. }) in rows.iter().enumerate() {
@@ -216,7 +216,7 @@ impl Table {
         })
     }
 
-    /// A table of keys with values. Of two rows with one key the later holds.
+    /// Makes a table of keys with values. Of two rows with one key the later counts.
     pub fn key_values(
         rows: impl IntoIterator<Item = impl Into<Row>>,
     ) -> Result<Self, TableProblem> {
@@ -230,7 +230,7 @@ impl Table {
         })
     }
 
-    /// What sort of table it is.
+    /// The kind of the table.
     pub fn kind(&self) -> TableKind {
         match &self.lookup {
             Lookup::SurtPrefixes(_) => TableKind::SurtPrefixes,
@@ -239,12 +239,12 @@ impl Table {
         }
     }
 
-    /// Its rows, those with one key counted once.
+    /// Number of its rows; rows with one key count once.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// The row for a key, as the contract's `find` says.
+    /// The row for a key, as the contract's `find` defines it.
     pub fn find(&self, key: &str) -> Option<Row> {
         match &self.lookup {
             Lookup::SurtPrefixes(keys) => {
@@ -261,7 +261,7 @@ impl Table {
         }
     }
 
-    /// The expressions in order; none of a table of another kind.
+    /// The expressions in order; empty for a table of another kind.
     pub(crate) fn expressions(&self) -> &[Row] {
         match &self.lookup {
             Lookup::Regexes { rows, .. } => rows,
@@ -269,7 +269,7 @@ impl Table {
         }
     }
 
-    /// Which of the candidates have a row.
+    /// Whether each of the candidates has a row.
     pub(crate) fn find_candidates(&self, candidates: &Candidates) -> Vec<bool> {
         match &self.lookup {
             Lookup::SurtPrefixes(keys) => candidates
@@ -316,11 +316,11 @@ impl Keys {
             }
             keys.push((key.into_bytes().into(), values.number(value)));
         }
-        // A stable sort of the rows turned round, so that of equal keys the last row comes first and is the one kept.
+        // A stable sort of the reversed rows, so that of equal keys the last row comes first and is kept.
         keys.reverse();
         keys.sort_by(|(one, _), (other, _)| one.cmp(other));
         keys.dedup_by(|(later, _), (kept, _)| later == kept);
-        // Sorted keys without repeats, written to memory: nothing can go wrong.
+        // The keys are sorted and unique, and written to memory: this cannot fail.
         let map = Map::from_iter(keys).unwrap_or_default();
         Ok(Self {
             map,
@@ -328,7 +328,7 @@ impl Keys {
         })
     }
 
-    /// Length of the longest key that begins `text`, and the number of its value.
+    /// Length of the longest key with which `text` begins, and the number of its value.
     fn longest_prefix(&self, text: &str) -> Option<(usize, u64)> {
         let fst = self.map.as_fst();
         let mut node = fst.root();
@@ -353,7 +353,7 @@ impl Keys {
 #[derive(Debug, Default)]
 struct Values {
     text: Box<str>,
-    /// Where each ends; it begins where the one before ends.
+    /// The end of each text, which is the beginning of the next.
     ends: Box<[usize]>,
 }
 
@@ -402,7 +402,7 @@ impl Values {
     }
 }
 
-/// The regex crate draws a picture of the place; its last line says what is wrong.
+/// The last line of a regex error. The lines before draw a picture of the position.
 fn one_line(problem: &regex::Error) -> String {
     let text = problem.to_string();
     let last = text.lines().last().unwrap_or_default().trim();

@@ -1,5 +1,5 @@
-//! The epoch clock: guests look at a counter, and stop when it has passed their deadline; a thread moves it on. While no guest
-//! has been called for a while the thread sleeps: a crawl that waits costs nothing.
+//! The epoch clock. A thread increments a counter, and guests stop when it has passed their deadline. The thread sleeps while no
+//! guest has been called for a while: a crawl that waits costs nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use std::time::Duration;
 /// Time between two ticks. A call is stopped at most two ticks after its limit.
 pub(crate) const TICK: Duration = Duration::from_millis(10);
 
-/// Ticks in a row that find no guest at work before the clock is stopped. Calls take microseconds, and waking a thread takes
-/// as long: that is to happen once a second at most.
+/// Ticks in a row without a running guest, after which the clock stops. Calls take microseconds, and waking a thread takes as
+/// long, so it should happen once a second at most.
 const IDLE_TICKS: u32 = 100;
 
-/// Ticks while guests are at work, until dropped.
+/// The clock: it ticks while guests run, until dropped.
 #[derive(Debug)]
 pub(crate) struct Ticker {
     clock: Arc<Clock>,
@@ -28,7 +28,7 @@ struct Clock {
     is_over: AtomicBool,
 }
 
-/// As long as this is there, the clock goes.
+/// Guard that keeps the clock running until dropped.
 pub(crate) struct Ticking<'t>(&'t Clock);
 
 impl Ticker {
@@ -48,7 +48,7 @@ impl Ticker {
         })
     }
 
-    /// A guest begins, and is at work until what comes back is dropped.
+    /// Records that a guest begins. The guest counts as running until the returned guard is dropped.
     pub(crate) fn ticking(&self) -> Ticking<'_> {
         self.clock.at_work.fetch_add(1, Ordering::SeqCst);
         if self.clock.is_asleep.swap(false, Ordering::SeqCst) {
@@ -81,8 +81,8 @@ impl Clock {
         }
     }
 
-    /// Until a guest begins. Who begins counts itself before it looks whether the clock sleeps, and here it is the other way
-    /// round: one of the two sees the other.
+    /// Sleeps until a guest begins. A guest counts itself before it checks whether the clock sleeps. Here the order is the other
+    /// way round, so one of the two sees the other.
     fn sleep(&self) {
         self.is_asleep.store(true, Ordering::SeqCst);
         while self.is_asleep.load(Ordering::SeqCst)
@@ -106,13 +106,13 @@ impl Drop for Ticker {
         self.clock.is_over.store(true, Ordering::SeqCst);
         self.wake();
         if let Some(thread) = self.thread.take() {
-            // It cannot panic, and if it did there would be nothing to do about it.
+            // The thread cannot panic, and nothing could be done about a panic here.
             let _ = thread.join();
         }
     }
 }
 
-/// Ticks that surely give a call this much time: the one under way may be nearly over.
+/// Ticks that surely give a call this much time: the current tick may be nearly over.
 pub(crate) fn ticks(time: Duration) -> u64 {
     let whole = time.as_nanos().div_ceil(TICK.as_nanos());
     // Far below the counter's range, so that deadline arithmetic cannot overflow.
@@ -150,7 +150,7 @@ mod tests {
             thread::sleep(TICK * 10);
             assert_eq!(ticks.load(Ordering::SeqCst), before);
             let ticking = ticker.ticking();
-            // Longer than it takes to fall asleep.
+            // Longer than the clock takes to fall asleep.
             until("it goes", &|| {
                 ticks.load(Ordering::SeqCst) > before + u64::from(2 * IDLE_TICKS)
             });

@@ -1,10 +1,10 @@
-//! How long calls took, in buckets: enough for quantiles of months in two kilobytes.
+//! Durations of calls in buckets: enough for quantiles of months in two kilobytes.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Buckets per doubling; a bucket's ends differ by a tenth or so.
+/// Buckets per doubling. The ends of a bucket differ by about a tenth.
 const PER_DOUBLING: u32 = 8;
 /// Times up to 2^10 ns share the first bucket, those from 2^37 ns (137 s) on the last.
 const FIRST_DOUBLING: u32 = 10;
@@ -21,7 +21,7 @@ pub struct Times {
     max: Duration,
 }
 
-/// As they are written down: buckets with nothing in them are left out.
+/// The serialised form, without empty buckets.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Written {
@@ -50,7 +50,7 @@ impl From<Written> for Times {
             ..Times::default()
         };
         for (bucket, count) in written.buckets {
-            // What is past the last bucket is longer than all others.
+            // Times in the last bucket are longer than all others.
             let bucket = &mut times.buckets[bucket.min(BUCKETS - 1)];
             *bucket = bucket.saturating_add(count);
             times.count = times.count.saturating_add(count);
@@ -71,23 +71,23 @@ impl Default for Times {
 }
 
 impl Times {
-    /// How many there are.
+    /// Number of durations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// All together.
+    /// Sum of all durations.
     pub fn total(&self) -> Duration {
         self.total
     }
 
-    /// The longest.
+    /// The longest duration.
     pub fn max(&self) -> Duration {
         self.max
     }
 
-    /// What this part of them, from 0 to 1, did not exceed: 0.5 gives the median. At most a tenth too much, never too
-    /// little; zero where there are none.
+    /// The duration that this part of them, from 0 to 1, did not exceed: 0.5 gives the median. It is at most a tenth too high,
+    /// and never too low. It is zero without durations.
     pub fn quantile(&self, part: f64) -> Duration {
         let rank = (part.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
@@ -100,7 +100,7 @@ impl Times {
         Duration::ZERO
     }
 
-    /// Adds others.
+    /// Adds the durations of another histogram.
     pub fn add_all(&mut self, other: &Self) {
         for (own, more) in self.buckets.iter_mut().zip(&other.buckets) {
             *own = own.saturating_add(*more);
@@ -133,7 +133,7 @@ fn bucket_of(time: Duration) -> usize {
     ((doubling - FIRST_DOUBLING) * PER_DOUBLING + within) as usize + 1
 }
 
-/// What all in a bucket are less than; none for the last.
+/// The exclusive upper end of a bucket; `None` for the last.
 fn end_of(bucket: usize) -> Option<Duration> {
     if bucket + 1 >= BUCKETS {
         return None;

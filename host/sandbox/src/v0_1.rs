@@ -1,5 +1,5 @@
-//! Contract 0.1.0, which components of before 0.2.0 speak. Here types are converted, and nothing else: limits, checks and
-//! policy are the same for every version and lie below.
+//! Contract 0.1.0, which components from before 0.2.0 use. This module only converts types. Limits, checks and policy are the
+//! same for every version, and are in other modules.
 
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Result, Store};
@@ -26,7 +26,7 @@ use bindings::exports::opilio::plugin::{
 };
 pub(crate) use imports::link;
 
-/// Where the functions of a component are.
+/// The functions of a component.
 #[derive(Clone)]
 pub(crate) struct Exports {
     setup: setup::GuestIndices,
@@ -121,7 +121,7 @@ impl Exports {
         stage: &Stage,
         candidates: &Candidates,
     ) -> Result<Vec<Ruling>> {
-        // They are handed over by value: it need not ask for any.
+        // The candidates are passed by value, so the guest need not ask for any.
         if let Some(trace) = &mut store.data_mut().trace {
             trace.of_candidates(OfCandidates::All, candidates);
         }

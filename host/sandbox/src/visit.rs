@@ -1,4 +1,4 @@
-//! The URI's standing in the crawl, as filters and wait evaluators see it. The host fills it in; plugins only read.
+//! A visit as filters and wait evaluators see it. The host fills it in; plugins only read it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use crate::kept::Kept;
 use crate::notes::Notes;
 use crate::{Candidate, ContentState, Neighbourhood, PastVisit, Signal};
 
-/// One visit of a URI. [`Visit::of`] gives a first visit of which nothing more is known; set what is.
+/// One visit of a URI. [`Visit::of`] makes a first visit without further facts; set those that are known.
 #[derive(Clone, Debug)]
 pub struct Visit {
-    /// What was asked for, as filters saw it at discovery.
+    /// The candidate as filters saw it at discovery.
     pub candidate: Candidate,
-    /// The time of this visit; the only clock a plugin has. Times before 1970 read as 1970.
+    /// The time of this visit, which is the only clock of a plugin. Times before 1970 read as 1970.
     pub now: Timestamp,
     /// Fetch status; 0 before the fetch.
     pub status: i32,
@@ -22,11 +22,11 @@ pub struct Visit {
     pub media_type: String,
     /// State of the content; unknown before it has been judged.
     pub state: ContentState,
-    /// Size of the content in bytes; none before the fetch or where no body was fetched.
+    /// Size of the content in bytes; `None` before the fetch, or if no body was fetched.
     pub size: Option<u64>,
-    /// The wait that led to this visit; none at the first.
+    /// The wait before this visit; `None` at the first.
     pub last_wait: Option<Duration>,
-    /// How long past its due time this visit began.
+    /// Time between its due time and its beginning.
     pub overdue: Duration,
     /// Completed visits, this one included once fetched.
     pub visits: u64,
@@ -38,22 +38,22 @@ pub struct Visit {
     pub validators: BTreeMap<String, String>,
     /// Links found on the document when it was last extracted.
     pub outlinks: u64,
-    /// Times the document has been found linked.
+    /// Links to the document that have been found.
     pub inlinks: u64,
     /// News since the last visit, newest first.
     pub signals: Vec<Signal>,
-    /// What is known of the documents around it.
+    /// Sums about the documents around it.
     pub neighbourhood: Vec<Neighbourhood>,
-    /// Values the host computes, under their names, such as `budget-price`.
+    /// Values that the host computes, under their names, such as `budget-price`.
     pub measures: BTreeMap<String, f64>,
-    /// Shared with the documents of the visit.
+    /// Notes, shared with the documents of the visit.
     pub notes: Notes,
-    /// Shared with the documents of the visit as well.
+    /// Kept values, shared with the documents of the visit.
     pub kept: Kept,
 }
 
 impl Visit {
-    /// The first visit of a candidate, before the fetch.
+    /// Makes the first visit of a candidate, before the fetch.
     pub fn of(candidate: Candidate, now: Timestamp) -> Self {
         Self {
             candidate,
@@ -84,12 +84,12 @@ impl Visit {
     }
 }
 
-/// As the contract counts time: milliseconds since 1970, nothing before.
+/// A time in the unit of the contract: milliseconds since 1970; earlier times become 0.
 pub(crate) fn instant(at: Timestamp) -> u64 {
     u64::try_from(at.as_millisecond()).unwrap_or(0)
 }
 
-/// As the contract counts durations: milliseconds, the longest one for all that is longer.
+/// A duration in the unit of the contract: milliseconds; longer ones become the longest.
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

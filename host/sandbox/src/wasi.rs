@@ -1,15 +1,16 @@
-//! Inert WASI, for components from toolchains that insist on it. They load, and find a computer on which nothing
-//! happens: no file, no socket, no environment, no argument, no input; a clock that stands still but for being read;
-//! randomness that is the same in every call. What they print is in the plugin's log, so that the text of an exception
-//! reaches the fault.
+//! Inert WASI, for components from toolchains that insist on it. Such components load, and find a computer on which nothing
+//! happens. It has no file, no socket, no environment, no argument, no input. Its clock stands still except for being read, and
+//! its randomness is the same in every call. Printed text goes to the plugin's log, so that the text of an exception reaches the
+//! plugin error.
 //!
-//! This is no WASI implementation shut off by configuration: there is no code here that could open a file, tell the
-//! time or connect to a host. wasmtime's own (`wasmtime-wasi`) has all of that, and needs the engine's asynchronous
-//! part, which every call would pay for. Functions fall into three sorts: those that always give the same answer
-//! ([`constants`]), the few that do something ([`define_living`]), and those of things that nobody can have here,
-//! such as `descriptor.read`, which trap with their name.
+//! This is not a WASI implementation that configuration switches off. No code here could open a file, tell the time or connect to
+//! a host. The implementation of wasmtime (`wasmtime-wasi`) has all of that. It needs the engine's asynchronous part, which every
+//! call would pay for. There are three sorts of functions:
+//! - functions that always give the same answer ([`constants`]),
+//! - the few that do something ([`define_living`]),
+//! - functions of things that nobody can have here, such as `descriptor.read`, which trap with their name.
 //!
-//! Nothing is linked for a component that asks for no WASI.
+//! Nothing is linked for a component that does not import WASI.
 
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
@@ -20,9 +21,9 @@ use wasmtime::{AsContextMut as _, StoreContextMut, bail};
 use crate::call::CallState;
 use crate::log_line::LogLevel;
 
-/// What imports of WASI begin with.
+/// Prefix of WASI imports.
 const WASI: &str = "wasi:";
-/// The only version offered: any 0.2.x.
+/// Prefix of the only version offered: any 0.2.x.
 const VERSION: &str = "0.2.";
 /// Interfaces that are offered, without version.
 const INTERFACES: [&str; 27] = [
@@ -55,35 +56,35 @@ const INTERFACES: [&str; 27] = [
     "sockets/udp-create-socket",
 ];
 
-/// The time on the wall, in seconds since 1970: 2000-01-01T00:00:00Z. Not zero, which some take for a clock unset.
+/// The wall-clock time, in seconds since 1970: 2000-01-01T00:00:00Z. It is not zero, which some programs take for an unset clock.
 const WALL_CLOCK_SECONDS: u64 = 946_684_800;
-/// What each reading moves the monotonic clock on by, so that who waits for it in a loop comes to an end.
+/// Step by which each reading advances the monotonic clock, so that a loop that waits for it ends.
 const READING_NANOSECONDS: u64 = 1_000;
-/// Where the monotonic clock stands when a call begins; `configure` began at zero, and time never runs backwards.
+/// The monotonic clock at the start of a call. `configure` began at zero, and time never runs backwards.
 const CALL_BEGINS_NANOSECONDS: u64 = 24 * 3600 * 1_000_000_000;
-/// Where randomness begins, in every call.
+/// Seed of the randomness in every call.
 const SEED: u64 = 0x6f70_696c_696f;
-/// Random bytes that one import call gives.
+/// Most random bytes of one import call.
 const RANDOM_BYTES_MAX: u64 = 1 << 20;
-/// Bytes that a stream takes at once, as WASI has it for its blocking writes. More is a trap, as WASI has that too.
+/// Most bytes that a stream accepts at once: WASI's limit for its blocking writes. More is a trap, as in WASI.
 const WRITE_BYTES_MAX: usize = 4_096;
-/// Streams, pollables and networks that an instance holds at once; more is a trap, as each costs the host memory.
+/// Streams, pollables and networks that an instance may hold at once. More is a trap, because each costs the host memory.
 const HANDLES_MAX: u32 = 1_024;
-/// Longest line of printed text; what is longer becomes several.
+/// Longest line of printed text. A longer one is split.
 const LINE_BYTES_MAX: usize = 4 << 10;
 
-/// Whether this import is of inert WASI.
+/// Whether an import belongs to inert WASI.
 pub(crate) fn offers(import: &str) -> bool {
     interface(import).is_some_and(|interface| INTERFACES.contains(&interface))
 }
 
-/// `cli/exit` of `wasi:cli/exit@0.2.3`; none for what is not WASI 0.2.
+/// `cli/exit` of `wasi:cli/exit@0.2.3`; `None` if the import is not of WASI 0.2.
 fn interface(import: &str) -> Option<&str> {
     let (interface, version) = import.strip_prefix(WASI)?.split_once('@')?;
     version.starts_with(VERSION).then_some(interface)
 }
 
-/// What to do about an import of WASI that is not offered; none for what is not WASI.
+/// Advice for a WASI import that is not offered; `None` for an import that is not WASI.
 pub(crate) fn advice(import: &str) -> Option<String> {
     if !import.starts_with(WASI) && !import.starts_with("wasi_") {
         return None;
@@ -99,8 +100,8 @@ pub(crate) fn advice(import: &str) -> Option<String> {
     })
 }
 
-/// The linker for a component that asks for WASI: the given one, and what the component asks for beside it. None where
-/// it asks for none.
+/// The linker for a component that imports WASI: the given one, with the imports that the component asks for. `None` if it
+/// imports no WASI.
 pub(crate) fn linker(
     linker: &Linker<CallState>,
     component: &Component,
@@ -139,7 +140,7 @@ pub(crate) fn linker(
 /// The state of WASI in one instance.
 #[derive(Debug)]
 pub(crate) struct Wasi {
-    /// What the monotonic clock shows.
+    /// The monotonic clock.
     nanoseconds: u64,
     /// State of the random generator.
     random: u64,
@@ -162,13 +163,14 @@ impl Default for Wasi {
 }
 
 impl Wasi {
-    /// Clock and randomness as every call finds them, whether `configure` ran in the same instance or long ago.
+    /// Resets clock and randomness to the state in which every call starts, whether `configure` ran in the same instance or long
+    /// ago.
     pub(crate) fn begin_call(&mut self) {
         self.nanoseconds = self.nanoseconds.max(CALL_BEGINS_NANOSECONDS);
         self.random = SEED;
     }
 
-    /// Whether the guest holds a stream or the like. A snapshot would remember the handle and not the thing.
+    /// Whether the guest holds a stream or a similar handle. A snapshot would keep the handle without the object.
     pub(crate) fn holds_handles(&self) -> bool {
         self.handles > 0
     }
@@ -178,12 +180,12 @@ impl Wasi {
         self.nanoseconds
     }
 
-    /// Nobody waits here: the clock is at once where it would be afterwards.
+    /// Advances the clock at once to the time that is waited for.
     fn wait_until(&mut self, nanoseconds: u64) {
         self.nanoseconds = self.nanoseconds.max(nanoseconds);
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014): one addition, two multiplications, every state once.
+    /// Next number of SplitMix64 (Steele, Lea and Flood, 2014): one addition, two multiplications, every state once.
     fn random(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.random;
@@ -215,22 +217,22 @@ impl Wasi {
     }
 }
 
-/// Where printed text goes, as the number of an [`OutputStream`]. Nothing else tells two of them apart.
+/// Targets of printed text, as the numbers of an [`OutputStream`]. The streams differ only in this number.
 const STDOUT: u32 = 1;
 const STDERR: u32 = 2;
 
-/// `wasi:io/streams.input-stream`: at its end from the beginning.
+/// `wasi:io/streams.input-stream`: always at its end.
 enum InputStream {}
 /// `wasi:io/streams.output-stream`.
 enum OutputStream {}
-/// `wasi:io/poll.pollable`: ready, always.
+/// `wasi:io/poll.pollable`: always ready.
 enum Pollable {}
-/// `wasi:sockets/network.network`: a handle that everything refuses.
+/// `wasi:sockets/network.network`: a handle that every function refuses.
 enum Network {}
-/// Any other resource: nobody can have one.
+/// Any other resource, of which no instance exists.
 enum Nothing {}
 
-/// `wasi:io/streams.stream-error`, of which neither is ever the case: what fails is a constant.
+/// `wasi:io/streams.stream-error`. Neither variant is ever made: failures are constants.
 #[derive(ComponentType, Lift, Lower)]
 #[component(variant)]
 enum StreamError {
@@ -292,7 +294,7 @@ fn define_constant(
 ) -> wasmtime::Result<()> {
     here.func_new(name, move |mut store, _, arguments, results| {
         for argument in arguments {
-            // A handle that was lent has to be given back.
+            // A lent handle must be given back.
             if let Val::Resource(handle) = argument {
                 handle.resource_drop(store.as_context_mut())?;
             }
@@ -332,7 +334,7 @@ fn define_resource(here: &mut LinkerInstance<'_, CallState>, name: &str) -> wasm
 
 type Here<'a> = StoreContextMut<'a, CallState>;
 
-/// Functions that do something, as little as it is.
+/// Defines the few functions that do something.
 fn define_living(
     here: &mut LinkerInstance<'_, CallState>,
     interface: &str,
@@ -461,7 +463,7 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
         )?;
     }
     for name in ["write-zeroes", "blocking-write-zeroes-and-flush"] {
-        // A log has no use for zeroes.
+        // A log does not need zeroes.
         here.func_wrap(
             &format!("[method]output-stream.{name}"),
             |_: Here<'_>, (_, _): (Stream, u64)| Ok(DONE),
@@ -477,7 +479,7 @@ fn define_streams(here: &mut LinkerInstance<'_, CallState>) -> wasmtime::Result<
 }
 
 impl CallState {
-    /// Takes printed bytes; each line that is complete goes to the plugin's log.
+    /// Takes printed bytes. Each complete line goes to the plugin's log.
     fn print(&mut self, stream: u32, bytes: &[u8]) {
         let unfinished = match stream {
             STDERR => &mut self.wasi.stderr,
@@ -502,7 +504,7 @@ impl CallState {
         }
     }
 
-    /// What was printed without a line feed after it; once the call is over.
+    /// Logs printed text without a final line feed, once the call is over.
     pub(crate) fn print_unfinished(&mut self) {
         for (stream, text) in [
             (STDOUT, std::mem::take(&mut self.wasi.stdout)),

@@ -1,4 +1,4 @@
-//! What a call was answered with, as JSON under the contract's names, and how two answers are compared.
+//! Answers of calls, as JSON under the contract's names, and their comparison.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,12 +21,12 @@ const LINE_BYTES_MAX: usize = 100;
 #[serde(transparent)]
 pub struct Answer(Value);
 
-/// Two answers to one call that are not the same. Shown, it is both, as JSON.
+/// Two different answers to one call. Its display shows both as JSON.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// What was expected, or answered before.
+    /// The expected or earlier answer.
     pub expected: Value,
-    /// What was answered.
+    /// The answer given.
     pub answered: Value,
 }
 
@@ -38,22 +38,22 @@ impl fmt::Display for Difference {
 }
 
 impl Answer {
-    /// To `extract`.
+    /// The answer to `extract`.
     pub fn extractions(answers: &[Extraction]) -> Self {
         Self(answers.iter().map(of_extraction).collect())
     }
 
-    /// To `judge-candidates`.
+    /// The answer to `judge-candidates`.
     pub fn rulings(answers: &[Ruling]) -> Self {
         Self(answers.iter().map(of_ruling).collect())
     }
 
-    /// To `judge-document`.
+    /// The answer to `judge-document`.
     pub fn ruling(answer: &Ruling) -> Self {
         Self(of_ruling(answer))
     }
 
-    /// To `strip`.
+    /// The answer to `strip`.
     pub fn stripped(answer: &Result<Vec<Span>, StripProblem>) -> Self {
         Self(match answer {
             Ok(spans) => json!({"ok": spans.iter().map(of_span).collect::<Value>()}),
@@ -62,7 +62,7 @@ impl Answer {
         })
     }
 
-    /// To `compare`.
+    /// The answer to `compare`.
     pub fn comparison(answer: &Comparison) -> Self {
         let difference = answer.difference.map(|difference| match difference {
             ContentDifference::Changed => "changed",
@@ -75,7 +75,7 @@ impl Answer {
         }))
     }
 
-    /// To `evaluate`.
+    /// The answer to `evaluate`.
     pub fn wait(answer: Option<Wait>) -> Self {
         let of = |wait: Duration| json!(millis(wait));
         Self(match answer {
@@ -86,17 +86,17 @@ impl Answer {
         })
     }
 
-    /// To `rank-candidates`.
+    /// The answer to `rank-candidates`.
     pub fn ranks(answers: &[Option<u8>]) -> Self {
         Self(json!(answers))
     }
 
-    /// To `rank-queue`.
+    /// The answer to `rank-queue`.
     pub fn rank(answer: Option<u8>) -> Self {
         Self(json!(answer))
     }
 
-    /// To `observe`.
+    /// The answer to `observe`.
     pub fn observation(answer: &Observation) -> Self {
         let lines = answer.lines.iter();
         Self(json!({
@@ -105,38 +105,38 @@ impl Answer {
         }))
     }
 
-    /// To `report`.
+    /// The answer to `report`.
     pub fn reports(answers: &[Report]) -> Self {
         let report = |report: &Report| json!({"file": report.file, "content": report.content});
         Self(answers.iter().map(report).collect())
     }
 
-    /// To `configure`.
+    /// The answer to `configure`.
     pub fn settings_faults(faults: &[SettingsFault]) -> Self {
         let fault =
             |fault: &SettingsFault| json!({"pointer": fault.pointer, "problem": fault.problem});
         Self(faults.iter().map(fault).collect())
     }
 
-    /// All of it.
+    /// The whole answer.
     pub fn value(&self) -> &Value {
         &self.0
     }
 
-    /// Without what has its default.
+    /// The answer without fields that have their defaults.
     pub fn short(&self) -> Value {
         let mut value = self.0.clone();
         drop_defaults(&mut value);
         value
     }
 
-    /// As a case expects it: natively nothing is cut off, and the SDKs know no words for it.
+    /// The answer in the form that a case expects. Natively nothing is cut off, and the SDKs have no fields for it.
     pub(super) fn shortened(mut self) -> Self {
         drop_defaults(&mut self.0);
         self
     }
 
-    /// As a case file has it, where the line that it begins on is indented by so many blanks.
+    /// The answer in the form of a case file, if the line on which it begins is indented by `indent` blanks.
     pub fn written(&self, indent: usize) -> String {
         let value = self.short();
         let line = value.to_string();
@@ -146,8 +146,8 @@ impl Answer {
         format!("{value:#}").replace('\n', &format!("\n{:indent$}", ""))
     }
 
-    /// Compares an answer with this one, which is expected. Reasons of rulings and words of faults count only where they
-    /// are expected, and spans may be expected in any order.
+    /// Compares an answer with this one, which is expected. Reasons of rulings and texts of errors count only if they are
+    /// expected. Spans may be expected in any order.
     pub(super) fn compare(&self, answer: &Self, call: &Call) -> Result<(), Difference> {
         let (mut expected, mut answered) = (self.0.clone(), answer.0.clone());
         match call {
@@ -180,7 +180,7 @@ fn of_ruling(ruling: &Ruling) -> Value {
     json!({"verdict": verdict, "reason": ruling.reason})
 }
 
-/// What was cut off stands in it too: no case expects that.
+/// An extraction as JSON. It includes the numbers of items cut off, which no case expects.
 fn of_extraction(extraction: &Extraction) -> Value {
     json!({
         "links": extraction.links.iter().map(of_link).collect::<Value>(),
@@ -252,7 +252,7 @@ fn of_span(span: &Span) -> Value {
     json!({"offset": span.offset, "length": span.length})
 }
 
-/// Spans as the sandbox hands them on: in order, without empty ones, overlapping ones joined, touching ones apart.
+/// Puts spans in the form of the sandbox: in order, without empty ones, overlapping ones joined, touching ones apart.
 fn put_in_order(expected: &mut Value) {
     let Some(spans) = expected.get_mut("ok").and_then(Value::as_array_mut) else {
         return;
@@ -278,7 +278,7 @@ fn put_in_order(expected: &mut Value) {
         .collect();
 }
 
-/// Takes `field` out of an answer, or out of each answer of a list, where nothing is expected of it.
+/// Removes `field` from an answer, or from each answer of a list, if it is not expected.
 fn forgive(expected: &Value, answer: &mut Value, field: &str) {
     match (expected, answer) {
         (Value::Array(expected), Value::Array(answers)) => {
@@ -293,7 +293,7 @@ fn forgive(expected: &Value, answer: &mut Value, field: &str) {
     }
 }
 
-/// Variants with a value, which stand for themselves however empty the value is.
+/// Variants with a value. They are kept even if the value is empty.
 const VARIANTS: [&str; 9] = [
     "ok",
     "error",
@@ -306,7 +306,7 @@ const VARIANTS: [&str; 9] = [
     "bytes",
 ];
 
-/// Takes fields out of records that have their defaults, so that leaving them out and writing them means the same.
+/// Removes fields that have their defaults from records, so that omitting and writing them means the same.
 fn drop_defaults(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_defaults),

@@ -1,5 +1,5 @@
-//! A call of the contract with its arguments, as JSON: what a document, a visit, a queue was, under the names of the
-//! contract. What is left out has its default.
+//! A call of the contract with its arguments, as JSON: documents, visits and queues under the names of the contract. A missing
+//! field has its default.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,32 +21,32 @@ use crate::{
     TableProblem, Visit,
 };
 
-/// The URI of a document that says none.
+/// The URI of a document without one.
 const SOME_URI: &str = "http://example.com/";
-/// The media type of a document that says none.
+/// The media type of a document without one.
 const SOME_TYPE: &str = "application/octet-stream";
 
 /// A call of the contract.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Call {
-    /// `setup.configure`, for settings that must be refused: answered with the list of faults.
+    /// `setup.configure`, for settings that must be refused. The answer is the list of errors.
     Configure {},
-    /// `extractor.extract`: a list of extractions.
+    /// `extractor.extract`. The answer is a list of extractions.
     Extract {
         /// The documents, or fragments of a page.
         documents: Vec<DocumentFacts>,
     },
-    /// `filter.judge-candidates`: a list of rulings.
+    /// `filter.judge-candidates`. The answer is a list of rulings.
     JudgeCandidates {
-        /// Where the question is put.
+        /// The stage.
         stage: StageName,
         /// The candidates.
         candidates: Vec<CandidateFacts>,
     },
-    /// `filter.judge-document`: a ruling.
+    /// `filter.judge-document`. The answer is a ruling.
     JudgeDocument {
-        /// Where the question is put.
+        /// The stage.
         stage: StageName,
         /// The response.
         #[serde(default)]
@@ -55,12 +55,12 @@ pub enum Call {
         #[serde(default)]
         visit: Box<VisitFacts>,
     },
-    /// `digest-stripper.strip`: `{"ok": spans}` or `{"error": problem}`.
+    /// `digest-stripper.strip`. The answer is `{"ok": spans}` or `{"error": problem}`.
     Strip {
         /// The response.
         document: Box<DocumentFacts>,
     },
-    /// `change-evaluator.compare`: a comparison.
+    /// `change-evaluator.compare`. The answer is a comparison.
     Compare {
         /// The response.
         #[serde(default)]
@@ -72,76 +72,76 @@ pub enum Call {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<Vec<u8>>,
     },
-    /// `wait-evaluator.evaluate`: a wait or null.
+    /// `wait-evaluator.evaluate`. The answer is a wait or null.
     Evaluate {
         /// The visit.
         visit: Box<VisitFacts>,
     },
-    /// `precedence.rank-candidates`: a list of precedences and nulls.
+    /// `precedence.rank-candidates`. The answer is a list of precedences and nulls.
     RankCandidates {
         /// The candidates.
         candidates: Vec<CandidateFacts>,
-        /// The page they were found on.
+        /// The page on which they were found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         document: Option<Box<DocumentFacts>>,
     },
-    /// `precedence.rank-queue`: a precedence or null.
+    /// `precedence.rank-queue`. The answer is a precedence or null.
     RankQueue {
         /// The queue.
         queue: QueueFacts,
     },
-    /// `observer.observe`: an observation.
+    /// `observer.observe`. The answer is an observation.
     Observe {
-        /// What the last observation left.
+        /// Memory of the last observation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memory: Vec<u8>,
-        /// What became of URIs.
+        /// Finished URIs.
         events: Vec<FinishedFacts>,
     },
-    /// `observer.report`: a list of reports.
+    /// `observer.report`. The answer is a list of reports.
     Report {
-        /// What the last observation left.
+        /// Memory of the last observation.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         memory: Vec<u8>,
-        /// The time at which it is asked.
+        /// The time of the call.
         #[serde(default)]
         now: u64,
     },
 }
 
-/// Arguments that are none.
+/// Reason for which arguments are invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallProblem {
-    /// A document says in several ways what its content is.
+    /// A document has its content in several forms.
     #[error("a document has one of `text`, `bytes`, `base64` and `file`")]
     Contents,
-    /// The host decodes the content, so text in another encoding would be read as something else.
+    /// The host decodes the content, so text in another encoding would be misread.
     #[error("a document in {0} needs its content as `base64`, `bytes` or `file`, not as `text`")]
     TextInCharset(String),
-    /// No encoding is called so.
+    /// The encoding does not exist.
     #[error("charset {0} is unknown")]
     Charset(String),
-    /// Not base64.
+    /// Invalid base64.
     #[error("a document's `base64` is none: {0}")]
     Base64(String),
-    /// The content stands in a file that has not been read.
+    /// The content is in a file that has not been read.
     #[error("the content in {} has not been read", .0.display())]
     Unread(PathBuf),
-    /// A time beyond all years.
+    /// A time out of range.
     #[error("{0} is no time in milliseconds since 1970")]
     Time(u64),
-    /// A table's rows are none.
+    /// The rows of a table are invalid.
     #[error("table {name}: {problem}")]
     Table {
         /// The table.
         name: String,
-        /// What is wrong with them.
+        /// The error in the rows.
         problem: TableProblem,
     },
 }
 
-/// Why a call has no answer.
+/// Reason for which a call has no answer.
 #[derive(Debug)]
 pub(crate) enum Refused {
     Call(CallProblem),
@@ -161,7 +161,7 @@ impl From<Fault> for Refused {
 }
 
 impl Plugin {
-    /// Makes a call that was written down.
+    /// Performs a call that was written down.
     pub(crate) fn perform(&self, call: &Call) -> Result<Answer, Refused> {
         let own = self.instance();
         let candidates =
@@ -215,7 +215,7 @@ impl Plugin {
     }
 }
 
-/// A document and its visit share what plugins keep and note.
+/// Makes a document and its visit, which share kept values and notes.
 fn together(
     document: &DocumentFacts,
     visit: &VisitFacts,
@@ -230,10 +230,10 @@ fn together(
     Ok((document, visit))
 }
 
-/// What is about to be asked, written down. Of documents and visits that is to be done before the call, which may leave
-/// notes in them; contents are not copied.
+/// Constructors that write a call down. With documents and visits, do it before the call, because the call may leave notes in
+/// them. Contents are not copied.
 impl Call {
-    /// [`Plugin::extract`].
+    /// A call of [`Plugin::extract`].
     pub fn extract(plugin: &Plugin, documents: &[Document]) -> Self {
         let documents = documents
             .iter()
@@ -243,7 +243,7 @@ impl Call {
         }
     }
 
-    /// [`Plugin::judge_candidates`].
+    /// A call of [`Plugin::judge_candidates`].
     pub fn judge_candidates(stage: &Stage, candidates: &Candidates) -> Self {
         Self::JudgeCandidates {
             stage: stage.into(),
@@ -251,7 +251,7 @@ impl Call {
         }
     }
 
-    /// [`Plugin::judge_document`].
+    /// A call of [`Plugin::judge_document`].
     pub fn judge_document(
         plugin: &Plugin,
         stage: &Stage,
@@ -265,14 +265,14 @@ impl Call {
         }
     }
 
-    /// [`Plugin::strip`].
+    /// A call of [`Plugin::strip`].
     pub fn strip(plugin: &Plugin, document: &Document) -> Self {
         Self::Strip {
             document: Box::new(DocumentFacts::of(document, plugin.instance())),
         }
     }
 
-    /// [`Plugin::compare`].
+    /// A call of [`Plugin::compare`].
     pub fn compare(
         plugin: &Plugin,
         document: &Document,
@@ -286,14 +286,14 @@ impl Call {
         }
     }
 
-    /// [`Plugin::evaluate`].
+    /// A call of [`Plugin::evaluate`].
     pub fn evaluate(plugin: &Plugin, visit: &Visit) -> Self {
         Self::Evaluate {
             visit: Box::new(VisitFacts::of(visit, plugin.instance())),
         }
     }
 
-    /// [`Plugin::rank_candidates`].
+    /// A call of [`Plugin::rank_candidates`].
     pub fn rank_candidates(
         plugin: &Plugin,
         candidates: &Candidates,
@@ -306,14 +306,14 @@ impl Call {
         }
     }
 
-    /// [`Plugin::rank_queue`].
+    /// A call of [`Plugin::rank_queue`].
     pub fn rank_queue(queue: &Queue) -> Self {
         Self::RankQueue {
             queue: QueueFacts::of(queue),
         }
     }
 
-    /// [`Plugin::observe`].
+    /// A call of [`Plugin::observe`].
     pub fn observe(memory: &[u8], events: &[Finished]) -> Self {
         Self::Observe {
             memory: memory.to_vec(),
@@ -321,7 +321,7 @@ impl Call {
         }
     }
 
-    /// [`Plugin::report`].
+    /// A call of [`Plugin::report`].
     pub fn report(memory: &[u8], now: Timestamp) -> Self {
         Self::Report {
             memory: memory.to_vec(),
@@ -329,7 +329,7 @@ impl Call {
         }
     }
 
-    /// What it is called in the contract.
+    /// Its name in the contract.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Configure {} => "configure",
@@ -346,8 +346,8 @@ impl Call {
         }
     }
 
-    /// The URI it is about, or that of the first; of several candidates that of their page; the name of the queue. None of
-    /// reports and settings.
+    /// The URI it is about, or the URI of the first document. For several candidates it is the URI of their page, for a queue its
+    /// name. `None` for reports and settings.
     pub fn subject(&self) -> Option<&str> {
         match self {
             Self::Configure {} | Self::Report { .. } => None,
@@ -380,7 +380,7 @@ impl Call {
         }
     }
 
-    /// Its documents, to be changed.
+    /// Its documents, mutable.
     pub fn documents_mut(&mut self) -> Vec<&mut DocumentFacts> {
         match self {
             Self::Extract { documents } => documents.iter_mut().collect(),
@@ -393,23 +393,23 @@ impl Call {
     }
 }
 
-/// Where a filter is asked.
+/// The stage at which a filter is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StageName {
-    /// Does a found URI belong to the crawl?
+    /// Decides whether a found URI belongs to the crawl.
     Scope,
-    /// May it be fetched now?
+    /// Decides whether it may be fetched now.
     PreFetch,
-    /// Shall the body come?
+    /// Decides whether the body is received.
     MidFetch,
-    /// The response is complete.
+    /// Rules on the complete response.
     PostFetch,
-    /// Shall links be extracted?
+    /// Decides whether links are extracted.
     Extract,
-    /// Shall it be archived?
+    /// Decides whether it is archived.
     Archive,
-    /// May the guarded plugin see it?
+    /// Decides whether the guarded plugin is called.
     Plugin,
 }
 
@@ -436,7 +436,7 @@ impl From<&Stage> for StageName {
             Stage::PostFetch => Self::PostFetch,
             Stage::Extract => Self::Extract,
             Stage::Archive => Self::Archive,
-            // The host asks at no other stage.
+            // The host calls filters at no other stage.
             Stage::Plugin | Stage::Other(_) => Self::Plugin,
         }
     }
@@ -461,11 +461,11 @@ pub struct DocumentFacts {
 #[derive(Clone, Debug)]
 enum Content {
     Here(Bytes),
-    /// In a file beside the case.
+    /// The content is in a file next to the case.
     InFile(PathBuf),
 }
 
-/// A document as JSON has it.
+/// A document in the form of the JSON.
 #[derive(Clone, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct DocumentWritten {
@@ -630,7 +630,7 @@ impl DocumentFacts {
         }))
     }
 
-    /// The file beside the case that holds its content, where that has not been read.
+    /// The file next to the case that has its content, if it has not been read.
     pub fn file(&self) -> Option<&Path> {
         match &self.content {
             Content::Here(_) => None,
@@ -638,7 +638,7 @@ impl DocumentFacts {
         }
     }
 
-    /// Its content, where that has been read.
+    /// Its content, if it has been read.
     pub fn content(&self) -> Option<&[u8]> {
         match &self.content {
             Content::Here(content) => Some(content),
@@ -646,19 +646,19 @@ impl DocumentFacts {
         }
     }
 
-    /// Whether its content is read and can be written as text.
+    /// Whether its content has been read and can be written as text.
     pub(super) fn is_text(&self) -> bool {
         let decodes = self.charset.is_none_or(|charset| charset == UTF_8);
         self.content()
             .is_some_and(|content| decodes && std::str::from_utf8(content).is_ok())
     }
 
-    /// Gives it this content.
+    /// Sets its content.
     pub fn set_content(&mut self, content: impl Into<Bytes>) {
         self.content = Content::Here(content.into());
     }
 
-    /// Has it written with its content in a file beside the case.
+    /// Makes it refer to a file next to the case for its content.
     pub fn refer_to(&mut self, file: PathBuf) {
         self.content = Content::InFile(file);
     }
@@ -668,10 +668,10 @@ impl DocumentFacts {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KeptFacts {
-    /// With the URI.
+    /// Values of the URI.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     uri: BTreeMap<String, KeptValue>,
-    /// With the site.
+    /// Values of the site.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     site: BTreeMap<String, KeptValue>,
 }

@@ -1,4 +1,4 @@
-//! What a call finds in the host's tables, written down, so that it can be made again where those tables are not.
+//! Look-ups of a call in the host's tables, written down. With them the call can be repeated without those tables.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ struct RowFacts {
     value: String,
 }
 
-/// The host's tables, made of these.
+/// Makes the host's tables from these facts.
 pub(super) fn tables(facts: &BTreeMap<String, TableFacts>) -> Result<Tables, CallProblem> {
     let tables = Tables::default();
     for (name, TableFacts { kind, rows }) in facts {
@@ -53,18 +53,19 @@ pub(super) fn tables(facts: &BTreeMap<String, TableFacts>) -> Result<Tables, Cal
 }
 
 thread_local! {
-    /// Tables that were asked, by name; none while nobody wants to know. Calls are made on the thread that asks for them.
+    /// Tables that were asked, by name; `None` if look-ups are not noted. Calls are made on the thread that asks for them.
     static ASKED: RefCell<Option<BTreeMap<String, Asked>>> = const { RefCell::new(None) };
 }
 
 struct Asked {
     kind: TableKind,
-    /// Rows that were found, by their keys; of expressions all, since their order counts.
+    /// Rows that were found, by their keys. For expressions these are all rows, since their order counts.
     found: BTreeMap<String, String>,
     expressions: Vec<Row>,
 }
 
-/// Runs calls, and gives what they found in tables: tables of as many rows, in which the same look-ups find the same.
+/// Runs calls, and returns their look-ups as tables. The tables have only the rows found, and the same look-ups find the same in
+/// them.
 pub fn looking_up<R>(calls: impl FnOnce() -> R) -> (R, BTreeMap<String, TableFacts>) {
     ASKED.with_borrow_mut(|asked| *asked = Some(BTreeMap::new()));
     let answer = calls();
@@ -81,7 +82,7 @@ impl From<Asked> for TableFacts {
             kind: match asked.kind {
                 TableKind::SurtPrefixes => TableKindName::SurtPrefixes,
                 TableKind::Regexes => TableKindName::Regexes,
-                // The host makes tables of these three kinds.
+                // The host makes tables of these three kinds only.
                 TableKind::KeyValues | TableKind::Other(_) => TableKindName::KeyValues,
             },
             rows: rows
@@ -91,12 +92,12 @@ impl From<Asked> for TableFacts {
     }
 }
 
-/// A guest has asked for the kind of a table.
+/// Notes that a guest has asked for the kind of a table.
 pub(crate) fn note_kind(name: &str, table: &Table) {
     note(name, table, |_| {});
 }
 
-/// A guest has looked a key up.
+/// Notes that a guest has looked up a key.
 pub(crate) fn note_row(name: &str, table: &Table, row: Option<&Row>) {
     note(name, table, |asked| {
         if let Some(Row { key, value }) = row {
@@ -105,7 +106,7 @@ pub(crate) fn note_row(name: &str, table: &Table, row: Option<&Row>) {
     });
 }
 
-/// A guest has asked which candidates have a row.
+/// Notes that a guest has asked which candidates have a row.
 pub(crate) fn note_rows(name: &str, table: &Table, candidates: &Candidates) {
     note(name, table, |asked| {
         let row = |candidate: &Candidate| match table.kind() {
@@ -139,7 +140,7 @@ mod tests {
 
     use super::*;
 
-    /// What is noted of these look-ups gives the same answers as the table itself.
+    /// Asserts that the noted look-ups give the same answers as the table itself.
     #[track_caller]
     fn check(table: &Table, keys: &[&str], rows: usize) {
         let ((), noted) = looking_up(|| {

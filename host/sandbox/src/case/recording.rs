@@ -1,5 +1,5 @@
-//! A call that was made, in one file: who was asked what, with which settings and limits, and what came of it. Whoever
-//! has the file and a version of the plugin can make the call again, without the crawl, its pages or its tables.
+//! A recording: a call that was made, in one file, with its arguments, settings, limits and outcome. With the file and a version
+//! of the plugin, the call can be repeated without the crawl, its pages or its tables.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,11 +26,11 @@ const SUBJECT_BYTES_MAX: usize = 60;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Recording {
-    /// Stands at the head of each file, so that what a file is can be told without its name.
+    /// Format mark at the head of each file, which identifies the file without its name.
     format: Format,
-    /// When the call was made.
+    /// Time of the call.
     pub at: Timestamp,
-    /// The URI or queue that it was about, for people; none of reports.
+    /// The URI or queue that the call was about, for readers; `None` for reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
     /// The plugin's name in its component.
@@ -39,25 +39,25 @@ pub struct Recording {
     pub instance: String,
     /// The plugin's version.
     pub version: String,
-    /// Where its component came from.
+    /// Origin of its component.
     pub component: String,
     /// The digest of its component.
     pub component_sha256: String,
-    /// The contract that the component was made for.
+    /// The contract of the component.
     pub contract: String,
     /// The version of Opilio.
     pub opilio: String,
-    /// Defaults filled in.
+    /// Settings, with defaults filled in.
     #[serde(default = "no_settings", skip_serializing_if = "is_empty_object")]
     pub settings: Value,
-    /// What the call could use.
+    /// The limits of the call.
     pub limits: LimitsWritten,
-    /// Of the host's tables: what it looked up and found.
+    /// Rows of the host's tables that it looked up.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tables: BTreeMap<String, TableFacts>,
     /// The call.
     pub call: Call,
-    /// What came of it.
+    /// The outcome of the call.
     pub outcome: Outcome,
 }
 
@@ -67,28 +67,28 @@ enum Format {
     One,
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// An answer.
     Answer(Answer),
-    /// A fault.
+    /// A plugin error.
     Fault(FaultWritten),
 }
 
-/// A fault, as it is written.
+/// A plugin error, as it is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FaultWritten {
-    /// What sort of fault.
+    /// The kind of the error.
     pub kind: FaultKind,
-    /// What happened.
+    /// The message.
     pub message: String,
     /// The guest's frames, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub backtrace: Vec<String>,
-    /// What it had logged: level, colon, message.
+    /// Its log lines: level, colon, message.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub log: Vec<String>,
 }
@@ -113,7 +113,7 @@ impl fmt::Display for FaultWritten {
     }
 }
 
-/// Limits that decide what comes of a call, in bytes and milliseconds.
+/// Limits that influence the outcome of a call, in bytes and milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LimitsWritten {
@@ -158,51 +158,50 @@ impl From<&LimitsWritten> for Limits {
     }
 }
 
-/// Why a recording cannot be written, read or made again.
+/// Reason for which a recording cannot be written, read or repeated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordingError {
-    /// A file.
+    /// A file cannot be read or written.
     #[error("cannot {doing} {}", path.display())]
     File {
         /// `read` or `write`.
         doing: &'static str,
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         #[source]
         source: io::Error,
     },
-    /// A file that is no recording.
+    /// A file is not a recording.
     #[error("{} is no recording of a plugin call: {problem}", path.display())]
     Format {
-        /// Which.
+        /// The path.
         path: PathBuf,
-        /// Where, and what is wrong.
+        /// Position and cause of the error.
         problem: String,
     },
-    /// The component does not take the settings, or holds no such plugin.
+    /// The component does not accept the settings, or has no such plugin.
     #[error(transparent)]
     Configure(#[from] ConfigureError),
-    /// The arguments are none.
+    /// The arguments are invalid.
     #[error(transparent)]
     Call(#[from] CallProblem),
 }
 
-/// How a call that was made again went, beside the first time.
+/// The outcome of a repeated call, compared with the first.
 #[derive(Clone, Debug)]
 pub enum Replay {
-    /// The same answer, or a fault of the same kind.
+    /// The same answer, or a plugin error of the same kind.
     Same(Outcome),
     /// Another answer.
     Differs(Difference),
-    /// An answer where there was a fault, a fault where there was an answer, or another kind of fault.
+    /// An answer in place of an error, an error in place of an answer, or an error of another kind.
     Turned(Outcome),
 }
 
 impl Recording {
-    /// A call of this plugin at this time, as [`Call`] wrote it down before it was made, what was looked up in tables
-    /// meanwhile, and what came of it.
+    /// Makes a recording. `call` was written down before it was made, `tables` are its look-ups, and `outcome` is its result.
     pub fn new(
         plugin: &Plugin,
         at: Timestamp,
@@ -221,7 +220,7 @@ impl Recording {
             component_sha256: plugin.component_sha256().to_owned(),
             contract: plugin.contract().to_owned(),
             opilio: env!("CARGO_PKG_VERSION").to_owned(),
-            // It is JSON: `configure` made it so.
+            // The settings are JSON: `configure` made them so.
             settings: serde_json::from_str(plugin.settings()).unwrap_or_default(),
             limits: plugin.limits().into(),
             tables,
@@ -233,11 +232,11 @@ impl Recording {
         }
     }
 
-    /// Writes it into a folder, which is made where there is none, under a name that says plugin, call, URI and a digest
-    /// of the whole: the same recording twice is one file. Gives the file's path.
+    /// Writes it into a folder, which is made if it is missing. The name has plugin, call, URI and a digest of the whole, so the
+    /// same recording twice is one file. Returns the file's path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the system.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, RecordingError> {
         let path = folder.join(self.file_name());
         let unfinished = path.with_extension("new");
@@ -252,7 +251,7 @@ impl Recording {
         Ok(path)
     }
 
-    /// Piece by piece: written as JSON a document may have six times its size.
+    /// Writes the file piece by piece: as JSON a document may have six times its size.
     fn write_to(&self, path: &Path) -> io::Result<()> {
         let mut file = io::BufWriter::new(fs::File::create(path)?);
         serde_json::to_writer_pretty(&mut file, self)?;
@@ -260,10 +259,10 @@ impl Recording {
         file.flush()
     }
 
-    /// Reads one.
+    /// Reads a recording.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The file cannot be read, or is not a recording.
     pub fn read(path: &Path) -> Result<Self, RecordingError> {
         let text = fs::read(path).map_err(|source| RecordingError::File {
             doing: "read",
@@ -276,10 +275,10 @@ impl Recording {
         })
     }
 
-    /// Makes the call again, of the plugin of that name in this component, with the settings and limits of then.
+    /// Repeats the call of the plugin of that name in this component, with the recorded settings and limits.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The call cannot be made.
     pub fn ask(&self, component: &Component) -> Result<Outcome, RecordingError> {
         let tables = lookups::tables(&self.tables)?;
         let plugin = component.configure(PluginConfig {
@@ -296,10 +295,10 @@ impl Recording {
         }
     }
 
-    /// Makes the call again, and compares.
+    /// Repeats the call, and compares the outcomes.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The call cannot be made.
     pub fn replay(&self, component: &Component) -> Result<Replay, RecordingError> {
         let outcome = self.ask(component)?;
         Ok(match (&self.outcome, outcome) {
@@ -314,8 +313,8 @@ impl Recording {
         })
     }
 
-    /// The case that expects this answer. Contents that are no text are given apart, to be written into the files that
-    /// the case names, beside it.
+    /// The case that expects this answer. Contents that are not text are returned separately. Write them into the files that the
+    /// case names, next to it.
     pub fn case(&self, id: &str, expected: Answer) -> (Case, Vec<(PathBuf, Vec<u8>)>) {
         let mut case = Case {
             id: id.to_owned(),
@@ -355,7 +354,7 @@ impl Recording {
             .take(SUBJECT_BYTES_MAX)
             .collect();
         let mut digested = Digested(Sha256::new());
-        // A digest takes every byte.
+        // Writing to a digest cannot fail.
         let _ = serde_json::to_writer(&mut digested, self);
         let digest = hex(&digested.0.finalize());
         let Self { instance, call, .. } = self;
@@ -368,7 +367,7 @@ impl Recording {
     }
 }
 
-/// The digest of what is written.
+/// A writer that computes the digest of its input.
 struct Digested(Sha256);
 
 impl io::Write for Digested {

@@ -1,5 +1,5 @@
-//! Contract 0.1.0 in `wit/published/0.1.0/` as Rust: generated, never edited. The records of its `types` are today's,
-//! which have not changed.
+//! Rust bindings of contract 0.1.0 in `wit/published/0.1.0/`: generated, never edited. The records of its `types` are those of
+//! the current contract, which have not changed.
 
 wasmtime::component::bindgen!({
     path: "../../wit/published/0.1.0",

@@ -1,4 +1,4 @@
-//! Types of contract 0.1.0 as today's, and the other way round where the host says something.
+//! Conversions from types of contract 0.1.0 to those of the current contract, and back for arguments of the host.
 
 use super::bindings::exports::opilio::plugin::{
     digest_stripper, extractor, filter, setup, wait_evaluator,
@@ -27,7 +27,7 @@ impl From<setup::Description> for today_setup::Description {
             kinds: kinds.into_iter().map(Into::into).collect(),
             handles: today_setup::Handles { media_types, uris },
             settings_schema,
-            // Values are kept since 0.2.0.
+            // Kept values exist since 0.2.0.
             keeps: Vec::new(),
             attributes,
         }

@@ -1,4 +1,4 @@
-//! The imports of contract 0.1.0: each does what today's import of that name does.
+//! The imports of contract 0.1.0: each does the same as the current import of that name.
 
 use wasmtime::Result;
 use wasmtime::component::{HasSelf, Linker, Resource};
