@@ -1,56 +1,56 @@
-//! What a component says of itself without being run: its imports and exports, and the metadata in its standard custom
-//! sections (name, version, authors …), which `wasm-tools metadata` writes. Registries and `plugin list` show it.
+//! A component's description of itself, read without running it: its imports and exports, and the metadata in its standard
+//! custom sections (name, version, authors …), which `wasm-tools metadata` writes. Registries and `plugin list` show it.
 
 use wasmparser::{Encoding, KnownCustom, Parser, Payload};
 
-/// Longest text of a custom section that is taken over, in bytes: these are names, addresses and a sentence.
+/// Longest text of a custom section that is used, in bytes. The texts are names, addresses and a sentence.
 const TEXT_BYTES_MAX: usize = 4096;
 
-/// What a component says of itself.
+/// A component's description of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
-    /// Names of what it imports, such as `opilio:plugin/documents@0.2.0`.
+    /// Names of its imports, such as `opilio:plugin/documents@0.2.0`.
     pub imports: Vec<String>,
-    /// Names of what it exports.
+    /// Names of its exports.
     pub exports: Vec<String>,
     /// Its name.
     pub name: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// What it is for.
+    /// Description of its purpose.
     pub description: Option<String>,
-    /// Who made it.
+    /// Its authors.
     pub authors: Option<String>,
     /// Its licence, an SPDX expression.
     pub licenses: Option<String>,
-    /// Where its source is.
+    /// Address of its source.
     pub source: Option<String>,
-    /// Where there is more about it.
+    /// Address of further information.
     pub homepage: Option<String>,
-    /// Which state of the source it was built from.
+    /// Revision of the source that it was built from.
     pub revision: Option<String>,
 }
 
-/// Bytes that are no component.
+/// The reason why bytes are not a component.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AboutProblem {
-    /// Something else.
+    /// The file is not WebAssembly.
     #[error("no WebAssembly: it does not begin as such a file does")]
     NotWasm,
-    /// Cut short or damaged.
+    /// The file is cut short or damaged.
     #[error("truncated or damaged: {0}")]
     Malformed(String),
-    /// A core module; its author has left out a step.
+    /// The file is a core module; its author has left out a step.
     #[error("a core module, not a component: make one of it with `wasm-tools component new`")]
     CoreModule,
 }
 
 impl About {
-    /// Reads what stands in the file. Nothing is validated beyond what reading needs.
+    /// Reads the description in the file. It validates only what it needs for reading.
     ///
     /// # Errors
-    /// If this is no component.
+    /// The bytes are not a component.
     pub fn read(component: &[u8]) -> Result<Self, AboutProblem> {
         let malformed =
             |problem: wasmparser::BinaryReaderError| AboutProblem::Malformed(problem.to_string());
@@ -58,7 +58,7 @@ impl About {
             return Err(AboutProblem::NotWasm);
         }
         let mut about = About::default();
-        // Components hold modules and components of their own; what those say is not said of this one.
+        // Components contain modules and components. The metadata of these does not describe the outer one.
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(component) {
             match payload.map_err(malformed)? {
@@ -107,7 +107,7 @@ impl About {
             "revision" => &mut self.revision,
             _ => return,
         };
-        // Whoever writes no text there says nothing.
+        // An invalid text counts as missing.
         *field = std::str::from_utf8(section.data())
             .ok()
             .filter(|text| !text.is_empty() && text.len() <= TEXT_BYTES_MAX)

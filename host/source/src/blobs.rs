@@ -1,5 +1,5 @@
-//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job, so that a job
-//! goes on with what it began with whatever becomes of the store, the registry or the author's file.
+//! A folder of components, each in a file named by its SHA-256. The store has one, and so has every job. A job keeps the
+//! components that it began with, whatever happens to the store, the registry or the author's file.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -7,47 +7,47 @@ use std::path::{Path, PathBuf};
 
 use crate::sha256::Sha256;
 
-/// Largest component, in bytes: as much as the sandbox takes. Python's, the largest in sight, have 18 MB.
+/// Largest component, in bytes: the maximum of the sandbox. Python components are the largest known, with 18 MB.
 pub const COMPONENT_BYTES_MAX: u64 = 64 << 20;
 
-/// What files are called that are being written. They are renamed when they are whole.
+/// Prefix of files that are being written. They are renamed when they are complete.
 const PARTIAL: &str = ".partial-";
-/// What comes after the digest.
+/// Extension of the files, after the digest.
 const EXTENSION: &str = "wasm";
 
-/// A folder of components by SHA-256. Any number of processes may use it at once: files are written aside and renamed,
-/// and never changed.
+/// A folder of components by SHA-256. Any number of processes may use it at once: files are written under another name, then
+/// renamed, and never changed.
 #[derive(Debug, Clone)]
 pub struct Blobs {
     folder: PathBuf,
 }
 
-/// Why a component cannot be had from a folder, or put into it.
+/// An error in reading or writing a component of a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// The file system refuses.
+    /// The file system reports an error.
     #[error("cannot {what} {path}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         problem: io::Error,
     },
-    /// The file does not have the digest that it is named by.
+    /// The file does not have the digest in its name.
     #[error("{path} is damaged: its sha256 is {found}; remove it, so that it is got again")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The digest of its content.
         found: Sha256,
     },
 }
 
 impl Blobs {
-    /// The components in this folder, which need not be there yet.
+    /// The components in this folder, which need not exist yet.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -55,16 +55,16 @@ impl Blobs {
         }
     }
 
-    /// Where the component of this digest is, or would be.
+    /// Path of the component with this digest, whether or not it exists.
     #[must_use]
     pub fn path(&self, sha256: Sha256) -> PathBuf {
         self.folder.join(format!("{sha256}.{EXTENSION}"))
     }
 
-    /// The component of this digest; none where there is no such file. Its digest has been computed, not believed.
+    /// Returns the component with this digest; `None` if the file does not exist. The digest is verified.
     ///
     /// # Errors
-    /// Where the file cannot be read, or is another than its name says.
+    /// The file cannot be read, or has another digest than its name.
     pub fn get(&self, sha256: Sha256) -> Result<Option<Vec<u8>>, BlobError> {
         let path = self.path(sha256);
         let bytes = match read_bounded(&path) {
@@ -78,10 +78,10 @@ impl Blobs {
         }
     }
 
-    /// Puts a component there, unless it is there and whole. It is on disk when this returns.
+    /// Writes a component, unless an intact one exists. It is on disk when this returns.
     ///
     /// # Errors
-    /// Where it cannot be written.
+    /// The component cannot be written.
     pub fn put(&self, bytes: &[u8]) -> Result<Sha256, BlobError> {
         let sha256 = Sha256::of(bytes);
         if matches!(self.get(sha256), Ok(Some(_))) {
@@ -92,10 +92,10 @@ impl Blobs {
         Ok(sha256)
     }
 
-    /// Every component there, by digest, with its size.
+    /// All components by digest, with their sizes.
     ///
     /// # Errors
-    /// Where the folder cannot be read.
+    /// The folder cannot be read.
     pub(crate) fn all(&self) -> Result<Vec<(Sha256, u64)>, BlobError> {
         let mut all = Vec::new();
         for entry in self.entries()? {
@@ -111,7 +111,7 @@ impl Blobs {
         Ok(all)
     }
 
-    /// Removes a component, if it is there.
+    /// Removes a component, if it exists.
     pub(crate) fn remove(&self, sha256: Sha256) -> Result<(), BlobError> {
         let path = self.path(sha256);
         match fs::remove_file(&path) {
@@ -122,7 +122,7 @@ impl Blobs {
         }
     }
 
-    /// Files that somebody began to write and did not finish; or that somebody is writing now.
+    /// Files whose writing was not finished, or is still going on.
     pub(crate) fn partial(&self) -> Result<Vec<PathBuf>, BlobError> {
         let is_partial = |entry: &fs::DirEntry| {
             let name = entry.file_name();
@@ -144,7 +144,7 @@ impl Blobs {
     }
 }
 
-/// Writes a file such that whoever opens it finds it whole, or as it was before.
+/// Writes a file atomically: a reader finds either the complete new file or the old one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let written = || -> io::Result<()> {
@@ -154,19 +154,19 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), BlobError> {
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         file.persist(path).map_err(|problem| problem.error)?;
-        // The name, too, survives power loss.
+        // Make the name survive power loss, too.
         fs::File::open(folder)?.sync_all()
     };
     written().map_err(refused("write", path))
 }
 
-/// The whole of a file that is no larger than a component may be.
+/// Reads a whole file that is at most as large as a component.
 pub(crate) fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
     let file = fs::File::open(path)?;
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
     if length <= COMPONENT_BYTES_MAX {
-        // A file that grows meanwhile, or a device that has no length, is cut off one byte past the limit.
+        // A file that grows meanwhile, or a device without a length, is cut one byte past the limit.
         file.take(COMPONENT_BYTES_MAX + 1).read_to_end(&mut bytes)?;
     }
     let length = length.max(bytes.len() as u64);

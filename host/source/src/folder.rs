@@ -1,4 +1,4 @@
-//! A folder of components that somebody keeps by hand: every file in it with the extension `wasm`.
+//! A folder of components that an operator maintains by hand: every file in it with the extension `wasm`.
 
 use std::fs;
 use std::io;
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use crate::sha256::Sha256;
 
-/// Most components in one folder. Nobody has so many plugins; whoever points at a folder of something else is told.
+/// Maximum components in one folder. A folder with more is most likely the wrong one, which the error reports.
 pub const FILES_MAX: usize = 256;
 
-/// Why no component can be chosen from a folder.
+/// The reason why no component can be chosen from a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The file system refuses.
+    /// The file system reports an error.
     #[error("cannot read folder {path}")]
     Io {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         problem: io::Error,
     },
-    /// Not a single file of the kind.
+    /// The folder has no `.wasm` file.
     #[error(
         "folder {path} holds no .wasm file; a component is one file, such as `opilio plugin build` makes"
     )]
@@ -29,31 +29,31 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
-    /// More than [`FILES_MAX`].
+    /// The folder has more than [`FILES_MAX`] files.
     #[error("folder {path} holds more than {FILES_MAX} .wasm files; name the file itself")]
     TooMany {
         /// The folder.
         path: PathBuf,
     },
-    /// Several, and nothing says which.
+    /// The folder has several components, and the reference names no plugin.
     #[error("folder {path} holds {count} components; add #NAME to say which plugin is meant")]
     Unnamed {
         /// The folder.
         path: PathBuf,
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// None has the plugin.
+    /// No component has the plugin.
     #[error("no component in folder {path} holds a plugin \"{plugin}\"; {held}")]
     NoPlugin {
         /// The folder.
         path: PathBuf,
         /// The plugin.
         plugin: String,
-        /// What they hold, and which cannot be used.
+        /// The plugins found, and the files that cannot be used.
         held: String,
     },
-    /// Several have it.
+    /// Several components have the plugin.
     #[error(
         "plugin \"{plugin}\" is in several components of folder {path}: {}; pin one by its sha256, or name the file itself",
         files.join(", ")
@@ -66,7 +66,7 @@ pub enum FolderError {
         /// Names of the files.
         files: Vec<String>,
     },
-    /// None has the digest that is asked for.
+    /// No component has the pinned digest.
     #[error("no component in folder {path} has the pinned sha256 {pinned}")]
     NoPin {
         /// The folder.
@@ -76,7 +76,7 @@ pub enum FolderError {
     },
 }
 
-/// Every component file of a folder, by name.
+/// The component files of a folder, by name.
 pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>, FolderError> {
     let unreadable = |problem| FolderError::Io {
         path: folder.to_owned(),

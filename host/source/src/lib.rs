@@ -1,7 +1,6 @@
-//! Where components come from: built in, a file, a folder of files, an image in a registry; and the store that keeps what
-//! was pulled. The crawl and the tools ask [`Sources`] for what a profile or a command line names and get bytes, whose
-//! SHA-256 is known and, where it is pinned, right. Nothing here runs a component: whether the bytes are a plugin is for
-//! the sandbox to say.
+//! Sources of components: built in, a file, a folder of files, an image in a registry; and the store of pulled components.
+//! The crawl and the tools pass [`Sources`] a reference from a profile or a command line. They get bytes with their SHA-256,
+//! which matches the pin if there is one. Nothing here runs a component: the sandbox decides whether the bytes are a plugin.
 //!
 //! ```text
 //! Component ── Sources::resolve(component, terms) ──► Found { bytes, sha256, … } ── frozen() ──► Frozen, kept with a job
@@ -9,15 +8,15 @@
 //!                  └ registry: pull, push   ◄────────────── Sources::thaw(frozen) ◄──────────────────┘
 //! ```
 //!
-//! What holds:
-//! - **A pin is what counts.** What is pinned and in the store is taken from there without asking anybody. What differs
-//!   from its pin is refused with both digests.
-//! - **A tag is a question, a digest an answer.** A tag is asked of its registry whenever a job begins, and bound to a
-//!   digest by [`Found::frozen`]: a tag that moves does not change a job that has begun. Where the registry cannot be
-//!   reached, what the tag meant last is used and [`Found::note`] says so.
-//! - **Registries are the operator's choice**: the crawl's guard against private networks is for links that pages name
-//!   and does not hold here. HTTPS alone, save on this machine or where the profile says `insecure`.
-//! - All calls block, also from within an async runtime; none takes longer than its limits allow.
+//! Guarantees:
+//! - **A pin is authoritative.** A pinned component in the store is used without a request. A component that differs from its
+//!   pin is refused with both digests.
+//! - **Tags are resolved when a job begins.** The registry is asked then, and [`Found::frozen`] binds the tag to a digest. A
+//!   tag that moves does not change a job that has begun. If the registry cannot be reached, the last known meaning of the
+//!   tag is used and [`Found::note`] reports it.
+//! - **Registries are the operator's choice**: the crawl's protection of private networks is for links in pages and does not
+//!   apply here. Only HTTPS is used, except on this machine or if the profile has `insecure`.
+//! - All calls block, also within an async runtime, and none exceeds its time limits.
 
 mod sources;
 

@@ -1,5 +1,5 @@
-//! How a component lies in a registry: the CNCF's Wasm artifact, an OCI image manifest with a configuration of its own
-//! kind and the component as its one layer. `wkg` writes and reads the same.
+//! The form of a component in a registry: the CNCF's Wasm artifact. It is an OCI image manifest with a configuration of its
+//! own type and the component as its only layer. `wkg` writes and reads the same.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::sha256::Sha256;
 
 /// An OCI image manifest.
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
-/// Largest manifest that registries must take, and the largest we read: that of a component has a kilobyte.
+/// Largest manifest that registries must accept, and the largest that is read. The manifest of a component has a kilobyte.
 pub(crate) const MANIFEST_BYTES_MAX: usize = 4 << 20;
 
-/// Several manifests under one name, one a platform. Components have no platform.
+/// Media types of an index: several manifests under one name, one for each platform. Components have no platform.
 const INDEX: [&str; 2] = [
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
 ];
-/// The configuration of a Wasm artifact, by which it is told from an image for containers.
+/// Media type of a Wasm artifact's configuration, which distinguishes it from a container image.
 const CONFIG: &str = "application/vnd.wasm.config.v0+json";
-/// The layer: a component, as it is.
+/// Media type of the layer: a component, unpacked.
 const LAYER: &str = "application/wasm";
 
-/// The manifest of a Wasm artifact. What it says beyond this is left alone.
+/// The manifest of a Wasm artifact. Further fields are ignored.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -38,7 +38,7 @@ pub(crate) struct Manifest {
     annotations: BTreeMap<String, String>,
 }
 
-/// What a manifest says of a blob.
+/// The description of a blob in a manifest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -49,7 +49,7 @@ pub(crate) struct Descriptor {
     annotations: BTreeMap<String, String>,
 }
 
-/// The layer that is a component.
+/// The layer with the component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layer {
     pub(crate) sha256: Sha256,
@@ -69,14 +69,14 @@ struct Config<'a> {
     component: ConfigComponent<'a>,
 }
 
-/// What the configuration says of the component.
+/// The description of the component in the configuration.
 #[derive(Debug, Serialize)]
 struct ConfigComponent<'a> {
     exports: &'a [String],
     imports: &'a [String],
 }
 
-/// Everything that is pushed: each part as the bytes that its digest is of.
+/// The parts of a push, each as the bytes that its digest covers.
 pub(crate) struct Artifact {
     pub(crate) config: Vec<u8>,
     pub(crate) manifest: Vec<u8>,
@@ -84,28 +84,28 @@ pub(crate) struct Artifact {
     pub(crate) layer_sha256: Sha256,
 }
 
-/// Why a manifest is not that of a component.
+/// The reason why a manifest is not that of a component.
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestProblem {
-    /// No manifest at all.
+    /// The manifest cannot be parsed.
     #[error("its manifest cannot be read ({0}); ask whoever runs the registry")]
     Malformed(String),
-    /// Several manifests under one name.
+    /// An index of several manifests.
     #[error(
         "it is an index of images for several platforms, which components do not have; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Index,
-    /// Something else, most often an image for containers.
+    /// Another kind of image, most often for containers.
     #[error(
         "it is no component: its configuration is of type {0:?}, not {CONFIG:?}; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Config(String),
-    /// Another number of layers.
+    /// Another number of layers than one.
     #[error(
         "it has {0} layers, a component has one; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Layers(usize),
-    /// A layer that is no component.
+    /// A layer that is not a component.
     #[error(
         "its layer is of type {0:?}, not {LAYER:?}; push it with `opilio plugin push` or `wkg oci push`"
     )]
@@ -115,13 +115,13 @@ pub enum ManifestProblem {
         "the digest of its layer, {0:?}, is no SHA-256, which alone is understood; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Digest(String),
-    /// Larger than a component may be.
+    /// A component larger than the maximum.
     #[error("it has {0} bytes; components may have {COMPONENT_BYTES_MAX}")]
     TooLarge(u64),
 }
 
 impl Manifest {
-    /// The component that a manifest names.
+    /// The layer with the component that a manifest names.
     pub(crate) fn layer(bytes: &[u8]) -> Result<Layer, ManifestProblem> {
         let malformed =
             |problem: serde_json::Error| ManifestProblem::Malformed(problem.to_string());
@@ -155,7 +155,7 @@ impl Manifest {
 }
 
 impl Artifact {
-    /// The artifact that holds this component. `title` is what tools call the file when they pull it.
+    /// Creates the artifact of this component. Tools use `title` as file name when they pull it.
     pub(crate) fn new(
         component: &[u8],
         about: &About,
@@ -167,7 +167,7 @@ impl Artifact {
             created,
             author: about.authors.as_deref(),
             architecture: "wasm",
-            // What the artifact's definition has for every component, whether or not it asks for WASI.
+            // The definition of the artifact has this value for every component, whether or not it uses WASI.
             os: "wasip2",
             layer_digests: [format!("sha256:{layer_sha256}")],
             component: ConfigComponent {
@@ -202,7 +202,7 @@ impl Artifact {
     }
 }
 
-/// What registries show of an artifact, from what the component says of itself.
+/// Annotations that registries show, from the component's description of itself.
 fn annotations(about: &About) -> BTreeMap<String, String> {
     [
         ("version", &about.version),
@@ -222,7 +222,7 @@ fn annotation(name: &str, text: &str) -> (String, String) {
     (format!("org.opencontainers.image.{name}"), text.to_owned())
 }
 
-/// What strangers wrote, short enough for a sentence.
+/// Shortens a text by strangers to fit into a sentence.
 fn short(mut text: String) -> String {
     if let Some((end, _)) = text.char_indices().nth(100) {
         text.truncate(end);
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(layer, Layer { sha256, bytes: 9 });
     }
 
-    /// The manifest of `artifact`, with one thing put in another's place.
+    /// Checks the problem with the manifest of `artifact` after one value was replaced.
     #[track_caller]
     fn refused(pointer: &str, value: Value, problem: &str) {
         let mut manifest: Value = serde_json::from_slice(&artifact().manifest).unwrap();

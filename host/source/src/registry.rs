@@ -1,11 +1,12 @@
-//! Registries: pull a component from one, push one to it, by the OCI distribution protocol.
+//! Registries: pulls and pushes components by the OCI distribution protocol.
 //!
-//! Written over an HTTP client rather than over a client for registries: the one that there is (oci-client 0.18) reads
-//! manifests, tokens and error pages of any length, loses the reason why a token was refused, and sends passwords for a
-//! token without TLS where a registry says so. A pull is two requests and a push five.
+//! It uses an HTTP client rather than a registry client. The one available (oci-client 0.18) reads manifests, tokens and error
+//! pages of any length, and loses the reason why a token was refused. It also sends passwords for a token without TLS if a
+//! registry asks for that. A pull is two requests and a push five.
 //!
-//! What a registry answers is a stranger's word: every body has a limit, every digest is computed, redirects are few and
-//! never lead from HTTPS to plain HTTP, it sends nowhere nearer to this machine than it is itself, and credentials go to the registry and, over HTTPS, to where it sends for tokens.
+//! Answers of a registry are not trusted. Every body has a limit, and every digest is computed. Redirects are few, never lead
+//! from HTTPS to plain HTTP, and never lead nearer to this machine than the registry is. Credentials go only to the registry
+//! and, over HTTPS, to its token service.
 
 mod authorization;
 mod http;
@@ -25,144 +26,144 @@ use crate::sha256::Sha256;
 
 use http::{Ask, Connection};
 
-/// By which way registries are asked.
+/// Settings for requests to registries.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// The file with credentials, as `docker login` and `podman login` write it; none where there is no such file and
-    /// everybody is anonymous.
+    /// The file with credentials, as `docker login` and `podman login` write it. `None` if there is no such file; then all
+    /// requests are anonymous.
     pub credentials: Option<PathBuf>,
-    /// Whether plain HTTP will do for registries that are not on this machine.
+    /// Whether plain HTTP is allowed for registries that are not on this machine.
     pub insecure: bool,
 }
 
-/// What an image is now: its manifest, and the component that it names.
+/// The current meaning of an image: its manifest, and the component that it names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meaning {
     pub(crate) manifest: Sha256,
     pub(crate) layer: Layer,
 }
 
-/// What was pushed.
+/// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pushed {
-    /// The image, bound to its manifest: what stays the same when the tag moves.
+    /// The image, bound to its manifest. It stays the same when the tag moves.
     pub image: Image,
-    /// SHA-256 of the component: what a profile pins.
+    /// SHA-256 of the component, for the pin in a profile.
     pub sha256: Sha256,
 }
 
-/// Why a registry gives or takes nothing. Each begins with the image.
+/// An error of a registry. Each text begins with the image.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
-    /// Nobody answers, or not in time, or not in HTTP.
+    /// The registry does not answer, not in time, or not in HTTP.
     #[error("{image} cannot be had: its registry cannot be reached ({problem}); {remedy}")]
     Unreachable {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What happened.
+        /// The error.
         problem: String,
-        /// What to do.
+        /// Advice for the operator.
         remedy: &'static str,
     },
-    /// Credentials are missing, wrong, or do not suffice.
+    /// Credentials are missing, wrong or insufficient.
     #[error("{image} is refused ({told}): {remedy}")]
     Denied {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What the registry says.
+        /// The registry's answer.
         told: String,
-        /// What to do.
+        /// Advice for the operator.
         remedy: String,
     },
-    /// The registry does not have it.
+    /// The registry does not have the image.
     #[error("{image} is not in its registry ({told}); check repository and {}", if image.digest().is_some() { "digest" } else { "tag" })]
     NotFound {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What the registry says.
+        /// The registry's answer.
         told: String,
     },
-    /// The registry has trouble of its own, or enough of us.
+    /// The registry has an internal error, or limits our requests.
     #[error(
         "{image} cannot be had now ({told}); try again later, or ask whoever runs the registry"
     )]
     Trouble {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What the registry says.
+        /// The registry's answer.
         told: String,
     },
-    /// Any other answer that the protocol has no place for.
+    /// Another answer that the protocol does not have.
     #[error(
         "{image} cannot be had: its registry answers {told} to {request}; check that it is an OCI registry"
     )]
     Unexpected {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What was asked.
+        /// The request.
         request: &'static str,
-        /// What the registry says.
+        /// The registry's answer.
         told: String,
     },
-    /// What came is not what its digest says.
+    /// The received bytes do not have their digest.
     #[error(
         "{image} is damaged: its {what} has sha256 {found}, not {expected}; do not use it, ask whoever runs the registry"
     )]
     Digest {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
         /// Manifest or component.
         what: &'static str,
-        /// What it should be.
+        /// The expected digest.
         expected: Sha256,
-        /// What came.
+        /// The digest of the received bytes.
         found: Sha256,
     },
-    /// What came is shorter or longer than its manifest says.
+    /// The received component is shorter or longer than its manifest says.
     #[error(
         "{image} came with {found} bytes in place of {expected}; try again, or ask whoever runs the registry"
     )]
     Length {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// What the manifest says.
+        /// The length in the manifest.
         expected: u64,
-        /// What came; one past the limit when the rest was not waited for.
+        /// The received length; one past the limit if the rest was not read.
         found: u64,
     },
-    /// A body that is longer than such bodies are.
+    /// A body longer than its limit.
     #[error(
         "{image} cannot be had: its registry sends more than {max} bytes of {what}; ask whoever runs it"
     )]
     TooLong {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// Of what.
+        /// The kind of body.
         what: &'static str,
-        /// How many are read.
+        /// The limit in bytes.
         max: usize,
     },
-    /// What is there is not a component.
+    /// The image is not a component.
     #[error("{image} cannot be used: {problem}")]
     Manifest {
-        /// What was wanted.
+        /// The requested image.
         image: Box<Image>,
-        /// Why not.
+        /// The reason.
         problem: ManifestProblem,
     },
-    /// What should be pushed is not a component.
+    /// The file to push is not a component.
     #[error("{path} cannot be pushed: it is {problem}")]
     NotAComponent {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The reason.
         problem: AboutProblem,
     },
-    /// A push needs a name that people can use.
+    /// A push needs a tag.
     #[error("{image} names no tag: say what to call it, such as oci://{}/{}:1.0", image.registry(), image.repository())]
     NoTag {
-        /// The name.
+        /// The image.
         image: Box<Image>,
     },
     /// The file with credentials cannot be used.
@@ -170,25 +171,25 @@ pub enum RegistryError {
     Credentials {
         /// The registry.
         registry: String,
-        /// Why not.
+        /// The cause.
         problem: String,
     },
-    /// This machine cannot make connections.
+    /// This machine cannot open connections.
     #[error("cannot ask registries: {problem}")]
     Setup {
-        /// Why not.
+        /// The cause.
         problem: String,
     },
 }
 
 impl RegistryError {
-    /// Whether it may go better later, or elsewhere: nothing is known to be wrong with the image.
+    /// Whether a later attempt, or another source, may succeed: the image itself is not known to be wrong.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Trouble { .. })
     }
 }
 
-/// What an image is now, by its manifest. Blocks.
+/// Looks up the current meaning of an image in its manifest. Blocks.
 pub(crate) fn look_up(image: &Image, access: &Access) -> Result<Meaning, RegistryError> {
     http::on_a_thread(async || {
         let mut connection = Connection::new(image, access)?;
@@ -196,7 +197,7 @@ pub(crate) fn look_up(image: &Image, access: &Access) -> Result<Meaning, Registr
     })
 }
 
-/// The component that a manifest names. Blocks.
+/// Pulls the component that a manifest names. Blocks.
 pub(crate) fn pull(
     image: &Image,
     meaning: &Meaning,
@@ -208,7 +209,7 @@ pub(crate) fn pull(
     })
 }
 
-/// Pushes a component under the image's tag. What is there already is not sent again. Blocks.
+/// Pushes a component under the image's tag. Blobs that the registry already has are not sent again. Blocks.
 pub(crate) fn push(
     path: &Path,
     component: &[u8],
@@ -255,7 +256,7 @@ async fn fetch_manifest(connection: &mut Connection<'_>) -> Result<Meaning, Regi
         .body(response, "a manifest", MANIFEST_BYTES_MAX)
         .await?;
     let manifest = Sha256::of(&bytes);
-    // What was asked for by digest must have it; what was asked for by tag, the one that the registry says it has.
+    // An image requested by digest must have it. One requested by tag must have the digest that the registry states.
     let expected = image.digest().and_then(parse_digest).or(said);
     if let Some(expected) = expected.filter(|expected| *expected != manifest) {
         return Err(RegistryError::Digest {
@@ -317,7 +318,7 @@ async fn push_blob(
         .header(CONTENT_LENGTH, "0")
         .for_push();
     let begun = connection.expect(&ask, &[StatusCode::ACCEPTED]).await?;
-    // Relative to the address that answered; may lead elsewhere, then without our credentials.
+    // Relative to the address that answered. It may lead elsewhere; then our credentials are not sent.
     let location = begun.headers().get(LOCATION);
     let location = location.and_then(|location| begun.url().join(location.to_str().ok()?).ok());
     let Some(mut location) = location else {

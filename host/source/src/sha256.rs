@@ -1,4 +1,4 @@
-//! The digest that names a component everywhere: in profiles, in the store, in jobs, in WARC records.
+//! The digest that identifies a component in profiles, the store, jobs and WARC records.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,18 +7,18 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::{Deserialize, Serialize};
 use sha2::Digest;
 
-/// SHA-256 of some bytes. Written as 64 lower-case hexadecimal digits.
+/// A SHA-256 digest. Formatted as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha256(pub [u8; 32]);
 
-/// A text that is no SHA-256.
+/// A text that is not a SHA-256 digest.
 #[derive(Debug, thiserror::Error)]
 #[error("not a SHA-256, which has 64 hexadecimal digits: {0:?}")]
 pub struct Sha256Problem(String);
 
 impl Sha256 {
-    /// Of these bytes.
+    /// The digest of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())

@@ -1,4 +1,4 @@
-//! [`Sources`]: from what a profile or a command line names to the bytes of a component.
+//! [`Sources`]: from a reference in a profile or on a command line to the bytes of a component.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use crate::registry::{self, Access, Pushed, RegistryError};
 use crate::sha256::Sha256;
 use crate::store::{Store, StoreError};
 
-/// Whence components are got: this machine, the store, registries. Clones are the same.
+/// Finds components on this machine, in the store and in registries. Clones share the same sources.
 #[derive(Debug, Clone)]
 pub struct Sources {
     store: Store,
@@ -23,62 +23,62 @@ pub struct Sources {
     now: fn() -> Timestamp,
 }
 
-/// What [`Sources`] go by.
+/// The configuration of [`Sources`].
 #[derive(Debug, Clone)]
 pub struct SourcesConfig {
-    /// The folder of the store; made when something is pulled.
+    /// The folder of the store; created by the first pull.
     pub store: PathBuf,
-    /// The file with credentials for registries, as `docker login` and `podman login` write it. It need not be there;
-    /// where none is named, everybody is anonymous.
+    /// The file with credentials for registries, as `docker login` and `podman login` write it. It need not exist. Without one,
+    /// requests are anonymous.
     pub credentials: Option<PathBuf>,
     /// The clock.
     pub now: fn() -> Timestamp,
 }
 
-/// On what terms a component is taken.
+/// Conditions for a component.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Terms {
-    /// What its SHA-256 must be.
+    /// The required SHA-256.
     pub sha256: Option<Sha256>,
-    /// Whether its registry is asked over plain HTTP. On this machine it always is.
+    /// Whether its registry may be asked over plain HTTP. On this machine that is always allowed.
     pub insecure: bool,
 }
 
-/// A component: its bytes, and what is known of them.
+/// A component: its bytes and the facts about them.
 #[derive(Debug, Clone)]
 pub struct Found {
     /// The component.
     pub bytes: Bytes,
-    /// Of its bytes, computed.
+    /// The computed digest of the bytes.
     pub sha256: Sha256,
-    /// Whence it comes, for people: `builtin:html`, a path, an image.
+    /// Its origin, for people: `builtin:html`, a path, an image.
     pub origin: String,
     /// The image it was pulled as, bound to its manifest.
     pub image: Option<Image>,
-    /// Which of its plugins is meant, where that is said.
+    /// The name of the plugin in it, if the reference has one.
     pub plugin: Option<String>,
-    /// What the operator should know: that a registry could not be asked, for one.
+    /// A note for the operator, for example that a registry could not be reached.
     pub note: Option<String>,
 }
 
-/// What a reference came to when a job began, to be kept with the job: a tag that moves and a file that changes do not
-/// change a job that has begun.
+/// The resolved form of a reference, stored with a job when it begins. A tag that moves and a file that changes do not change
+/// a job that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frozen {
-    /// As it was written, relative paths resolved.
+    /// The reference as written, with relative paths resolved.
     pub component: String,
     /// The component's SHA-256.
     pub sha256: Sha256,
-    /// The image bound to its manifest, where there is one.
+    /// The image bound to its manifest, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Image>,
 }
 
-/// Why a component cannot be had. Each is one sentence that begins with what was wanted.
+/// The reason why a component is not available. Each text is one sentence that begins with the reference.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// No such plugin ships.
+    /// There is no built-in plugin of this name.
     #[error("no built-in plugin \"{0}\"; `opilio plugin list` shows those there are")]
     Builtin(String),
     /// A file cannot be read.
@@ -86,56 +86,56 @@ pub enum SourceError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         problem: io::Error,
     },
-    /// Not the component that was pinned.
+    /// The component does not have the pinned digest.
     #[error(
         "{origin} has sha256 {found}, not the pinned {pinned}; bring back the one that was pinned, or check this one and pin it"
     )]
     Pin {
         /// The component.
         origin: String,
-        /// What its digest must be.
+        /// The pinned digest.
         pinned: Sha256,
-        /// What it is.
+        /// The digest of the component.
         found: Sha256,
     },
-    /// A folder of components.
+    /// An error with a folder of components.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A registry.
+    /// An error with a registry.
     #[error(transparent)]
     Registry(#[from] RegistryError),
-    /// The store.
+    /// An error with the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What a job began with is not to be had any more.
+    /// A component that a job began with is no longer available.
     #[error(
         "{component} with sha256 {sha256}, with which the job began, is neither in the job nor in the store {}; bring it back there",
         store.display()
     )]
     Gone {
-        /// As it was written.
+        /// The reference as written.
         component: String,
         /// Its digest.
         sha256: Sha256,
-        /// Where it was looked for.
+        /// The store that was searched.
         store: PathBuf,
     },
 }
 
 impl SourcesConfig {
-    /// The user's store, the credentials of `docker login`, the system's clock.
+    /// The standard configuration: the user's store, the credentials of `docker login`, the system's clock.
     ///
     /// # Errors
-    /// Where there is no home directory.
+    /// There is no home directory.
     pub fn standard() -> Result<Self, StoreError> {
         Ok(Self::at(Store::default_folder()?))
     }
 
-    /// The same with a store elsewhere.
+    /// The standard configuration with another store.
     #[must_use]
     pub fn at(store: impl Into<PathBuf>) -> Self {
         let home = etcetera::home_dir().ok();
@@ -148,7 +148,7 @@ impl SourcesConfig {
 }
 
 impl Terms {
-    /// Those that an instance in a profile names.
+    /// The conditions of a plugin in a profile.
     #[must_use]
     pub fn of(instance: &Instance) -> Self {
         Self {
@@ -159,7 +159,7 @@ impl Terms {
 }
 
 impl Found {
-    /// What to keep with a job that begins with this, so that it goes on with this.
+    /// The form to store with a job that begins with this component, so that the job continues with it.
     #[must_use]
     pub fn frozen(&self, component: &Component) -> Frozen {
         Frozen {
@@ -194,7 +194,7 @@ impl Found {
 }
 
 impl Sources {
-    /// Sources by this. Nothing is opened or made yet.
+    /// Creates sources. It does not open or create any files yet.
     #[must_use]
     pub fn new(config: SourcesConfig) -> Self {
         Self {
@@ -204,19 +204,19 @@ impl Sources {
         }
     }
 
-    /// The store of what was pulled.
+    /// The store of pulled components.
     #[must_use]
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// The component that is meant, on these terms. Blocks, for as long as a registry takes.
+    /// Returns the component that a reference names, under these conditions. Blocks while a registry answers.
     ///
-    /// Only for a folder of several components `plugins_of` is asked, which plugins one holds; what it says of a file that
-    /// is none is part of the error where no other has the plugin.
+    /// `plugins_of` is called only for a folder of several components, and returns the plugins in one. Its error for an invalid
+    /// file is part of the resulting error if no other file has the plugin.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it is not available.
     pub fn resolve(
         &self,
         component: &Component,
@@ -239,10 +239,10 @@ impl Sources {
         }
     }
 
-    /// Every component that is meant: one, or all of a folder.
+    /// Returns all components that a reference names: one, or all of a folder.
     ///
     /// # Errors
-    /// Why one cannot be had.
+    /// The reason why one is not available.
     pub fn resolve_all(
         &self,
         component: &Component,
@@ -254,7 +254,7 @@ impl Sources {
                 .map(|file| read(file, component))
                 .collect(),
             _ => {
-                // Whoever names a plugin wants one component; which of a folder's holds it is asked by `resolve` alone.
+                // A reference with a plugin name means one component. Only `resolve` searches a folder for the plugin.
                 let mut unasked = |_: &Found| Ok(Vec::new());
                 self.resolve(component, terms, &mut unasked)
                     .map(|found| vec![found])
@@ -262,11 +262,11 @@ impl Sources {
         }
     }
 
-    /// What a job began with. The store is asked first, then the registry by digest; files are not, since a job keeps
-    /// those of its own. Blocks.
+    /// Returns a component that a job began with. It asks the store first, then the registry by digest. Files are not read, since
+    /// a job has its own copies. Blocks.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it is not available.
     pub fn thaw(&self, frozen: &Frozen, insecure: bool) -> Result<Found, SourceError> {
         let found = |bytes: Bytes| Found {
             bytes,
@@ -298,10 +298,11 @@ impl Sources {
         Ok(found(bytes))
     }
 
-    /// Asks the registry what an image is now, and keeps it in the store. Whether it was there already.
+    /// Asks the registry for the current meaning of an image, and stores the component. Also returns whether it was stored
+    /// already.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it is not available.
     pub fn pull(&self, image: &Image, terms: &Terms) -> Result<(Found, bool), SourceError> {
         let (bytes, bound) = self.fetch(image, terms.sha256, terms.insecure)?;
         let component = Component::Image {
@@ -317,17 +318,17 @@ impl Sources {
     /// Pushes a component's file under an image's tag.
     ///
     /// # Errors
-    /// If it is no component, or the registry does not take it.
+    /// The file is not a component, or the registry refuses it.
     pub fn push(&self, path: &Path, image: &Image, insecure: bool) -> Result<Pushed, SourceError> {
         let bytes = read_file(path)?;
         let access = self.access(insecure);
         Ok(registry::push(path, &bytes, image, &access, (self.now)())?)
     }
 
-    /// Notes in the store that a job began with these, so that they are not pruned while the job is there.
+    /// Records in the store that a job began with these components, so that they are not pruned while the job exists.
     ///
     /// # Errors
-    /// If the store cannot be written.
+    /// The store cannot be written.
     pub fn begun<'a>(
         &self,
         job: &Path,
@@ -405,7 +406,7 @@ impl Sources {
     ) -> Result<Found, SourceError> {
         let origin = image.to_string();
         let known = self.store.image(image)?;
-        // What is pinned, by either digest, needs nobody's word.
+        // A reference pinned by either digest needs no answer of the registry.
         let bound = known.as_ref().filter(|_| image.digest().is_some());
         let certain = terms.sha256.or(bound.map(|entry| entry.sha256));
         if let Some(sha256) = certain
@@ -444,8 +445,8 @@ impl Sources {
         }
     }
 
-    /// Asks the registry what an image is now; takes it from the store where it is there, and keeps it there otherwise.
-    /// What is pinned to another digest is neither downloaded nor kept.
+    /// Asks the registry for the current meaning of an image. The component comes from the store if it is there; otherwise it is
+    /// pulled and stored. A component with another digest than the pinned one is neither pulled nor stored.
     fn fetch(
         &self,
         image: &Image,
@@ -474,7 +475,7 @@ impl Sources {
         Ok((bytes, Bound { image, was_there }))
     }
 
-    /// A component of the store. A damaged one counts as missing: it is pulled again and put right.
+    /// A component of the store. A damaged one counts as missing: it is pulled again and replaced.
     fn stored(&self, sha256: Sha256) -> Result<Option<Bytes>, SourceError> {
         let bytes = match self.store.get(sha256) {
             Err(StoreError::Blob(problem @ crate::BlobError::Damaged { .. })) => {
@@ -486,7 +487,7 @@ impl Sources {
         if bytes.is_some()
             && let Err(problem) = self.store.used(sha256, None, (self.now)())
         {
-            // Somebody else's store may be read and not written; it then does not know what is used.
+            // A store of another user may be read-only. Then the use is not recorded.
             tracing::debug!(%problem, "the store is not told that a component is used");
         }
         Ok(bytes.map(Bytes::from))
@@ -500,7 +501,7 @@ impl Sources {
     }
 }
 
-/// What an image turned out to be.
+/// The resolved meaning of an image.
 struct Bound {
     image: Image,
     was_there: bool,

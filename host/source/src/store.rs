@@ -1,8 +1,8 @@
-//! The store: what was pulled from registries, kept so that nobody need be asked twice, and so that a job goes on when
-//! nobody can be asked. Components lie by SHA-256; an index says which image means which, since when, and who uses it.
+//! The store: components pulled from registries. It avoids repeated requests, and lets a job continue when a registry cannot
+//! be reached. Components are stored by SHA-256. An index has the component of each image, its times and the jobs that use it.
 //!
-//! Any number of processes may use it at once: what changes it holds a lock, what reads it needs none, since every file
-//! is written aside and renamed.
+//! Any number of processes may use it at once. Changes hold a lock. Reads need none, since every file is written under another
+//! name and then renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::blobs::{BlobError, Blobs, write_whole};
 use crate::sha256::Sha256;
 
-/// The version of the index that is written and understood.
+/// The version of the index that is written and read.
 const FORMAT: u32 = 1;
 
 /// A store of components.
@@ -26,52 +26,52 @@ pub struct Store {
     blobs: Blobs,
 }
 
-/// A component of a store, and what is known of it.
+/// A component of a store, with the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
     /// Its digest.
     pub sha256: Sha256,
     /// Its size.
     pub bytes: u64,
-    /// The images that mean it now. None where tags have moved on and nobody names it by digest.
+    /// The images that currently mean it. Empty if tags have moved on and no image names it by digest.
     pub images: Vec<Image>,
-    /// When it was pulled first.
+    /// Time of the first pull.
     pub added: Timestamp,
-    /// When it was wanted last.
+    /// Time of the last use.
     pub used: Timestamp,
-    /// Folders of the jobs that began with it and are still there.
+    /// Folders of existing jobs that began with it.
     pub jobs: Vec<PathBuf>,
 }
 
-/// What to remove.
+/// Options for pruning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Prune {
-    /// Forget images whose components nobody has wanted for so long, too.
+    /// Also remove the images of components that have not been used for this long.
     pub unused_for: Option<SignedDuration>,
-    /// Only say what would go.
+    /// Only report the components that would be removed.
     pub dry_run: bool,
 }
 
-/// What was, or would be, removed.
+/// The components and files that were, or would be, removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
     /// Components.
     pub components: Vec<Kept>,
-    /// Files that somebody began to write and did not finish.
+    /// Files whose writing was not finished.
     pub partial: Vec<PathBuf>,
 }
 
-/// Why the store cannot be used.
+/// The reason why the store cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The file system refuses.
+    /// The file system reports an error.
     #[error("cannot {what} {path}")]
     Io {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On which file.
+        /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The cause.
         #[source]
         problem: io::Error,
     },
@@ -83,10 +83,10 @@ pub enum StoreError {
     Index {
         /// The index.
         path: PathBuf,
-        /// What is wrong.
+        /// The error in it.
         problem: String,
     },
-    /// The index was written by a version that we do not know.
+    /// The index has a format version that is not supported.
     #[error(
         "{path} has format {found}, this version of Opilio understands {FORMAT}; use a newer one, or another --store"
     )]
@@ -96,38 +96,38 @@ pub enum StoreError {
         /// Its format.
         found: u32,
     },
-    /// No home directory, and nothing said where else.
+    /// There is no home directory, and no folder was given.
     #[error("there is no home directory for a store of components; say where with --store")]
     NoHome,
 }
 
-/// The file that says what there is.
+/// The index file of the store.
 #[derive(Debug, Serialize, Deserialize)]
 struct Index {
     format: u32,
-    /// By image as it was asked for.
+    /// Entries by image as requested.
     images: BTreeMap<Image, ImageEntry>,
     components: BTreeMap<Sha256, ComponentEntry>,
 }
 
-/// What an image meant last.
+/// The last known meaning of an image.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ImageEntry {
     /// Its component.
     pub(crate) sha256: Sha256,
     /// Its manifest.
     pub(crate) manifest: Sha256,
-    /// When the registry said so last.
+    /// Time of the registry's last answer.
     pub(crate) asked: Timestamp,
 }
 
-/// What is known of a component.
+/// The facts about a component.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct ComponentEntry {
     bytes: u64,
     added: Timestamp,
     used: Timestamp,
-    /// Folders of jobs.
+    /// Folders of jobs that use it.
     #[serde(default)]
     jobs: BTreeSet<PathBuf>,
 }
@@ -143,7 +143,7 @@ impl Default for Index {
 }
 
 impl Store {
-    /// The store in this folder, which need not be there yet.
+    /// The store in this folder, which need not exist yet.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
@@ -151,34 +151,34 @@ impl Store {
         Self { folder, blobs }
     }
 
-    /// Where the store is when nothing else is said: among the user's data, on Linux `~/.local/share/opilio/plugins`.
+    /// The default folder of the store: among the user's data, on Linux `~/.local/share/opilio/plugins`.
     ///
     /// # Errors
-    /// Where there is no home directory.
+    /// There is no home directory.
     pub fn default_folder() -> Result<PathBuf, StoreError> {
         use etcetera::BaseStrategy;
         let strategy = etcetera::choose_base_strategy().map_err(|_| StoreError::NoHome)?;
         Ok(strategy.data_dir().join("opilio").join("plugins"))
     }
 
-    /// Where it is.
+    /// The folder of the store.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The component of this digest, if it is there and whole.
+    /// Returns the component with this digest, if it exists and is intact.
     ///
     /// # Errors
-    /// Where it cannot be read, or is another than its name says.
+    /// The file cannot be read, or has another digest than its name.
     pub fn get(&self, sha256: Sha256) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.blobs.get(sha256)?)
     }
 
-    /// Everything that is there, by digest.
+    /// All components, by digest.
     ///
     /// # Errors
-    /// Where the store cannot be read.
+    /// The store cannot be read.
     pub fn list(&self) -> Result<Vec<Kept>, StoreError> {
         let index = self.read()?;
         let mut all = Vec::new();
@@ -188,7 +188,7 @@ impl Store {
         Ok(all)
     }
 
-    /// What an image meant last: as it was asked for, or by the same manifest.
+    /// The last known meaning of an image: under its name, or by the same manifest.
     pub(crate) fn image(&self, image: &Image) -> Result<Option<ImageEntry>, StoreError> {
         let index = self.read()?;
         let same = |(known, entry): &(&Image, &ImageEntry)| {
@@ -201,7 +201,7 @@ impl Store {
         Ok(found.cloned())
     }
 
-    /// Keeps a component, and that this image means it.
+    /// Stores a component as the meaning of an image.
     pub(crate) fn keep(
         &self,
         image: &Image,
@@ -222,7 +222,7 @@ impl Store {
         })
     }
 
-    /// Notes that a component was wanted, and by which job, so that it is not pruned meanwhile.
+    /// Records the use of a component, and the job that uses it, so that it is not pruned.
     pub(crate) fn used(
         &self,
         sha256: Sha256,
@@ -238,10 +238,11 @@ impl Store {
         })
     }
 
-    /// Removes what no image names and no job that is still there began with; what nobody has wanted for long, if asked.
+    /// Removes components without an image and without an existing job that began with them. On request it also removes
+    /// components that have not been used for long.
     ///
     /// # Errors
-    /// Where the store cannot be read or written. What was removed until then is gone.
+    /// The store cannot be read or written. Components removed before the error stay removed.
     pub fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned, StoreError> {
         self.change(|index| {
             let since = prune.unused_for.map(|time| now - time);
@@ -249,7 +250,7 @@ impl Store {
                 let used = components.get(sha256).map(|entry| entry.used);
                 since.is_some_and(|since| used.is_none_or(|used| used < since))
             };
-            // Nobody but us writes here now.
+            // The lock is held, so no other process writes here.
             let mut pruned = Pruned {
                 partial: [Blobs::at(&self.folder).partial()?, self.blobs.partial()?].concat(),
                 ..Pruned::default()
@@ -303,7 +304,7 @@ impl Store {
         }
     }
 
-    /// Reads, changes and writes the index, alone among all processes.
+    /// Reads, changes and writes the index, under the lock.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Index) -> Result<T, StoreError>,
@@ -323,7 +324,7 @@ impl Store {
         if serde_json::to_vec(&index).ok() != before {
             write_whole(&path, &text)?;
         }
-        // The lock goes with the file.
+        // The lock is released with the file.
         drop(lock);
         answer
     }
@@ -344,7 +345,7 @@ impl Index {
     }
 }
 
-/// What the index knows of a component that is there.
+/// The facts that the index has about a stored component.
 fn kept(index: &Index, sha256: Sha256, bytes: u64) -> Kept {
     let entry = index.components.get(&sha256);
     let images = index.images.iter();

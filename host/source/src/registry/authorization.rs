@@ -1,4 +1,4 @@
-//! Who we are to a registry: nobody, a name and a password, or a token that is got with either.
+//! Authorization at a registry: anonymous, by name and password, or by a token that is obtained with either.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind};
@@ -16,15 +16,15 @@ use url::Url;
 use super::RegistryError;
 use super::http::Connection;
 
-/// Longest answer with a token. Clouds make tokens of several kilobytes.
+/// Longest answer with a token. Tokens of cloud services have several kilobytes.
 const TOKEN_BYTES_MAX: usize = 1 << 20;
-/// What we are called where a name of the client is asked for.
+/// Name of this client for token services.
 const CLIENT: &str = "opilio";
 
 /// The value of the header `Authorization`.
 pub(super) struct Authorization(String);
 
-/// What a token is asked for with.
+/// The parameters of a token request.
 struct Bearer {
     realm: Url,
     service: Option<String>,
@@ -38,7 +38,7 @@ struct TokenAnswer {
 }
 
 impl Authorization {
-    /// What a registry's challenge is answered with; none where it makes none that can be answered.
+    /// The answer to a registry's challenge; `None` if there is no challenge that can be answered.
     pub(super) async fn answering(
         connection: &Connection<'_>,
         headers: &HeaderMap,
@@ -79,7 +79,7 @@ impl Authorization {
         Self(format!("Basic {pair}"))
     }
 
-    /// Marked as secret, so that nobody logs it.
+    /// The header value, marked as secret so that it is not logged.
     pub(super) fn value(&self) -> Result<HeaderValue, RegistryError> {
         let mut value = HeaderValue::from_str(&self.0).map_err(|_| RegistryError::Setup {
             problem: "a token or password holds what no header can".to_owned(),
@@ -111,7 +111,7 @@ impl Bearer {
         })
     }
 
-    /// A token, as the realm gives it to those credentials or to anybody.
+    /// Requests a token from the realm, with credentials or anonymously.
     async fn token(
         self,
         connection: &Connection<'_>,
@@ -187,7 +187,7 @@ impl Bearer {
     }
 }
 
-/// What the file has for a registry; none where there is no such file or nothing in it.
+/// The credentials of a registry in the file; `None` if the file or the entry does not exist.
 pub(super) fn credentials(
     path: Option<&Path>,
     registry: &str,

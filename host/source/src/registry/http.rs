@@ -1,4 +1,4 @@
-//! Asking one registry: requests with authorization, answers within limits, failures as sentences.
+//! Requests to one registry: authorization, limits on answers, and readable errors.
 
 use std::error::Error;
 use std::net::IpAddr;
@@ -16,20 +16,20 @@ use url::Url;
 use super::authorization::Authorization;
 use super::{Access, RegistryError};
 
-/// How long a connection may take to be there.
+/// Longest time to open a connection.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a registry may be silent.
+/// Longest silence of a registry.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
-/// How long one request may take with its answer: the largest component at 2 Mbit/s.
+/// Longest time of one request with its answer: the largest component at 2 Mbit/s.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(300);
-/// Most redirects of one request. Registries send to where their blobs are, and that may send on once more.
+/// Maximum redirects of one request. Registries redirect to their blob storage, which may redirect once more.
 const REDIRECTS_MAX: usize = 5;
-/// Longest answer that says what is wrong.
+/// Longest body of an error answer.
 const TROUBLE_BYTES_MAX: usize = 64 << 10;
-/// Longest of that which is repeated, in characters.
+/// Longest part of it in our error text, in characters.
 const TOLD_CHARS_MAX: usize = 200;
 
-/// One registry, asked for one image.
+/// A connection to one registry for one image.
 pub(super) struct Connection<'a> {
     image: &'a Image,
     access: &'a Access,
@@ -39,11 +39,11 @@ pub(super) struct Connection<'a> {
     authorization: Option<Authorization>,
 }
 
-/// A request. It can be made again once the registry has said what authorization it wants.
+/// A request. It can be repeated once the registry has asked for authorization.
 pub(super) struct Ask {
     method: Method,
     url: Url,
-    /// For sentences: `a manifest`.
+    /// Name of the requested thing for error texts: `a manifest`.
     what: &'static str,
     headers: Vec<(HeaderName, HeaderValue)>,
     body: Option<Bytes>,
@@ -72,7 +72,7 @@ impl Ask {
         self
     }
 
-    /// Needs permission to write.
+    /// Marks the request as one that needs write permission.
     pub(super) fn for_push(mut self) -> Self {
         self.pushes = true;
         self
@@ -105,14 +105,14 @@ impl<'a> Connection<'a> {
         self.image
     }
 
-    /// An address within the repository.
+    /// The URL of a path within the repository.
     pub(super) fn url(&self, path: &str) -> Url {
         let mut url = self.root.clone();
         url.set_path(&format!("/v2/{}/{path}", self.image.repository()));
         url
     }
 
-    /// Asks, with authorization once the registry has said which; an answer of another status than these is an error.
+    /// Sends a request, again with authorization if the registry asks for it. An answer with another status is an error.
     pub(super) async fn expect(
         &mut self,
         ask: &Ask,
@@ -151,7 +151,7 @@ impl<'a> Connection<'a> {
         if let Some(body) = &ask.body {
             request = request.body(body.clone());
         }
-        // An upload may be sent elsewhere; what is secret between the registry and us is for nobody else.
+        // An upload may go to another server, which must not get the registry's credentials.
         if let Some(authorization) = self.authorization.as_ref().filter(|_| is_home) {
             request = request.header(AUTHORIZATION, authorization.value()?);
         }
@@ -161,12 +161,12 @@ impl<'a> Connection<'a> {
             .map_err(|problem| self.unreachable(problem))
     }
 
-    /// The client that all requests of this connection go through, those for tokens included.
+    /// The client for all requests of this connection, including those for tokens.
     pub(super) fn client(&self) -> &Client {
         &self.client
     }
 
-    /// Refuses an address to which the registry sends, and which is nearer to this machine than the registry is.
+    /// Refuses an address given by the registry that is nearer to this machine than the registry is.
     pub(super) fn may_send_to(&self, url: &Url) -> Result<(), RegistryError> {
         self.near.check(url).map_err(|class| RegistryError::Denied {
             image: Box::new(self.image.clone()),
@@ -175,7 +175,7 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Whether credentials may be sent there.
+    /// Whether credentials may be sent to this URL.
     pub(super) fn may_have_secrets(&self, url: &Url) -> bool {
         url.scheme() == "https" || (url.scheme() == "http" && self.root.scheme() == "http")
     }
@@ -184,7 +184,7 @@ impl<'a> Connection<'a> {
         super::authorization::credentials(self.access.credentials.as_deref(), self.image.registry())
     }
 
-    /// The whole of a body, if it is no longer than that.
+    /// Reads a whole body of at most `max` bytes.
     pub(super) async fn body(
         &self,
         response: Response,
@@ -202,8 +202,8 @@ impl<'a> Connection<'a> {
         Ok(bytes)
     }
 
-    /// As much of a body as that, and whether there is more. The rest is not read. A body that ends before its time is as
-    /// long as it is, for the caller to compare.
+    /// Reads at most `max` bytes of a body, and returns whether there are more. The rest is not read. A body that ends early is
+    /// returned as it is, for the caller to compare.
     pub(super) async fn bounded(
         &self,
         mut response: Response,
@@ -254,7 +254,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// What an answer that was not hoped for means.
+    /// Converts an unexpected answer into an error.
     async fn trouble(&self, ask: &Ask, response: Response) -> RegistryError {
         let image = Box::new(self.image.clone());
         let status = response.status();
@@ -281,7 +281,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// What whoever is refused can do.
+    /// Advice for an operator whose request was refused.
     pub(super) fn remedy(&self, pushes: bool) -> String {
         let registry = self.image.registry();
         let credentials = self.access.credentials.as_deref();
@@ -300,7 +300,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Status and, where the registry says more, what it says: at most a sentence, without what terminals obey.
+    /// The status and, if the registry gives one, its message: at most a sentence, without control characters.
     pub(super) async fn told(&self, response: Response) -> String {
         let status = response.status();
         let read = self.bounded(response, TROUBLE_BYTES_MAX).await;
@@ -321,19 +321,19 @@ impl<'a> Connection<'a> {
     }
 }
 
-/// How near a registry is: to where it may send for tokens, blobs and uploads. One that is elsewhere could have this machine
-/// ask within networks that it cannot reach itself.
+/// The nearness of a registry, which limits where it may send this machine for tokens, blobs and uploads. A distant registry
+/// could otherwise make this machine send requests within networks that the registry cannot reach.
 #[derive(Debug, Clone, Copy)]
 struct Near(AddressPolicy);
 
 impl Near {
-    /// Of a registry with these addresses.
+    /// The nearness of a registry with these addresses.
     fn of(addresses: &[IpAddr], is_loopback: bool) -> Self {
         let classes = addresses
             .iter()
             .map(|address| AddressPolicy::default().check(*address));
         let mut near = AddressPolicy::default();
-        // Linux takes what is unspecified for itself.
+        // Linux connects the unspecified address to this machine.
         let here = [Err(AddressClass::Loopback), Err(AddressClass::Unspecified)];
         let private = [Err(AddressClass::Private), Err(AddressClass::Shared)];
         for class in classes {
@@ -346,7 +346,7 @@ impl Near {
         Self(near)
     }
 
-    /// Whether a registry may send there. What has no address here is a proxy's to find, or nobody's.
+    /// Checks whether a registry may send us to this URL. A name without an address here can only be resolved by a proxy.
     fn check(self, url: &Url) -> Result<(), AddressClass> {
         let mut addresses = addresses(url).into_iter();
         addresses.try_for_each(|address| self.0.check(address))
@@ -358,13 +358,13 @@ fn sends_to(url: &Url, class: AddressClass) -> String {
     format!("the registry sends to {origin}, a {class} address, and has none itself")
 }
 
-/// The addresses of a URL's host. Blocks, which is no harm on a thread of one's own.
+/// The addresses of a URL's host. Blocks, which is harmless on a thread of its own.
 fn addresses(url: &Url) -> Vec<IpAddr> {
     let found = url.socket_addrs(|| None).unwrap_or_default();
     found.into_iter().map(|address| address.ip()).collect()
 }
 
-/// How registries say what is wrong.
+/// The error body of a registry.
 #[derive(Debug, Deserialize)]
 struct Troubles {
     errors: Vec<Trouble>,
@@ -378,7 +378,7 @@ struct Trouble {
     message: String,
 }
 
-/// Runs this in an async runtime of its own, on a thread of its own: callers may or may not be in one.
+/// Runs `work` in an async runtime on a thread of its own, because callers may or may not be in a runtime.
 pub(super) fn on_a_thread<T, F>(work: F) -> Result<T, RegistryError>
 where
     F: AsyncFnOnce() -> Result<T, RegistryError> + Send,
@@ -397,8 +397,8 @@ where
     joined.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// rustls with ring and the operating system's roots, as everywhere in Opilio. A proxy is taken from the environment, as
-/// operators set it for all their tools, save for registries on this machine.
+/// Creates the client: rustls with ring and the operating system's roots, as everywhere in Opilio. The proxy comes from the
+/// environment, as for other tools, except for registries on this machine.
 fn client(is_loopback: bool, plain: bool, near: Near) -> Result<Client, Box<dyn Error>> {
     let mut roots = rustls::RootCertStore::empty();
     if !plain {
@@ -446,14 +446,14 @@ fn follow(attempt: redirect::Attempt<'_>, near: Near) -> redirect::Action {
     }
 }
 
-/// What TLS has to complain of, if that is it.
+/// The TLS error among the causes of an error, if there is one.
 fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(found) = error.downcast_ref() {
             return Some(found);
         }
-        // The source of an error of the system is not the error that it holds, but that one's source.
+        // `source` of an I/O error skips the error inside it and returns that one's source.
         let held = error
             .downcast_ref::<std::io::Error>()
             .and_then(std::io::Error::get_ref);
@@ -465,7 +465,7 @@ fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error
     None
 }
 
-/// An error and its causes on one line.
+/// Formats an error with its causes on one line.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -477,7 +477,7 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The cause of all causes: the layers above it say only that sending did not work.
+/// The innermost cause: the layers above only say that sending failed.
 fn innermost(error: &dyn Error) -> String {
     let mut error = error;
     while let Some(cause) = error.source() {
@@ -528,7 +528,7 @@ mod tests {
         let access = Access::default();
         let answer = on_a_thread(async || {
             let mut connection = Connection::new(&image, &access)?;
-            // Stands in for a registry that is elsewhere, which no test may ask.
+            // Simulates a distant registry, which tests must not contact.
             connection.near = Near(AddressPolicy::default());
             let ask = Ask::new(Method::GET, connection.url("manifests/1"), "a manifest");
             connection.expect(&ask, &[StatusCode::OK]).await.map(drop)
