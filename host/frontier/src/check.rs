@@ -15,8 +15,6 @@ use std::{
     path::Path,
 };
 
-pub(crate) use embeds::PAGE_BYTES;
-
 use crate::{
     Config, Error, Frontier, Statistics,
     change::Counters,
@@ -100,7 +98,7 @@ impl Frontier {
     ///
     /// # Errors
     /// [`Error::NoStore`] where there is none, [`Error::InUse`] where a process has it open, [`Error::OtherVersion`] where
-    /// it was written in another format, older ones included: these are rewritten by opening them. [`Error::Torn`],
+    /// it was written in another format. [`Error::Torn`],
     /// [`Error::Unopenable`] and [`Error::Unreadable`] where its files are damaged, which no repair can mend.
     pub fn check(
         dir: &Path,

@@ -1,6 +1,6 @@
 //! Format 3 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
-//! shape of a stored value has changed, and needs either a new `FORMAT_VERSION` with a migration, or a second `ENCODING`
-//! that `decode` tells from the first.
+//! shape of a stored value has changed, and needs either a new `FORMAT_VERSION`, or a second `ENCODING` that `decode` tells
+//! from the first. Once a format has been released, a new one needs a migration of its stores.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

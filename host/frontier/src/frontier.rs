@@ -69,12 +69,10 @@ enum Admittance {
 
 impl Frontier {
     /// Opens the store in this folder, or makes one, and holds it until dropped. URIs that an earlier process was issued
-    /// are back in their queues. Takes look-ups, however large the store, unless an older version wrote it: then it is
-    /// rewritten first, which takes a minute for some millions of URIs and as much room again on the disk, and says so in
-    /// the log. A process that dies meanwhile leaves the old store as it was.
+    /// are back in their queues. Takes look-ups, however large the store.
     ///
     /// # Errors
-    /// Where the folder cannot be used, a living process has it open, a newer version wrote it, or it is damaged.
+    /// The folder cannot be used, a living process has it open, the store is of another format, or it is damaged.
     pub fn open(dir: &Path, config: Config) -> Result<Self, Error> {
         let store = Store::open(dir, &config)?;
         let memory = Memory::open(&store)?;

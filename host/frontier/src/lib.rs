@@ -31,7 +31,6 @@ mod kept;
 mod keys;
 mod line;
 mod memory;
-mod migrate;
 mod outcome;
 mod past_visit;
 mod politeness;

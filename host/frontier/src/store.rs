@@ -7,12 +7,8 @@
 //! <dir>/store/    the database
 //! <dir>/making    there while the database is made: whatever is in it is made again
 //! ```
-//!
-//! While a store of an older format is rewritten, `store.new` and `store.old` stand beside them; see `migrate.rs`.
 
 mod manifest;
-
-pub(crate) use manifest::check as check_manifests;
 
 use std::{
     fs::{self, File, TryLockError},
@@ -33,7 +29,7 @@ use fjall::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{Config, migrate};
+use crate::Config;
 
 /// The format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 3;
@@ -60,7 +56,7 @@ const WORKERS: usize = 1;
 const MAKING: &str = "making";
 
 /// Name of the database's folder in the store's.
-pub(crate) const DATABASE: &str = "store";
+const DATABASE: &str = "store";
 
 /// Bytes that a journal may bring into memory at an opening without being written out at once.
 const JOURNAL_KEPT_MAX: u64 = 8 * 1024 * 1024;
@@ -97,7 +93,11 @@ pub enum Error {
         dir: PathBuf,
     },
     /// Written by another version of this code. Nothing has been touched.
-    #[error("the frontier's store {} was written in format {written}, this version reads format {FORMAT_VERSION}", dir.display())]
+    #[error(
+        "the frontier's store {} was written in format {written}, this version reads format {FORMAT_VERSION}; use the version \
+         of Opilio that wrote it, or export its URIs with that version and import them into a new job",
+        dir.display()
+    )]
     OtherVersion {
         /// The store.
         dir: PathBuf,
@@ -182,72 +182,31 @@ pub(crate) struct Store {
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
     /// Last, so that it is released when all else is closed.
-    _lock: Option<Lock>,
-}
-
-/// What a folder says of the store in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Version {
-    /// There is none, or one that was never finished.
-    Missing,
-    /// An older format, which is rewritten on opening.
-    Older(Format),
-    /// The format of this code.
-    Current,
-}
-
-/// Older formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Format {
-    One,
-    Two,
-}
-
-impl Format {
-    /// What the format file says.
-    pub(crate) fn number(self) -> u32 {
-        match self {
-            Self::One => 1,
-            Self::Two => 2,
-        }
-    }
+    _lock: Lock,
 }
 
 impl Store {
-    /// Opens the store in this folder, or makes one. A store of an older format is rewritten first.
+    /// Opens the store in this folder, or makes one.
     pub(crate) fn open(dir: &Path, config: &Config) -> Result<Self, Error> {
         // The version first: not even a lock file is written beside a store of another one.
-        version(dir)?;
+        is_store(dir)?;
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
-        match version(dir)? {
-            Version::Missing => return Self::finish(dir, Self::begin(dir, config, lock)?),
-            Version::Older(format) => migrate::migrate(dir, format, config)?,
-            Version::Current => {}
+        if !is_store(dir)? {
+            return Self::finish(dir, Self::begin(dir, config, lock)?);
         }
-        migrate::conclude(dir)?;
         conclude_making(dir)?;
         Self::open_known(dir, config, lock)
     }
 
-    /// Opens a store of this format, and no other, without making or rewriting one, and reads its files through first.
+    /// Opens a store without making one, and reads its files through first.
     pub(crate) fn open_existing(dir: &Path, config: &Config) -> Result<Self, Error> {
-        match version(dir)? {
-            Version::Missing => {
-                return Err(Error::NoStore {
-                    dir: dir.to_owned(),
-                });
-            }
-            Version::Older(format) => {
-                return Err(Error::OtherVersion {
-                    dir: dir.to_owned(),
-                    written: format.number().to_string(),
-                });
-            }
-            Version::Current => {}
+        if !is_store(dir)? {
+            return Err(Error::NoStore {
+                dir: dir.to_owned(),
+            });
         }
         let lock = lock(dir)?;
-        migrate::conclude(dir)?;
         manifest::check_tables(dir, &dir.join(DATABASE))?;
         Self::open_known(dir, config, lock)
     }
@@ -256,12 +215,12 @@ impl Store {
     pub(crate) fn create(dir: &Path, config: &Config) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
-        match version(dir)? {
-            Version::Missing => Self::begin(dir, config, lock),
-            Version::Older(_) | Version::Current => Err(Error::Exists {
+        if is_store(dir)? {
+            return Err(Error::Exists {
                 dir: dir.to_owned(),
-            }),
+            });
         }
+        Self::begin(dir, config, lock)
     }
 
     /// What [`Store::create`] began is a store from now on.
@@ -280,7 +239,7 @@ impl Store {
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
         File::create(&making).map_err(folder(&making))?;
-        let store = Self::open_database(dir, &path, config, Some(lock))?;
+        let store = Self::open_database(dir, config, lock)?;
         if !store.uris.is_empty()? {
             return Err(Error::Damaged {
                 what: "URIs without a format file",
@@ -291,9 +250,8 @@ impl Store {
     }
 
     fn open_known(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
-        let path = dir.join(DATABASE);
-        check_manifests(dir, &path, Self::KEYSPACES)?;
-        let store = Self::open_database(dir, &path, config, Some(lock))?;
+        manifest::check(dir, &dir.join(DATABASE), Self::KEYSPACES)?;
+        let store = Self::open_database(dir, config, lock)?;
         store.write_out_journal()?;
         Ok(store)
     }
@@ -317,15 +275,10 @@ impl Store {
         Ok(())
     }
 
-    /// Opens the database in `path`, or makes it, for the store in `dir`.
-    pub(crate) fn open_database(
-        dir: &Path,
-        path: &Path,
-        config: &Config,
-        lock: Option<Lock>,
-    ) -> Result<Self, Error> {
+    /// Opens the database of the store in `dir`, or makes it.
+    fn open_database(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
         let open = || -> Result<Self, fjall::Error> {
-            let database = Database::builder(path)
+            let database = Database::builder(dir.join(DATABASE))
                 .cache_size(config.cache_bytes)
                 .manual_journal_persist(!config.survives)
                 .worker_threads(WORKERS)
@@ -541,33 +494,27 @@ fn compressed() -> KeyspaceCreateOptions {
         .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
 }
 
-/// What the format file says; an error where it names a format that this code does not know.
-pub(crate) fn version(dir: &Path) -> Result<Version, Error> {
+/// Returns whether the folder holds a finished store; an error if the store is of another format.
+fn is_store(dir: &Path) -> Result<bool, Error> {
     let path = dir.join("format");
-    match fs::read(&path) {
-        Ok(written) => {
-            let written = String::from_utf8_lossy(&written).trim().to_owned();
-            match written.as_str() {
-                "1" => Ok(Version::Older(Format::One)),
-                "2" => Ok(Version::Older(Format::Two)),
-                written if written == FORMAT_VERSION.to_string() => Ok(Version::Current),
-                "" => Err(Error::Torn {
-                    dir: dir.to_owned(),
-                    file: "format".into(),
-                }),
-                _ => Err(Error::OtherVersion {
-                    dir: dir.to_owned(),
-                    written,
-                }),
-            }
-        }
-        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(Version::Missing),
-        Err(source) => Err(Error::Folder { path, source }),
+    let written = match fs::read(&path) {
+        Ok(written) => String::from_utf8_lossy(&written).trim().to_owned(),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(source) => return Err(Error::Folder { path, source }),
+    };
+    let dir = dir.to_owned();
+    match written.as_str() {
+        "" => Err(Error::Torn {
+            dir,
+            file: "format".into(),
+        }),
+        current if current == FORMAT_VERSION.to_string() => Ok(true),
+        _ => Err(Error::OtherVersion { dir, written }),
     }
 }
 
 /// Writes the format of this code. Appears whole or not at all.
-pub(crate) fn write_version(dir: &Path) -> Result<(), Error> {
+fn write_version(dir: &Path) -> Result<(), Error> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
     fs::write(&new, format!("{FORMAT_VERSION}\n"))
         .and_then(|()| File::open(&new)?.sync_all())

@@ -13,9 +13,9 @@ use super::snapshot::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
 use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
-use crate::course::Course;
-use crate::history;
-use crate::job;
+use opilio_job::course::Course;
+use opilio_job::history;
+use opilio_job::directory;
 use crate::places::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
@@ -87,7 +87,7 @@ pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError>
             Fault::Unknown,
             format!(
                 "job {} has no checkpoint {name:?}; opilio job checkpoints lists them",
-                job::name_of(job)
+                directory::name_of(job)
             ),
         )
     })
@@ -113,7 +113,7 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     };
     let warcs = || made.as_ref().map(|made| &made.warcs);
     KeptCheckpoint {
-        name: job::name_of(&directory),
+        name: directory::name_of(&directory),
         made: made.as_ref().map(|made| made.made),
         is_periodic: made.as_ref().is_some_and(|made| made.is_periodic),
         uris: made.as_ref().map(|made| made.uris),
@@ -133,7 +133,7 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
 /// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
 pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
     let made = described(checkpoint)?;
-    job::make_restored(job, |growing| put_together(checkpoint, growing))?;
+    directory::make_restored(job, |growing| put_together(checkpoint, growing))?;
     Ok(made)
 }
 
@@ -149,7 +149,7 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, Con
         Ok(made) => format!("as it was at {:.0}, with {} URIs", made.made, made.uris),
         Err(problem) => format!("refused: {problem}"),
     };
-    let what = format!("restore {:?} --in-place", job::name_of(checkpoint));
+    let what = format!("restore {:?} --in-place", directory::name_of(checkpoint));
     let noted = note(job, &by.to_string(), &what, &words);
     match (gone, noted) {
         (Ok(_), Err(problem)) => Err(ControlError::new(
@@ -166,15 +166,15 @@ fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, C
     let made = described(checkpoint)?;
     must_be_of(job, checkpoint)?;
     must_have_folders(job)?;
-    let growing = job::begin_restoring(job).map_err(|problem| ControlError::file(job, &problem))?;
+    let growing = directory::begin_restoring(job).map_err(|problem| ControlError::file(job, &problem))?;
     let prepared = prepare(job, checkpoint, &growing, &made, by);
     if prepared.is_err()
-        && let Err(problem) = job::discard_restoring(job)
+        && let Err(problem) = directory::discard_restoring(job)
     {
         tracing::warn!("{} stays, half made: {problem}", growing.display());
     }
     prepared?;
-    job::put_in_place(job)?;
+    directory::put_in_place(job)?;
     Ok(made)
 }
 
@@ -191,18 +191,18 @@ fn prepare(
         move |problem: io::Error| ControlError::file(&path, &problem)
     };
     put_together(checkpoint, growing)?;
-    for folder in job::RESTORED_FOLDERS {
+    for folder in directory::RESTORED_FOLDERS {
         let folder = growing.join(folder);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
     }
     let config = policy::frontier_config(&profile(growing)?.into());
     let state = growing.join("state");
-    // Opening rewrites what an older version has written; looking through it finds what opening does not read.
+    // Looking through it finds what opening does not read.
     let statistics = Frontier::open(&state, config.clone())?.statistics();
     Frontier::check(&state, &config, &mut |finding| {
         tracing::warn!("{}: {finding}", checkpoint.display());
     })?;
-    let name = job::name_of(checkpoint);
+    let name = directory::name_of(checkpoint);
     let why = format!(
         "it was taken back to checkpoint {name}, of {:.0}",
         made.made
@@ -288,7 +288,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     let text = |path: PathBuf| {
         fs::read_to_string(&path).map_err(|problem| ControlError::file(&path, &problem))
     };
-    job::made(job)?;
+    directory::made(job)?;
     // It is written once, when a job is made.
     if text(job.join("job.json"))? == text(checkpoint.join(JOB_COPY))? {
         return Ok(());
@@ -304,7 +304,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
 
 /// What stands on a disk of its own cannot be exchanged in one step.
 fn must_have_folders(job: &Path) -> Result<(), ControlError> {
-    for folder in job::RESTORED_FOLDERS.map(|folder| job.join(folder)) {
+    for folder in directory::RESTORED_FOLDERS.map(|folder| job.join(folder)) {
         let Ok(found) = folder.symlink_metadata() else {
             continue;
         };

@@ -14,7 +14,7 @@ use crate::{
 const COUNTED_MAX: u64 = 1_000_000;
 
 /// Length of a page's hash, which an entry begins with.
-pub(crate) const PAGE_BYTES: usize = 16;
+const PAGE_BYTES: usize = 16;
 
 impl Check<'_> {
     /// Compares what URIs count with who shows them; `referrers` is [`super::records::Seen::referrers`].

@@ -1,6 +1,6 @@
 //! Sudden deaths: a child process schedules, fetches and finishes, and says what has been acknowledged. It is killed at
 //! odd moments, again and again on one store; nothing it was told may be missing, and the rest of the crawl goes on. Others
-//! die while they rewrite a store or write a checkpoint.
+//! die while they write a checkpoint.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,17 +12,11 @@ use std::{
 
 use opilio_frontier::{Config, Frontier, Next, Place, Standing};
 
-use crate::{
-    migration::{OLDER, old},
-    site::{at, candidate, success, with_queue},
-};
+use crate::site::{at, candidate, success, with_queue};
 
 /// Tells the child which folder to work in, and which round it is.
 const DIR: &str = "OPILIO_TEST_DEATH_DIR";
 const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
-
-/// Tells it what to do there, where that is something else.
-const TASK: &str = "OPILIO_TEST_DEATH_TASK";
 
 /// No rests: the child shall get far before it dies.
 fn hurried() -> Config {
@@ -169,25 +163,24 @@ fn drain(dir: &Path, scheduled: &BTreeSet<String>) {
     assert_eq!(frontier.statistics().succeeded, visited as u64);
 }
 
-/// Not a test of its own: the process that is killed while it rewrites a store of an older format, or writes a checkpoint.
+/// Not a test of its own: the process that is killed while it writes a checkpoint.
 #[test]
-#[ignore = "run by the tests that kill it alone"]
+#[ignore = "run by a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there alone"]
 fn copying_child() {
-    let (Ok(dir), Ok(task)) = (std::env::var(DIR), std::env::var(TASK)) else {
+    let Ok(dir) = std::env::var(DIR) else {
         return;
     };
     let frontier = Frontier::open(Path::new(&dir), hurried()).unwrap();
-    if task == "checkpoint" {
-        let checkpoint = Path::new(&dir).with_file_name("checkpoint");
-        frontier.checkpoint().write(&checkpoint).unwrap();
-    }
+    let checkpoint = Path::new(&dir).with_file_name("checkpoint");
+    frontier.checkpoint().write(&checkpoint).unwrap();
 }
 
-/// Lets a child do its task on the store in `dir`, and kills it as soon as `file` is there. False where it was done before.
-fn killed_at(task: &str, dir: &Path, file: &Path) -> bool {
+/// Starts a child that writes a checkpoint of the store in `dir`, and kills it as soon as `file` exists. Returns false if it
+/// ended before.
+fn killed_at(dir: &Path, file: &Path) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "death::copying_child", "--ignored"])
-        .envs([(DIR, dir.as_os_str()), (TASK, task.as_ref())])
+        .env(DIR, dir)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -197,34 +190,12 @@ fn killed_at(task: &str, dir: &Path, file: &Path) -> bool {
             break true;
         }
         if let Some(status) = child.try_wait().unwrap() {
-            assert!(status.success(), "{task}: {status}");
+            assert!(status.success(), "{status}");
             break false;
         }
     };
     child.wait().unwrap();
     is_killed
-}
-
-#[test]
-fn a_migration_that_is_killed_anywhere_loses_nothing() {
-    let mut killed = 0;
-    for (format, uris) in OLDER {
-        for file in [
-            "store.new",
-            "store.new/keyspaces/3",
-            "store.new/keyspaces/15/tables/0",
-            "format.new",
-            "store.old",
-        ] {
-            let old = old(format);
-            killed += u32::from(killed_at("migrate", &old.store, &old.store.join(file)));
-            let frontier = Frontier::open(&old.store, hurried()).unwrap();
-            assert_eq!(frontier.records("").count(), uris, "{format}, {file}");
-            drop(frontier);
-            Frontier::check(&old.store, &hurried(), &mut |finding| panic!("{finding}")).unwrap();
-        }
-    }
-    assert!(killed > 0, "nothing was killed");
 }
 
 #[test]
@@ -247,7 +218,7 @@ fn a_checkpoint_that_is_killed_anywhere_is_whole_or_not_there() {
         "checkpoint.new/format",
         "checkpoint",
     ] {
-        killed += u32::from(killed_at("checkpoint", &store, &dir.path().join(file)));
+        killed += u32::from(killed_at(&store, &dir.path().join(file)));
         for (path, is_there) in [(&store, true), (&checkpoint, checkpoint.exists())] {
             if is_there {
                 Frontier::check(path, &hurried(), &mut |finding| panic!("{finding}")).unwrap();

@@ -6,7 +6,6 @@ mod check;
 mod checkpoint;
 mod death;
 mod failing;
-mod migration;
 mod model;
 mod naive;
 mod opening;

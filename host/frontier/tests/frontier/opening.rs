@@ -21,7 +21,7 @@ fn open(dir: &tempfile::TempDir) -> Result<Frontier, Error> {
 }
 
 /// Every file of a store but its lock, with its content.
-pub(crate) fn content(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
+fn content(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -38,7 +38,7 @@ pub(crate) fn content(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>
 #[test]
 fn a_store_of_another_version_is_refused_and_not_touched() {
     let dir = store();
-    for written in ["4", "0", "yesterday", "1.5"] {
+    for written in ["2", "4", "yesterday", "1.5"] {
         fs::write(dir.path().join("format"), written).unwrap();
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();
@@ -46,12 +46,17 @@ fn a_store_of_another_version_is_refused_and_not_touched() {
             matches!(&error, Error::OtherVersion { written: found, .. } if found == written),
             "{error:?}"
         );
-        assert!(
-            error.to_string().ends_with(&format!(
-                "was written in format {written}, this version reads format {FORMAT_VERSION}"
-            )),
-            "{error}"
-        );
+        let text = error.to_string();
+        for part in [
+            &format!(
+                "was written in format {written}, this version reads format {FORMAT_VERSION}; "
+            ),
+            "use the version of Opilio that wrote it, or export its URIs",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let error = Frontier::check(dir.path(), &config(), &mut |_| {}).unwrap_err();
+        assert!(matches!(error, Error::OtherVersion { .. }), "{error:?}");
         assert!(content(dir.path()) == before, "a file has changed");
     }
     fs::write(dir.path().join("format"), format!("{FORMAT_VERSION}\n")).unwrap();
