@@ -202,8 +202,6 @@ fn lower(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use std::path::PathBuf;
-
     use super::*;
 
     #[test]
@@ -226,43 +224,6 @@ mod tests {
         assert_eq!(
             row(&Value::Null, "A page. No default: it has to be said."),
             "| none | A page. *It has to be said.* |"
-        );
-    }
-
-    /// Links of the documentation to files that are not there, each with the page that it stands on.
-    fn dead_links(root: &Path) -> Vec<String> {
-        let folder = |folder: &Path| -> Vec<PathBuf> {
-            let entries = fs::read_dir(folder).unwrap();
-            entries.map(|entry| entry.unwrap().path()).collect()
-        };
-        let plugins = folder(&root.join("plugins")).into_iter();
-        let pages = folder(root)
-            .into_iter()
-            .chain(folder(&root.join("docs")))
-            .chain(plugins.map(|plugin| plugin.join("README.md")));
-        let is_page =
-            |page: &PathBuf| page.extension().is_some_and(|it| it == "md") && page.is_file();
-        let mut dead = Vec::new();
-        for page in pages.filter(is_page) {
-            let text = fs::read_to_string(&page).unwrap();
-            for link in text.split("](").skip(1) {
-                let target = link.split([')', '#']).next().unwrap_or_default();
-                let is_file = !target.is_empty() && !target.contains(':');
-                if is_file && !page.parent().unwrap().join(target).exists() {
-                    dead.push(format!("{}: {target}", page.display()));
-                }
-            }
-        }
-        dead
-    }
-
-    #[test]
-    fn every_link_of_the_documentation_leads_to_a_file() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        assert_eq!(
-            dead_links(root),
-            [""; 0],
-            "mend the page, or the file's name"
         );
     }
 }
