@@ -1,5 +1,5 @@
-//! Plugins in C and C++: every source in the folder and its `src`, the SDK's beside them, and a module that needs no
-//! WASI but what the C library wants of it. `compile_flags.txt`, which editors read too, has the flags, one a line.
+//! Builds plugins in C and C++. It compiles all sources in the folder and its `src`, and those of the SDK. The result is a
+//! module that needs no WASI except for the C library. `compile_flags.txt`, which editors read too, has one flag a line.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::process::Command;
 use crate::program::{self, Places, in_shell};
 use crate::{BuildError, Language, component};
 
-/// How to get a compiler that needs nothing else, in the version the examples are built with.
+/// The advice to install a self-contained compiler, in the version that builds the examples.
 fn zig(folder: &Path) -> String {
     let environment = in_shell(&folder.join(".venv"));
     format!(
@@ -18,7 +18,7 @@ fn zig(folder: &Path) -> String {
     )
 }
 
-/// What clang needs besides itself, in the order of the work.
+/// A part that clang needs besides itself, in the order of use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Libc,
@@ -28,7 +28,7 @@ enum Part {
 }
 
 impl Part {
-    /// Those that a plugin is linked with.
+    /// The parts for linking a plugin.
     fn of(dialect: Dialect) -> &'static [Self] {
         const ALL: [Part; 4] = [Part::Libc, Part::CompilerRt, Part::Linker, Part::Libcpp];
         match dialect {
@@ -46,7 +46,7 @@ impl Part {
         }
     }
 
-    /// What clang answers with the part's path; with a name alone, or a path where nothing is, if it has none.
+    /// The clang option that prints the part's path. If clang lacks the part, it prints only a name, or a path without a file.
     fn question(self) -> &'static str {
         match self {
             Self::Libc => "-print-file-name=libc.a",
@@ -56,7 +56,7 @@ impl Part {
         }
     }
 
-    /// Debian's package of it. Most go with one version of clang.
+    /// Debian's package of the part. Most packages belong to one version of clang.
     fn package(self, clang: &str) -> String {
         match self {
             Self::Libc => "wasi-libc".to_owned(),
@@ -72,19 +72,19 @@ impl Part {
     }
 }
 
-/// As clangs of distributions have it.
+/// Target name of the distributions' clang.
 const CLANG_TARGET: &str = "--target=wasm32-wasi";
 
 /// A compiler for WebAssembly, with a C library.
 struct Compiler {
     program: PathBuf,
     flags: Vec<OsString>,
-    /// Zig is one program for both languages.
+    /// Whether the compiler is Zig, which is one program for both languages.
     is_zig: bool,
 }
 
 impl Compiler {
-    /// A wasi-sdk that is named, Zig's, or clang.
+    /// Finds a compiler: the wasi-sdk in the environment, Zig's, or clang.
     fn find(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
         if let Some(sdk) = env::var_os("WASI_SDK_PATH") {
             let sdk = PathBuf::from(sdk);
@@ -104,7 +104,7 @@ impl Compiler {
         Self::clang(folder, dialect, places)
     }
 
-    /// Clang, if all its parts are there.
+    /// Finds clang with all its parts.
     fn clang(folder: &Path, dialect: Dialect, places: &Places) -> Result<Self, BuildError> {
         let missing = |missing: String, apt: &str| BuildError::NoProgram {
             language: Language::C,
@@ -145,7 +145,7 @@ impl Compiler {
         ))
     }
 
-    /// Runs it on files of one language.
+    /// Runs the compiler on files of one language.
     fn run<I, A>(&self, folder: &Path, of: Dialect, arguments: I) -> Result<(), BuildError>
     where
         I: IntoIterator<Item = A>,
@@ -177,7 +177,7 @@ impl Compiler {
     }
 }
 
-/// What a file is written in.
+/// The language of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
     C,
@@ -214,9 +214,9 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
     let sdk_sources = files(&ours, |file| Dialect::of(file) == Some(Dialect::C));
     let scratch = tempfile::tempdir().map_err(BuildError::Scratch)?;
     let flags = flags(folder)?;
-    // What describes the component's type comes as an object of its own.
+    // The description of the component's type is an object file of the SDK.
     let mut objects = files(&ours, |file| file.extension() == Some(OsStr::new("o")));
-    // The project's flags are for its own sources: what they ask of C++, the SDK's C is no part of.
+    // The project's flags apply only to its own sources. Flags for C++ would not fit the SDK's C.
     let of_project = sources.iter().map(|source| (source, flags.as_slice()));
     let of_sdk = sdk_sources.iter().map(|source| (source, [].as_slice()));
     for (at, (source, flags)) in of_project.chain(of_sdk).enumerate() {
@@ -224,7 +224,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
         let dialect = Dialect::of(source).unwrap_or(Dialect::C);
         let mut arguments: Vec<OsString> = vec!["-Os".into(), "-c".into()];
         if dialect == Dialect::Cpp {
-            // An exception has nobody to catch it across the border of a component.
+            // Nothing can catch an exception across the border of a component.
             arguments.extend(["-fno-exceptions".into(), "-fno-rtti".into()]);
         }
         arguments.extend(flags.iter().cloned());
@@ -251,7 +251,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
     })
 }
 
-/// Those of `compile_flags.txt`, one a line.
+/// The flags in `compile_flags.txt`, one a line.
 fn flags(folder: &Path) -> Result<Vec<OsString>, BuildError> {
     let file = folder.join(Language::C.marks()[0]);
     let text = fs::read_to_string(&file).map_err(|source| BuildError::Read { file, source })?;
@@ -262,7 +262,7 @@ fn flags(folder: &Path) -> Result<Vec<OsString>, BuildError> {
         .collect())
 }
 
-/// The files of some folders that are wanted, in the order of their names.
+/// The wanted files of some folders, in the order of their names.
 fn files(folders: &[PathBuf], wanted: impl Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = folders
         .iter()
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
     use crate::program::fake;
 
-    /// What is said where only a clang is there, and it finds these parts.
+    /// The advice on a system whose only compiler is a clang with these parts.
     fn said(dialect: Dialect, found: &[Part]) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         let part = folder.path().join("part");

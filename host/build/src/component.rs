@@ -1,14 +1,14 @@
-//! From a core module to a component.
+//! Converts a core module to a component.
 
 use wit_component::ComponentEncoder;
 
 /// Custom section in which the SDK's `export!` names the component's plugins, one per line.
 const NAMES_SECTION: &[u8] = b"opilio:plugins";
 
-/// Why a module is no plugin.
+/// The reason why a module is not a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleProblem {
-    /// Its interfaces are not described, or not those of a component.
+    /// Its interfaces are not described, or are not those of a component.
     #[error("no component can be made of the module: {0}")]
     Encode(String),
     /// It was linked without the SDK's macro.
@@ -16,14 +16,14 @@ pub enum ModuleProblem {
     NoNames,
 }
 
-/// What stands in for WASI's preview 1; written from `quiet.wat` by `cargo xtask bindings`.
+/// A replacement for WASI's preview 1 that does nothing; written from `quiet.wat` by `cargo xtask bindings`.
 const QUIET_WASI: &[u8] = include_bytes!("../wasi/quiet.wasm");
 
-/// Makes a component of a module whose custom sections (wit-bindgen's) describe its interfaces. A module that wants
-/// WASI's preview 1, as the C library and Go's runtime do, is given one in which nothing happens.
+/// Makes a component of a module whose custom sections (wit-bindgen's) describe its interfaces. If a module imports WASI's
+/// preview 1, as those of the C library and Go's runtime do, it gets one that does nothing.
 ///
 /// # Errors
-/// They do not.
+/// The custom sections are missing or invalid.
 pub fn encode(module: &[u8]) -> Result<Vec<u8>, ModuleProblem> {
     ComponentEncoder::default()
         .validate(true)
@@ -36,11 +36,11 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, ModuleProblem> {
 /// The plugins that `export!` put into the module, in their order.
 ///
 /// # Errors
-/// There are none.
+/// The module has no plugin names.
 pub fn plugin_names(module: &[u8]) -> Result<Vec<String>, ModuleProblem> {
     let mut names: Vec<String> = Vec::new();
     let section = custom_section(module, NAMES_SECTION).unwrap_or_default();
-    // A plugin of several kinds stands in it several times.
+    // A plugin of several kinds is listed several times.
     for name in String::from_utf8_lossy(section).lines() {
         if !names.iter().any(|known| known == name) {
             names.push(name.to_owned());
@@ -60,8 +60,8 @@ fn custom_section<'a>(module: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
         .map(|(_, content)| content)
 }
 
-/// The module without what a debugger would want of it. The names of functions stay, for the frames of a fault; linkers
-/// drop either both or none.
+/// The module without debugging sections. Function names stay, for the stack frames of an error. Linkers can only drop both
+/// or none.
 pub(crate) fn without_debug(module: &[u8]) -> Vec<u8> {
     let mut kept = module.get(..8).unwrap_or(module).to_vec();
     for (whole, custom) in sections(module) {
@@ -75,8 +75,8 @@ pub(crate) fn without_debug(module: &[u8]) -> Vec<u8> {
 /// Name and content of a custom section.
 type Custom<'a> = (&'a [u8], &'a [u8]);
 
-/// Every section, whole, with name and content where it is a custom one (WebAssembly core specification, 5.5.3); up to
-/// the first that is none.
+/// All sections, up to the first invalid one. Custom sections come with name and content (WebAssembly core specification,
+/// 5.5.3).
 fn sections(module: &[u8]) -> impl Iterator<Item = (&[u8], Option<Custom<'_>>)> {
     let mut rest = module.get(8..).unwrap_or_default();
     std::iter::from_fn(move || {

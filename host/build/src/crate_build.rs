@@ -1,5 +1,5 @@
-//! A plugin crate, anywhere on this machine, compiled and encoded. Its `Cargo.toml` says how it is optimised; it is
-//! built as `release`.
+//! Compiles and encodes a plugin crate, anywhere on this machine. It is built as `release`; its `Cargo.toml` sets the
+//! optimisation.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::component;
 use crate::toolchain::{Remap, TARGET, Toolchain};
 use crate::{BuildError, Built};
 
-/// Builds the crate in `folder`. The compiler speaks on standard error.
+/// Builds the crate in `folder`. The compiler writes to standard error.
 ///
 /// # Errors
-/// No crate, no compiler, or what the compiler says.
+/// There is no crate or no compiler, or the compiler fails.
 pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
     let here = || folder.to_owned();
     let toolchain = Toolchain::detect()?;
@@ -27,7 +27,7 @@ pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
         folder: here(),
         problem,
     };
-    // A crate without the SDK's macro would be encoded, and be no plugin.
+    // A crate without the SDK's macro could be encoded, but would not be a plugin.
     component::plugin_names(&module).map_err(of_module)?;
     let stem = file.file_stem().unwrap_or_default();
     Ok(Built {
@@ -36,7 +36,7 @@ pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
     })
 }
 
-/// Compiles the crate, and says where cargo put the module.
+/// Compiles the crate, and returns the path of the module.
 fn compile(folder: &Path, toolchain: &Toolchain) -> Result<PathBuf, BuildError> {
     let mut command = cargo();
     command.current_dir(folder);
@@ -62,8 +62,8 @@ fn compile(folder: &Path, toolchain: &Toolchain) -> Result<PathBuf, BuildError> 
         })
 }
 
-/// The crate, and what it depends on by a path, by the names of their packages. Where cargo cannot tell, the build that
-/// follows says why.
+/// Replacements for the paths of the crate and its path dependencies: the names of their packages. If cargo fails here, the
+/// build that follows reports the error.
 fn remaps(folder: &Path) -> Vec<Remap> {
     let output = cargo()
         .current_dir(folder)
@@ -88,7 +88,7 @@ fn remaps(folder: &Path) -> Vec<Remap> {
         .collect()
 }
 
-/// The cargo that runs us, or the one in `PATH`.
+/// The cargo that runs this program, or the one in `PATH`.
 pub fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }

@@ -1,5 +1,5 @@
-//! Plugins in Go, with Go's own compiler. It makes a module that describes no component and asks for WASI's preview 1;
-//! the SDK has the description, and what stands in for WASI is ours.
+//! Builds plugins in Go, with Go's own compiler. Its module describes no component and imports WASI's preview 1. The SDK has
+//! the description, and this crate the replacement for WASI.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::program::{self, Places};
 use crate::{BuildError, Language, component};
 
-/// Exported functions came with Go 1.24.
+/// Oldest version of Go: exported functions came with 1.24.
 const VERSION_MIN: [u32; 2] = [1, 24];
 
 /// Builds the component.
@@ -73,7 +73,7 @@ pub(crate) fn build(folder: &Path, sdk: &Path, places: &Places) -> Result<Vec<u8
         })
     };
     let mut module = read(&module)?;
-    // Sections without a meaning to the engine may follow in any place; a module begins with eight bytes of its own.
+    // Custom sections may follow at any place. The header of the description module, eight bytes, is left out.
     let description = read(&sdk.join("component-type.wasm"))?;
     module.extend_from_slice(description.get(8..).unwrap_or_default());
     component::encode(&module).map_err(|problem| BuildError::Module {

@@ -1,4 +1,4 @@
-//! The languages that plugins are written in, and by which files a project of each is known.
+//! The languages of plugins, and the files by which a project of each is recognised.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 6] = [
         Self::Rust,
         Self::C,
@@ -31,10 +31,10 @@ impl Language {
         Self::Python,
     ];
 
-    /// What the project in `folder` is written in; none where it holds no project.
+    /// The language of the project in `folder`; `None` if it has no project.
     #[must_use]
     pub fn of(folder: &Path) -> Option<Self> {
-        // A package that is not Python's, Go's or Rust's may still have tools of Node's beside it, so Node comes last.
+        // Node comes last: a project in Python, Go or Rust may have tools of Node beside it.
         let order = [
             Self::Rust,
             Self::Go,
@@ -51,7 +51,7 @@ impl Language {
         })
     }
 
-    /// The files that its projects have.
+    /// The files that identify its projects.
     #[must_use]
     pub fn marks(self) -> &'static [&'static str] {
         match self {
@@ -89,7 +89,7 @@ impl Language {
         }
     }
 
-    /// The plugin's name, as its project has it; that of the folder where the project has none.
+    /// The plugin's name in its project; the name of the folder if the project has none.
     pub(crate) fn project_name(self, folder: &Path) -> String {
         let mark = self.marks()[0];
         let text = fs::read_to_string(folder.join(mark)).unwrap_or_default();
@@ -101,7 +101,7 @@ impl Language {
             Self::Python => after(&text, "name = ").map(|name| name.trim_matches('"').to_owned()),
             Self::Rust | Self::C => None,
         };
-        // A scope or a path before the name is for registries.
+        // A scope or a path before the name is only for registries.
         let found = found.and_then(|name| Some(name.rsplit('/').next()?.to_owned()));
         let folder = || {
             folder
@@ -112,7 +112,7 @@ impl Language {
     }
 }
 
-/// What stands behind `begin` on the first line that begins with it.
+/// The rest of the first line that begins with `begin`.
 fn after(text: &str, begin: &str) -> Option<String> {
     let rest = text.lines().find_map(|line| line.strip_prefix(begin))?;
     Some(rest.trim().to_owned())

@@ -1,7 +1,7 @@
-//! From a plugin's project to a component: finds what compiles the project's language, runs it, encodes the module.
+//! Builds a component from a plugin's project: finds the compiler of its language, runs it, and encodes the module.
 //!
-//! `opilio plugin build` builds projects of authors with it, `cargo xtask plugins` the crates of those that ship. It runs other
-//! programs and knows nothing of the sandbox: whether a component is a good plugin, the sandbox says.
+//! `opilio plugin build` uses it for projects of authors, `cargo xtask plugins` for the shipped plugins. It only runs other
+//! programs and does not know the sandbox: the sandbox decides whether a component is a valid plugin.
 
 use std::path::Path;
 
@@ -26,20 +26,19 @@ pub use program::in_shell;
 pub use sdk::{NoSdk, sdk};
 pub use toolchain::{NoToolchain, Remap, TARGET, Toolchain};
 
-/// What came of a project.
+/// The result of a build.
 #[derive(Clone, Debug)]
 pub struct Built {
-    /// The project's name, hyphens and all.
+    /// The project's name, including hyphens.
     pub name: String,
     /// The component.
     pub component: Vec<u8>,
 }
 
-/// Builds the project in `folder` with the SDK that is given, or with that of the checkout. Compilers speak on
-/// standard error.
+/// Builds the project in `folder` with the given SDK, or with that of the checkout. Compilers write to standard error.
 ///
 /// # Errors
-/// No project, no compiler, or what the compiler says.
+/// There is no project or no compiler, or the compiler fails.
 pub fn build(folder: &Path, given_sdk: Option<&Path>) -> Result<Built, BuildError> {
     let language = Language::of(folder).ok_or_else(|| BuildError::NoProject {
         folder: folder.to_owned(),

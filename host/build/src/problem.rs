@@ -1,18 +1,18 @@
-//! Why a project made no component: what is missing, and how to get it, or who has said what is wrong.
+//! Errors of a build: the missing part and how to get it, or the program that reported the error.
 
 use std::io;
 use std::path::PathBuf;
 
 use crate::{Language, ModuleProblem, NoSdk, NoToolchain};
 
-/// Why there is no component.
+/// The reason why no component was built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// Nothing to compile with.
+    /// No compiler was found.
     #[error(transparent)]
     Toolchain(#[from] NoToolchain),
-    /// No project here.
+    /// The folder has no project.
     #[error(
         "{} is no plugin's project: it has no Cargo.toml (Rust), package.json (JavaScript, TypeScript), pyproject.toml (Python), \
          go.mod (Go) or compile_flags.txt (C)",
@@ -22,15 +22,15 @@ pub enum BuildError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A project without anything to compile.
+    /// The project has nothing to compile.
     #[error("{} has nothing to build: it needs {wanted}", folder.display())]
     NoSources {
         /// The folder.
         folder: PathBuf,
-        /// What is looked for.
+        /// The expected files.
         wanted: &'static str,
     },
-    /// The language's SDK is not there.
+    /// The language's SDK was not found.
     #[error(transparent)]
     Sdk(#[from] NoSdk),
     /// A program is not installed.
@@ -38,39 +38,39 @@ pub enum BuildError {
     NoProgram {
         /// The language.
         language: Language,
-        /// What is missing.
+        /// The missing program.
         missing: String,
-        /// How to get it.
+        /// Advice on getting it.
         remedy: String,
     },
-    /// The SDK has said on standard error what is not installed.
+    /// A tool is not installed. The SDK has reported it on standard error.
     #[error("a tool that plugins in {} need is missing", language.name())]
     NoTool {
         /// The language.
         language: Language,
     },
-    /// A program is there and does not start.
+    /// A program cannot be started.
     #[error("cannot run {}", program.display())]
     Run {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// There is no place for what is made on the way.
+    /// No temporary folder can be created.
     #[error("cannot make a temporary folder")]
     Scratch(#[source] io::Error),
     /// cargo is not installed, or cannot be started.
     #[error("cannot run cargo; it comes with Rust, from https://rustup.rs or as the package cargo")]
     Cargo(#[source] io::Error),
-    /// The compiler has said why on standard error.
+    /// The compiler failed and has reported the reason on standard error.
     #[error("{} does not build", folder.display())]
     Compile {
         /// The folder.
         folder: PathBuf,
     },
-    /// It builds, and no module comes of it.
+    /// The build succeeds, but does not create a module.
     #[error(
         "{} makes no WebAssembly module: its Cargo.toml needs [lib] crate-type = [\"cdylib\", \"rlib\"]",
         folder.display()
@@ -84,16 +84,16 @@ pub enum BuildError {
     Read {
         /// The module.
         file: PathBuf,
-        /// What the system says.
+        /// The operating system's error.
         #[source]
         source: io::Error,
     },
-    /// The module is no plugin.
+    /// The module is not a plugin.
     #[error("{}", folder.display())]
     Module {
         /// The folder.
         folder: PathBuf,
-        /// Why not.
+        /// The reason.
         #[source]
         problem: ModuleProblem,
     },

@@ -1,4 +1,4 @@
-//! Other people's programs: where they are looked for, how old they may be, and how a shell is told of a path.
+//! External programs: the folders that are searched, their versions, and the quoting of paths for a shell.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::{Language, sdk};
 
-/// The folders in which programs are looked for, first to last.
+/// The folders that are searched for programs, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Places(Vec<PathBuf>);
 
 impl Places {
-    /// The project's own virtual environment, the toolchains of the checkout, `PATH`.
+    /// The project's own virtual environment, the toolchains of the checkout, and `PATH`.
     pub(crate) fn of(language: Language, project: &Path) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
         let toolchain = sdk::toolchain(language).join("bin");
@@ -21,13 +21,13 @@ impl Places {
         )
     }
 
-    /// The project's own, and others.
+    /// The project's own folders, followed by others.
     pub(crate) fn among(project: &Path, others: impl IntoIterator<Item = PathBuf>) -> Self {
         let own = [".venv/bin", ".venv/Scripts"].map(|folder| project.join(folder));
         Self(own.into_iter().chain(others).collect())
     }
 
-    /// A program by one of its names: the first folder that has one decides, not the name.
+    /// Finds a program by one of its names. The first folder with any of them decides, not the first name.
     pub(crate) fn find(&self, names: &[&str]) -> Option<PathBuf> {
         let mut files = self.0.iter().flat_map(|folder| {
             names.iter().flat_map(|name| {
@@ -39,15 +39,15 @@ impl Places {
     }
 }
 
-/// What a program says to a question; nothing where it does not run or fails.
+/// The output of a program; `None` if it does not run or fails.
 pub(crate) fn answer(program: &Path, question: &[&str]) -> Option<String> {
     let output = Command::new(program).args(question).output().ok()?;
     let answer = String::from_utf8(output.stdout).ok()?;
     output.status.success().then(|| answer.trim().to_owned())
 }
 
-/// The numbers of the first version in a text: 20, 11 and 1 of `v20.11.1`, 3 and 14 of `Python 3.14rc1`. None of a text
-/// without a number, so that it is older than any.
+/// The numbers of the first version in a text: 20, 11 and 1 of `v20.11.1`, 3 and 14 of `Python 3.14rc1`. The result is empty
+/// for a text without a number, so that it is older than any version.
 pub(crate) fn version(text: &str) -> Vec<u32> {
     let begin = text.find(|c: char| c.is_ascii_digit());
     let numbers = begin.map_or("", |begin| &text[begin..]).split('.');
@@ -62,7 +62,7 @@ pub(crate) fn version(text: &str) -> Vec<u32> {
     found
 }
 
-/// A path as it is written in a command: in quotes where a shell would otherwise take it apart.
+/// Formats a path for a command, in quotes if a shell would split it otherwise.
 #[must_use]
 pub fn in_shell(path: &Path) -> String {
     let path = path.display().to_string();
@@ -73,8 +73,8 @@ pub fn in_shell(path: &Path) -> String {
     }
 }
 
-/// A program for a test: a shell script. Another process writes it, since a file that this one still has open in a thread
-/// that begins a program cannot be run.
+/// Creates a program for a test: a shell script. Another process writes it. A file that is still open in a thread that starts
+/// a program could not be run.
 #[cfg(all(test, unix))]
 #[expect(clippy::unwrap_used, reason = "tests")]
 pub(crate) fn fake(folder: &Path, name: &str, script: &str) {

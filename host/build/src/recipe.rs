@@ -1,6 +1,6 @@
-//! SDKs that bring their own build: `recipe.json` in the SDK's folder says which program runs it and how. The program
-//! finds the language's toolchain itself, says on standard error what is missing or wrong, and ends with 0, with 1
-//! where the project is at fault, or with 2 where a tool is missing.
+//! Builds with SDKs that bring their own build program. `recipe.json` in the SDK's folder has the program and its arguments.
+//! The program finds the language's toolchain and reports errors on standard error. It ends with 0, with 1 if the project has
+//! an error, or with 2 if a tool is missing.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,21 @@ use serde::Deserialize;
 use crate::program::{self, Places};
 use crate::{BuildError, Language};
 
-/// What `recipe.json` holds.
+/// The content of `recipe.json`.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Recipe {
     program: String,
-    /// The oldest version that serves, as `--version` of the program says it.
+    /// The oldest suitable version, in the form of the program's `--version`.
     version_min: String,
-    /// How to get the program.
+    /// Source of the program, for the error text.
     program_from: String,
-    /// With `{sdk}`, `{folder}` and `{out}` in the place of paths.
+    /// Arguments, with `{sdk}`, `{folder}` and `{out}` in place of paths.
     arguments: Vec<String>,
 }
 
 impl Recipe {
-    /// The program, where it is new enough.
+    /// The program, if it is new enough.
     fn find(&self, language: Language, places: &Places) -> Result<PathBuf, BuildError> {
         let wanted = format!("{}, {} or later", self.program, self.version_min);
         let missing = |missing: String| BuildError::NoProgram {
@@ -45,7 +45,7 @@ impl Recipe {
     }
 }
 
-/// Has the SDK make the component.
+/// Runs the SDK's build of the component.
 pub(crate) fn build(
     language: Language,
     folder: &Path,
@@ -79,7 +79,7 @@ pub(crate) fn build(
         .map_err(|source| BuildError::Run { program, source })?;
     match status.code() {
         Some(0) => fs::read(&out).map_err(|source| BuildError::Read { file: out, source }),
-        // It has said which, and how to get it.
+        // The program has reported the missing tool and how to get it.
         Some(2) => Err(BuildError::NoTool { language }),
         _ => Err(BuildError::Compile {
             folder: folder.to_owned(),
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use crate::program::fake;
 
-    /// What is said where the language's program says that it is this version; nothing where it serves.
+    /// The error if the language's program reports this version; `None` if the version is suitable.
     fn said(language: Language, program: &str, version: &str) -> Option<String> {
         let folder = tempfile::tempdir().unwrap();
         if !version.is_empty() {

@@ -1,25 +1,25 @@
-//! The SDKs, in the checkout that this program was built from unless the command names another, and the toolchains
-//! that were fetched into that checkout.
+//! The folders of the SDKs and of their toolchains. They are in the checkout that this program was built from, unless the
+//! command names another SDK.
 
 use std::path::{Path, PathBuf};
 
 use crate::Language;
 
-/// The checkout that this program was built from, as long as nobody moves it.
+/// The checkout that this program was built from. The path is valid only until the checkout is moved.
 const CHECKOUT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// No SDK.
+/// The SDK was not found.
 #[derive(Debug, thiserror::Error)]
 pub enum NoSdk {
-    /// The folder given is none.
+    /// The given folder is not an SDK.
     #[error("{} is not the SDK: it holds no {mark}", folder.display())]
     NotThis {
         /// The folder.
         folder: PathBuf,
-        /// What it lacks.
+        /// The file that it lacks.
         mark: &'static str,
     },
-    /// The SDK is made from the contract beside it.
+    /// The SDK lacks the contract, which it needs beside it.
     #[error(
         "{} stands alone: the SDK needs the folder wit/ of its checkout, at ../../wit",
         folder.display()
@@ -28,14 +28,14 @@ pub enum NoSdk {
         /// The folder.
         folder: PathBuf,
     },
-    /// The checkout has moved.
+    /// The checkout was moved or removed.
     #[error(
         "the checkout that opilio was built from is gone, and the SDK with it: clone the repository and name its folder sdk/{} \
          with --sdk",
         language.sdk()
     )]
     Gone {
-        /// Whose SDK.
+        /// The language of the SDK.
         language: Language,
     },
 }
@@ -43,7 +43,7 @@ pub enum NoSdk {
 /// The folder of a language's SDK: the one given, or that of the checkout.
 ///
 /// # Errors
-/// It is not there.
+/// It does not exist.
 pub fn sdk(language: Language, given: Option<&Path>) -> Result<PathBuf, NoSdk> {
     let of_checkout = || Path::new(CHECKOUT).join("sdk").join(language.sdk());
     let folder = given.map_or_else(of_checkout, Path::to_owned);
@@ -70,7 +70,7 @@ fn mark(language: Language) -> &'static str {
     }
 }
 
-/// Where `cargo xtask examples` puts what it fetches for a language: a virtual environment, a folder of Node's.
+/// The folder in which `cargo xtask examples` installs a language's tools: a virtual environment or a Node folder.
 pub(crate) fn toolchain(language: Language) -> PathBuf {
     Path::new(CHECKOUT)
         .join("target/toolchains")

@@ -1,5 +1,5 @@
-//! What compiles plugins: a Rust compiler that has the Wasm target, or one that has the standard library's sources and
-//! a linker, such as Debian's packages rustc-web, rust-web-src and lld-22.
+//! Compilers for Rust plugins: one with the Wasm target, or one with the standard library's sources and a linker, such as
+//! Debian's packages rustc-web, rust-web-src and lld-22.
 
 use std::env;
 use std::ffi::OsString;
@@ -10,26 +10,26 @@ use std::process::Command;
 
 use crate::program::answer;
 
-/// Components need no WASI, so the target has none.
+/// Compilation target. Components need no WASI, so the target has none.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Where Debian puts its compiler; rustup's usually hides it in PATH.
+/// Path of Debian's compiler, which rustup's usually hides in `PATH`.
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
 
-/// Newest LLVM whose `wasm-ld-NN` is looked for.
+/// Newest LLVM version in the search for `wasm-ld-NN`.
 const LLVM_VERSION_MAX: u32 = 30;
 
-/// Oldest one; older linkers lack what rustc emits today.
+/// Oldest LLVM version; older linkers lack features that rustc uses today.
 const LLVM_VERSION_MIN: u32 = 19;
 
-/// No compiler for [`TARGET`].
+/// No compiler for [`TARGET`] was found.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no compiler for {TARGET}: run `rustup target add {TARGET}`, or on Debian install rustc-web, rust-web-src and lld-22"
 )]
 pub struct NoToolchain;
 
-/// A folder on this machine, and what the component calls it: panic messages name source files.
+/// A folder on this machine, and its name in the component: panic messages name source files.
 #[derive(Clone, Debug)]
 pub struct Remap {
     /// The folder.
@@ -38,7 +38,7 @@ pub struct Remap {
     pub to: String,
 }
 
-/// A way to compile for [`TARGET`]; shown, it says which.
+/// A way to compile for [`TARGET`]. Its `Display` form describes it.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
     rustc: PathBuf,
@@ -47,7 +47,7 @@ pub struct Toolchain {
     standard_library: StandardLibrary,
 }
 
-/// Where the target's standard library comes from.
+/// The source of the target's standard library.
 #[derive(Clone, Debug)]
 enum StandardLibrary {
     /// Installed with the compiler.
@@ -68,10 +68,10 @@ impl fmt::Display for Toolchain {
 }
 
 impl Toolchain {
-    /// The first that serves: the compiler in use with the target installed, then Debian's, then either from source.
+    /// Finds the first usable compiler: the current one with the target installed, then Debian's, then either from source.
     ///
     /// # Errors
-    /// None is installed.
+    /// No usable compiler is installed.
     pub fn detect() -> Result<Self, NoToolchain> {
         let in_use = env::var_os("RUSTC").map_or_else(|| PathBuf::from("rustc"), PathBuf::from);
         let compilers: Vec<Self> = [in_use, PathBuf::from(DEBIAN_RUSTC)]
@@ -93,7 +93,7 @@ impl Toolchain {
         from_source.ok_or(NoToolchain)
     }
 
-    /// A compiler that answers.
+    /// Queries version and sysroot of a compiler; `None` if it does not run.
     fn ask(rustc: PathBuf) -> Option<Self> {
         let version = answer(&rustc, &["--version"])?;
         let sysroot = PathBuf::from(answer(&rustc, &["--print", "sysroot"])?);
@@ -122,8 +122,8 @@ impl Toolchain {
         self.sources().join("library/Cargo.toml").exists()
     }
 
-    /// Makes `command`, a `cargo build`, use this toolchain, and the component name its sources by these names rather
-    /// than by where they lie on this machine.
+    /// Prepares `command`, a `cargo build`, to use this toolchain. The component gets the names in `remaps` for its source
+    /// folders instead of their paths on this machine.
     pub fn prepare(&self, command: &mut Command, remaps: &[Remap]) {
         let mut flags = vec![
             "-Ctarget-feature=+simd128".into(),
@@ -156,7 +156,7 @@ fn remap(from: &Path, to: &str) -> OsString {
     flag
 }
 
-/// Folders in which cargo keeps the sources of dependencies, one per registry. None where they are vendored.
+/// Folders of cargo with the sources of dependencies, one for each registry. Empty if they are vendored.
 fn registries() -> Vec<PathBuf> {
     let home = env::var_os("CARGO_HOME")
         .map(PathBuf::from)
@@ -169,7 +169,7 @@ fn registries() -> Vec<PathBuf> {
         .collect()
 }
 
-/// LLVM's linker for Wasm, by its plain name or with a version.
+/// LLVM's linker for Wasm, by its plain name or a versioned one.
 fn linker() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let versioned = (LLVM_VERSION_MIN..=LLVM_VERSION_MAX)
