@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::control::{By, Desk, DroppedLine, Running};
-use crate::job::write_text;
+use opilio_job::directory::write_text;
 use opilio_stacks::on_plugin_thread;
 
 /// Where files are dropped.

@@ -17,25 +17,25 @@ use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
 use crate::census::LastCensus;
 use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
-use crate::crawl_log::LogLine;
 use crate::credentials::Credentials;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::job::Job;
 use crate::lanes::{Lane, LanePanic, Lanes};
-use crate::ledger::Ledger;
 use crate::logins::Logins;
-use crate::logs::Logs;
 use crate::observers::Observers;
 use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
 use crate::progress::QueueTally;
 use crate::records;
-use crate::remedy::with_remedy;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
+use opilio_job::crawl_log::LogLine;
+use opilio_job::directory::Job;
+use opilio_job::ledger::Ledger;
+use opilio_job::logs::Logs;
+use opilio_job::remedy::with_remedy;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
@@ -522,5 +522,36 @@ mod tests {
         let counters = Counters::default();
         assert!((0..PANICS_MAX).all(|_| counters.survives_panic()));
         assert!(!counters.survives_panic());
+    }
+
+    #[test]
+    fn each_cause_has_its_own_remedy_and_no_other() {
+        let expected = [
+            (28, "free space"),
+            (122, "disk quota"),
+            (27, "ulimit -f"),
+            (30, "mount"),
+            (13, "give the user"),
+            (1, "immutable"),
+            (5, "dmesg"),
+            (24, "ulimit -n"),
+            (23, "file-max"),
+        ];
+        for (code, words) in expected {
+            let io = || io::Error::from_raw_os_error(code);
+            let archive = || opilio_archive::Error::Write {
+                file: std::path::PathBuf::from("a.warc.gz"),
+                offset: 7,
+                source: io(),
+            };
+            for halt in [Halt::Log(io()), Halt::Archive(archive())] {
+                let said = halt.told();
+                assert!(said.contains(words), "{code}: {said}");
+                assert!(said.ends_with("then run the same command again"), "{said}");
+                let is_about_space = matches!(code, 28 | 122);
+                assert_eq!(said.contains("free space"), is_about_space, "{said}");
+                assert!(!said.contains("checkpoint"), "{said}");
+            }
+        }
     }
 }

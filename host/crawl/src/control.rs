@@ -41,13 +41,13 @@ mod verify;
 pub use crate::explain::{
     ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
 };
-pub use crate::history::{Change, Changed};
 pub use crate::settings::Effect;
 pub use answer::{Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, WhyAnswer};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
 pub use desk::{ControlError, Fault};
+pub use opilio_job::history::{Change, Changed};
 pub use opilio_stacks::{KnownStack, StackedPlugin};
 pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};

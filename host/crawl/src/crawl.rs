@@ -50,13 +50,14 @@ pub(crate) use seeds::{seed_candidate, seed_lines};
 use crate::alerts::{AlertKind, Notifier, Severity};
 use crate::context::Context;
 use crate::control::{JobLog, Live, Running, Server};
-use crate::course::Course;
 use crate::handover;
-use crate::job::Job;
 use crate::observers;
-use crate::progress::{End, Progress, Summary};
+use crate::progress::{Progress, Summary};
 use crate::share::Share;
 use crate::tables::TableKeeper;
+use opilio_job::End;
+use opilio_job::course::Course;
+use opilio_job::directory::Job;
 use opilio_stacks::Loaded;
 
 /// A crawl that has been checked; nothing has been created yet.

@@ -11,9 +11,9 @@ use std::path::Path;
 use opilio_frontier::Overdue;
 
 use crate::alerts::{Alert, AlertKind};
-use crate::breakdown::Breakdown;
 use crate::control::{Answer, By, Command, ControlError, Fault, Request, Status, carry_out};
 use crate::plugin_report::PluginReport;
+use opilio_job::breakdown::Breakdown;
 
 pub(crate) use exposition::{Exposition, Kind};
 
@@ -416,10 +416,10 @@ mod tests {
 
     use super::*;
     use crate::alerts::Severity;
-    use crate::breakdown::{StatusAmount, TypeAmount};
     use crate::census::{Census, PageCensus, QueueCensus, QueueStates};
     use crate::control::Standing;
-    use crate::ledger::{Amount, Totals};
+    use opilio_job::breakdown::{StatusAmount, TypeAmount};
+    use opilio_job::ledger::{Amount, Totals};
 
     /// A job of which everything is known.
     fn figures() -> Figures {

@@ -27,10 +27,10 @@ use tokio::time::{Instant, timeout_at};
 use crate::alerts::Severity;
 use crate::context::Context;
 use crate::crawl::Stop;
-use crate::job::write_text;
 use crate::lanes::Lane;
-use crate::places::stays_inside;
-use crate::progress::End;
+use opilio_job::End;
+use opilio_job::directory::write_text;
+use opilio_job::inside::stays_inside;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 

@@ -14,8 +14,8 @@ use opilio_sandbox::{FaultKind, Plugin, Statistics, Times};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::job::write_text;
-use crate::places::stays_inside;
+use opilio_job::directory::write_text;
+use opilio_job::inside::stays_inside;
 use opilio_stacks::breaker::BreakerState;
 
 mod metrics;

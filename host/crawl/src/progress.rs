@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use opilio_frontier::Statistics;
 
+use opilio_job::End;
+
 use crate::alerts::Alert;
 use crate::plugin_report::PluginReport;
 
@@ -40,29 +42,6 @@ pub struct QueueTally {
     pub last_status: i32,
 }
 
-/// Why a crawl ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    /// Nothing is left to fetch.
-    Finished,
-    /// It was asked to stop.
-    Stopped,
-    /// The system asked it to end, as it does before the machine goes down.
-    Terminated,
-    /// The profile's limit on documents was reached.
-    DocumentLimit,
-    /// The profile's limit on bytes was reached.
-    ByteLimit,
-    /// A quota of the whole crawl was reached, by its name in the profile.
-    Quota(&'static str),
-    /// The archive's files have reached the size that the profile allows them.
-    ArchiveLimit,
-    /// The profile's limit on time was reached.
-    TimeLimit,
-    /// It cannot go on: why, and the remedy.
-    Halted(String),
-}
-
 /// A crawl that has ended.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -80,38 +59,4 @@ pub struct Summary {
     pub logs: PathBuf,
     /// Every plugin with what was seen of it.
     pub plugins: Vec<PluginReport>,
-}
-
-impl End {
-    /// A limit of the profile was reached: there may be more to fetch.
-    pub fn is_limit(&self) -> bool {
-        match self {
-            End::DocumentLimit
-            | End::ByteLimit
-            | End::Quota(_)
-            | End::ArchiveLimit
-            | End::TimeLimit => true,
-            End::Finished | End::Stopped | End::Terminated | End::Halted(_) => false,
-        }
-    }
-}
-
-impl std::fmt::Display for End {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            End::Finished => "finished: nothing is left to fetch",
-            End::Stopped => "stopped; the same command goes on from here",
-            End::Terminated => "ended by the system; the same command goes on from here",
-            End::DocumentLimit => "limit of documents reached; the same command goes on from here",
-            End::ByteLimit => "limit of bytes reached; the same command goes on from here",
-            End::Quota(which) => {
-                return write!(f, "quota of the crawl reached: {which}; raised, the same command goes on from here");
-            }
-            End::ArchiveLimit => {
-                "the archive has the size that archive.max-total-bytes allows; raised, the same command goes on from here"
-            }
-            End::TimeLimit => "limit of time reached; the same command goes on from here",
-            End::Halted(why) => return write!(f, "halted: {why}"),
-        })
-    }
 }

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use crate::census::QueueCensus;
 use crate::context::Context;
-use crate::crawl_log::iso_milliseconds;
 use crate::series::Sample;
+use opilio_job::crawl_log::iso_milliseconds;
 
 /// Names and where each column ends; numbers stand to the right.
 const COLUMNS: [(&str, usize); 13] = [

@@ -15,10 +15,10 @@ use opilio_archive::{
 };
 use opilio_fetch::ResponseHead;
 
-use crate::course::{Course, EndWord};
-use crate::crawl_log::{ExtraInfo, LogLine, timestamp17};
-use crate::logs::{self, Logs, read};
 use crate::records::IN_PASSING;
+use opilio_job::course::{Course, EndWord};
+use opilio_job::crawl_log::{ExtraInfo, LogLine, timestamp17};
+use opilio_job::logs::{self, Logs, read};
 use opilio_visit::status;
 
 /// The annotation of a line that was made of what the archive says.

@@ -15,8 +15,8 @@ use opilio_frontier::WarcLocation;
 use opilio_profile::ArchiveDigest;
 use opilio_uri::Uri;
 
-use crate::crawl_log::annotations_text;
 use crate::duplicates::PayloadDigests;
+use opilio_job::crawl_log::annotations_text;
 use opilio_visit::extraction::FoundLink;
 use opilio_visit::{Keep, Previous};
 

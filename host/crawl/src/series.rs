@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::census::QueueStates;
-use crate::job::write_text;
-use crate::ledger::Totals;
+use opilio_job::directory::write_text;
+use opilio_job::ledger::Totals;
 
 /// How far apart samples are, and how many are kept so: five minutes, an hour, a day, a month.
 const TIERS: [(Duration, usize); 4] = [
@@ -254,7 +254,7 @@ mod tests {
 
     fn sample(second: u64) -> Sample {
         let totals = Totals {
-            all: crate::ledger::Amount {
+            all: opilio_job::ledger::Amount {
                 uris: second,
                 bytes: 0,
             },

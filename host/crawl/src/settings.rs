@@ -1,35 +1,19 @@
-//! Settings of a job that change after it was made: which change takes effect when, and where changes are kept.
-//!
-//! ```text
-//! JOB/layers.json          what the profile extends, as it was when the job was made
-//! JOB/profile.toml         the profile as it was then
-//! JOB/changes/000001.toml  what was changed since, one file for each change, applied in their order
-//! ```
-//! All of them together are the job's profile.
+//! Changes of settings in a job: when each takes effect, and putting it in force. `opilio_job::changes` keeps them.
 
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use jiff::Timestamp;
-use opilio_profile::{Layer, Profile};
+use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::context::Context;
 use crate::crawl::CrawlError;
-use crate::job::write_text;
 use opilio_stacks::{self, Loaded, Loading};
 use opilio_visit::policy;
 
 /// Queues resolved at once.
 const QUEUES_RESOLVED: usize = 500;
-
-/// What the profile extends.
-pub(crate) const LAYERS: &str = "layers.json";
-/// The folder of changes.
-pub(crate) const CHANGES: &str = "changes";
 
 /// When a change of a setting takes effect.
 #[derive(
@@ -113,62 +97,6 @@ pub(crate) fn why_never(pointer: &str) -> &'static str {
         }
         _ => "it names URIs and queues, which the job has stored under these names",
     }
-}
-
-/// What the profile of the job in this directory extends.
-pub(crate) fn layers(job: &Path) -> io::Result<Vec<Layer>> {
-    match fs::read(job.join(LAYERS)) {
-        Ok(text) => serde_json::from_slice(&text).map_err(io::Error::other),
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(problem) => Err(problem),
-    }
-}
-
-/// Keeps what the profile of a new job extends.
-pub(crate) fn keep_layers(job: &Path, layers: &[Layer]) -> io::Result<()> {
-    if layers.is_empty() {
-        return Ok(());
-    }
-    let text = serde_json::to_string_pretty(layers)?;
-    write_text(&job.join(LAYERS), format!("{text}\n"))
-}
-
-/// The changes of the job in this directory, in the order applied. `base` is the folder that their paths start from.
-pub(crate) fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
-    let mut files = Vec::new();
-    match fs::read_dir(job.join(CHANGES)) {
-        Ok(entries) => {
-            for entry in entries {
-                let path = entry?.path();
-                if path
-                    .extension()
-                    .is_some_and(|extension| extension == "toml")
-                {
-                    files.push(path);
-                }
-            }
-        }
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
-        Err(problem) => return Err(problem),
-    }
-    // Their numbers have leading zeros.
-    files.sort();
-    let layer = |path: PathBuf| {
-        let text = fs::read_to_string(&path)?;
-        Ok(Layer {
-            file: path.display().to_string(),
-            text,
-            base: base.to_owned(),
-        })
-    };
-    files.into_iter().map(layer).collect()
-}
-
-/// Keeps a change of settings. It counts from then on, whatever becomes of the process.
-pub(crate) fn keep_change(job: &Path, number: u64, text: &str) -> io::Result<()> {
-    let folder = job.join(CHANGES);
-    fs::create_dir_all(&folder)?;
-    write_text(&folder.join(format!("{number:06}.toml")), text)
 }
 
 impl Context {
@@ -262,8 +190,6 @@ impl Context {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -275,24 +201,13 @@ mod tests {
             ("/plugins/hops/settings/max", Effect::AtOnce),
             ("/queue/name", Effect::Never),
             ("/limits/time", Effect::AtOnce),
+            ("/limits/plugin-variants", Effect::AtOnce),
+            ("/limits/memory", Effect::NextStart),
             ("/fetch/scratch-max", Effect::NextStart),
             ("/archive/prefix", Effect::NextStart),
             ("/name", Effect::Never),
         ] {
             assert_eq!(Effect::of(pointer), effect, "{pointer}");
         }
-    }
-
-    #[test]
-    fn changes_come_back_in_their_order() {
-        let job = tempfile::tempdir().unwrap();
-        assert!(changes(job.path(), Path::new("")).unwrap().is_empty());
-        for number in [2, 10, 9] {
-            keep_change(job.path(), number, &format!("workers = {number}\n")).unwrap();
-        }
-        let layers = changes(job.path(), Path::new("/base")).unwrap();
-        let texts: Vec<&str> = layers.iter().map(|layer| layer.text.trim()).collect();
-        assert_eq!(texts, ["workers = 2", "workers = 9", "workers = 10"]);
-        assert_eq!(layers[0].base, Path::new("/base"));
     }
 }

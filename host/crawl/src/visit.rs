@@ -37,10 +37,10 @@ use tracing::Instrument as _;
 
 use crate::context::{Context, Halt};
 use crate::control::Flight;
-use crate::crawl_log::{ExtraInfo, LogLine};
 use crate::lanes::{Lane, Reserved};
 use crate::logins::Needs;
 use crate::records;
+use opilio_job::crawl_log::{ExtraInfo, LogLine};
 
 /// One issued URI in the hands of a worker.
 pub(crate) struct CrawlVisit<'a> {
@@ -215,10 +215,8 @@ impl<'a> CrawlVisit<'a> {
 
     /// Waits for a server without occupying a worker if it is slow.
     async fn waiting<T>(&self, work: impl Future<Output = T>) -> T {
-        let throttle = self.context.fetchers.base().throttle();
         let slow_after = self.pipeline.settings.fetch.slow_after;
-        let held_up = || throttle.taken().waits;
-        self.flight.waiting(slow_after, held_up, work).await
+        self.flight.waiting(slow_after, work).await
     }
 }
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Acknowledged, Alert, AlertKind, Severity};
-use crate::job::write_text;
+use opilio_job::directory::write_text;
 
 /// The file of a job's alerts.
 const FILE: &str = "alerts.json";

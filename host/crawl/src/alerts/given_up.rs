@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::notify::Way;
 use super::{AlertKind, Board, Event, Notice, Severity};
 use crate::crawl::{CrawlError, frozen_profile};
-use crate::job;
-use crate::logs::Logs;
+use opilio_job::directory;
+use opilio_job::logs::Logs;
 
 /// Raises the alert of a crawl that cannot go on, and sends it where the job's profile wants alerts sent. It is over when the
 /// job is begun again.
@@ -27,7 +27,7 @@ pub async fn give_up(job: PathBuf, why: String) -> Result<(), CrawlError> {
 
 fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, CrawlError> {
     let profile = frozen_profile(job)?;
-    let _held = job::hold(job)?;
+    let _held = directory::hold(job)?;
     let at = Timestamp::now();
     let message = format!("it is not begun again: {why}");
     let board = Board::open(job);

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{Alert, Event};
-use crate::job::name_of;
+use opilio_job::directory::name_of;
 
 /// Notices that wait; more are left out. They stand in `alerts.log` all the same.
 const WAITING_MAX: usize = 100;

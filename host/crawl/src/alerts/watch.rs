@@ -333,7 +333,7 @@ mod tests {
 
     use super::*;
     use crate::census::QueueStates;
-    use crate::ledger::Totals;
+    use opilio_job::ledger::Totals;
 
     fn settings(toml: &str) -> Alerts {
         let text = format!("[alerts]\n{toml}");

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, SettingInForce};
 use crate::alerts::Alert;
-use crate::breakdown::Breakdown;
 use crate::census::Census;
 use crate::explain::ExplainedUri;
 use crate::plugin_report::PluginReport;
 use crate::series::Sample;
 use crate::share::{Share, ShareTaken};
 use crate::tables::TableReport;
+use opilio_job::breakdown::Breakdown;
 use opilio_stacks::KnownStack;
 use opilio_visit::Step;
 

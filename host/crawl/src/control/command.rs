@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{ControlError, Fault, ReportKind};
 use crate::alerts::AlertKind;
 use crate::share::Share;
-use crate::transfer::Selection;
+use opilio_job::transfer::Selection;
 
 /// One line of the control socket: a command and who gives it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

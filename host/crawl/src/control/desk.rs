@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::{JobLog, Live};
 use crate::context::Context;
 use crate::crawl::{Stop, View};
-use crate::places::leads_out;
-use crate::remedy::{remedy, with_remedy};
+use opilio_job::inside::leads_out;
+use opilio_job::remedy::{remedy, with_remedy};
 
 /// A job as commands see it.
 pub(crate) struct Desk<'a> {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::crawl_log::printable;
+use opilio_job::crawl_log::printable;
 
 /// Who writes lines of the crawl's own.
 const CRAWL: &str = "crawl";

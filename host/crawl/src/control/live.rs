@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use opilio_fetch::{Received, Taken};
 use opilio_frontier::Ticket;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{FetchInFlight, Standing};
 use crate::share::ShareTaken;
@@ -77,6 +78,15 @@ pub(crate) struct Flight {
     ticket: Ticket,
     cancelled: Arc<Notify>,
     received: Received,
+}
+
+/// The beginning of the time in which a fetch is to bring something, or is slow.
+struct Window {
+    since: Instant,
+    /// The bytes that had come by then.
+    bytes: u64,
+    /// The time for which the server had been held up by then.
+    held_up: Duration,
 }
 
 /// A fetch that is counted as slow, until this is dropped.
@@ -283,35 +293,40 @@ impl Flight {
         self.received.clone()
     }
 
-    /// Waits for a server. Where `work` lasts longer than `slow_after` and brings little, it is counted as slow from then on, so
-    /// that the dispatcher begins another fetch in its place. `held_up` is how often the crawl itself has kept servers waiting:
-    /// where it does so, little may come of a fast one.
+    /// Waits for a server. A fetch that brings little for `slow_after` is counted as slow from then on, so that the dispatcher
+    /// begins another one in its place. The time for which the crawl itself held the server up is left out: little may come of
+    /// a fast one then.
     pub(crate) async fn waiting<T>(
         &self,
         slow_after: Option<Duration>,
-        held_up: impl Fn() -> u64,
         work: impl Future<Output = T>,
     ) -> T {
         let Some(slow_after) = slow_after else {
             return work.await;
         };
-        let least = SLOW_BYTES_PER_SECOND * slow_after.as_secs_f64();
+        // Where servers are held up again and again, what is left gets ever shorter.
+        let least_pause = slow_after / 8;
         let mut work = std::pin::pin!(work);
-        let mut slow = None;
-        while slow.is_none() {
-            let (came, waits) = (self.received.bytes(), held_up());
+        let mut window = Window::begin(&self.received);
+        loop {
+            let left = slow_after.saturating_sub(window.server_time(&self.received));
             tokio::select! {
                 // The timer first: work that always has something to do leaves it no budget.
                 biased;
-                () = tokio::time::sleep(slow_after) => {
-                    let came = self.received.bytes() - came;
-                    if (came as f64) < least && held_up() == waits {
-                        slow = Some(SlowFetch::new(&self.live));
-                    }
-                }
+                () = tokio::time::sleep(left.max(least_pause)) => {}
                 done = &mut work => return done,
             }
+            let time = window.server_time(&self.received);
+            if time < slow_after {
+                continue;
+            }
+            let came = self.received.bytes() - window.bytes;
+            if (came as f64) < SLOW_BYTES_PER_SECOND * time.as_secs_f64() {
+                break;
+            }
+            window = Window::begin(&self.received);
         }
+        let _slow = SlowFetch::new(&self.live);
         work.await
     }
 
@@ -329,6 +344,22 @@ impl Flight {
         }
         *stage = Stage::Fetched;
         Some(fetched)
+    }
+}
+
+impl Window {
+    fn begin(received: &Received) -> Window {
+        Window {
+            since: Instant::now(),
+            bytes: received.bytes(),
+            held_up: received.held_up(),
+        }
+    }
+
+    /// The server's part of the time since then.
+    fn server_time(&self, received: &Received) -> Duration {
+        let held_up = received.held_up().saturating_sub(self.held_up);
+        self.since.elapsed().saturating_sub(held_up)
     }
 }
 
@@ -355,6 +386,8 @@ impl Drop for Flight {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::io::Write as _;
 
     use opilio_frontier::{Candidate, Config, Frontier, Next};
     use opilio_uri::{HopPath, Uri};
@@ -420,7 +453,7 @@ mod tests {
         let flight = live.begin(ticket(), "http://a.org/", 1);
         let soon = Some(Duration::from_millis(1));
         let (end, ended) = tokio::sync::oneshot::channel();
-        let slow = flight.waiting(soon, || 0, ended);
+        let slow = flight.waiting(soon, ended);
         let watch = async {
             live.nudged().await;
             assert_eq!(live.slow(), 1);
@@ -434,22 +467,47 @@ mod tests {
     #[tokio::test]
     async fn a_fetch_that_the_crawl_itself_holds_up_is_not_slow() {
         let live = Arc::new(Live::default());
-        let flight = live.begin(ticket(), "http://a.org/", 1);
-        let soon = Some(Duration::from_millis(1));
-        let asked = std::cell::Cell::new(0);
-        let end = Notify::new();
-        let held_up = || {
-            assert_eq!(live.slow(), 0);
-            asked.set(asked.get() + 1);
-            if asked.get() == 6 {
-                end.notify_one();
-            }
-            asked.get()
+        let flight = live.begin(ticket(), "whois://a.org/", 1);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut client, _) = listener.accept().unwrap();
+            while client.write_all(&[b'x'; 16 * 1024]).is_ok() {}
+        });
+        let mut config = opilio_fetch::Config::new("test", std::env::temp_dir());
+        config.addresses.loopback = true;
+        let fetcher = opilio_fetch::Fetcher::new(config).unwrap();
+        // The first piece that it reads is paid for after many hours.
+        fetcher.throttle().allow(opilio_fetch::Allowance {
+            bytes_per_second: Some(1),
+            connections: None,
+        });
+        let uri = Uri::parse(&format!("whois://a.org:{}/x", address.port())).unwrap();
+        let request = opilio_fetch::Request {
+            received: flight.received(),
+            ..opilio_fetch::Request::new(uri, vec![address.ip()])
         };
-        flight.waiting(soon, held_up, end.notified()).await;
-        // Those whose servers may take as long as they like keep their workers.
-        flight.waiting(None, || 0, async {}).await;
-        assert_eq!(live.slow(), 0);
+        let soon = Some(Duration::from_millis(400));
+        let fetch = flight.waiting(soon, fetcher.whois(request));
+        let looked_at = tokio::time::sleep(Duration::from_secs(2));
+        tokio::select! {
+            _ = fetch => panic!("it ended"),
+            () = looked_at => assert_eq!(live.slow(), 0),
+        }
+        assert!(flight.received.bytes() > 0);
+        assert!(flight.received.held_up() > Duration::from_secs(1));
+    }
+
+    #[tokio::test]
+    async fn a_fetch_whose_server_may_take_as_long_as_it_likes_is_not_slow() {
+        let live = Arc::new(Live::default());
+        let flight = live.begin(ticket(), "http://a.org/", 1);
+        let work = tokio::time::sleep(Duration::from_millis(20));
+        let watched = async {
+            work.await;
+            assert_eq!(live.slow(), 0);
+        };
+        flight.waiting(None, watched).await;
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::perform::{BREATH, Say, listened};
 use super::{
     Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueStateFilter, Which, WhyAnswer,
 };
-use crate::transfer::{queue_as_json, uri_as_json};
+use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
 use opilio_visit::reading::NOT_EXTRACTED;
 

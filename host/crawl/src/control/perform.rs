@@ -14,7 +14,7 @@ use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::census::Census;
 use crate::share::{Share, ShareTaken};
-use crate::transfer::queue_as_json;
+use opilio_job::transfer::queue_as_json;
 use opilio_visit::policy;
 
 /// Fetches in flight that a status names.

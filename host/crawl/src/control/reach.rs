@@ -10,7 +10,7 @@ use super::socket::Connection;
 use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
 use crate::JobError;
 use crate::crawl::CrawlError;
-use crate::job::{self, Copies, Job, is_job};
+use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_visit::policy;
 
 /// Takes a command to the job in this directory and its answers back. `say` answers whether anybody still listens. The
@@ -68,25 +68,26 @@ pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
 
 /// Holds a job that no process may run meanwhile, and ends a restore that was cut short. `then` says what the operator wants to
 /// do, for the refusal where a process has it.
-pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<job::Hold, ControlError> {
+pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::Hold, ControlError> {
     let in_use = |process: &str| {
         ControlError::new(
             Fault::State,
             format!(
                 "job {} is held by process {process}; stop it first (opilio job stop), and {then} when it has ended",
-                job::name_of(job)
+                directory::name_of(job)
             ),
         )
     };
     if is_reachable(job) {
-        let process = job::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
+        let process =
+            directory::holder(job).map_or_else(|| "unknown".to_owned(), |it| it.to_string());
         return Err(in_use(&process));
     }
-    let held = job::hold(job).map_err(|problem| match problem {
+    let held = directory::hold(job).map_err(|problem| match problem {
         JobError::InUse { process, .. } => in_use(&process),
         other => other.into(),
     })?;
-    job::settle(job)?;
+    directory::settle(job)?;
     Ok(held)
 }
 

@@ -24,10 +24,10 @@ use self::page::{Form, Page};
 use super::perform::Say;
 use super::{Answer, By, ControlError, Desk, Fault};
 use crate::alerts::{Acknowledged, Alert, AlertKind, Board};
-use crate::breakdown::Breakdown;
 use crate::census::Census;
-use crate::ledger::{Ledger, Whole};
 use crate::series;
+use opilio_job::breakdown::Breakdown;
+use opilio_job::ledger::{Ledger, Whole};
 
 /// Rows that are read while the frontier is held.
 pub(super) const PART: usize = 500;

@@ -14,9 +14,9 @@ use super::snapshot::{
 };
 use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
 use opilio_job::course::Course;
-use opilio_job::history;
 use opilio_job::directory;
-use crate::places::{copies_stay_inside, stays_inside};
+use opilio_job::history;
+use opilio_job::inside::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
@@ -166,7 +166,8 @@ fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, C
     let made = described(checkpoint)?;
     must_be_of(job, checkpoint)?;
     must_have_folders(job)?;
-    let growing = directory::begin_restoring(job).map_err(|problem| ControlError::file(job, &problem))?;
+    let growing =
+        directory::begin_restoring(job).map_err(|problem| ControlError::file(job, &problem))?;
     let prepared = prepare(job, checkpoint, &growing, &made, by);
     if prepared.is_err()
         && let Err(problem) = directory::discard_restoring(job)

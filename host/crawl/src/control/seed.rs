@@ -11,7 +11,7 @@ use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
 use super::perform::{Say, done};
 use super::{By, ControlError, Desk, Fault};
-use crate::job;
+use opilio_job::directory;
 
 impl Desk<'_> {
     /// What waits that only the seed brought in is forgotten, so that it may be found again on another way. What has
@@ -25,7 +25,7 @@ impl Desk<'_> {
         let record = self.frontier().record(seed)?;
         let is_seed = record.as_ref().is_some_and(|record| record.seed);
         // Whoever runs it again wants the rest of what it brought in, which was being fetched the first time.
-        let was_struck = job::removed_seeds(self.job).contains(seed.as_str());
+        let was_struck = directory::removed_seeds(self.job).contains(seed.as_str());
         let is_struck = strike(self.job, seed)
             .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
         if !is_seed && !is_struck && !was_struck {
@@ -80,25 +80,25 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     };
     let file = job.join("seeds.txt");
     let text = fs::read_to_string(&file).map_err(at(&file))?;
-    let later = job.join(job::ADDED_SEEDS);
+    let later = job.join(directory::ADDED_SEEDS);
     let added = read_or_empty(&later).map_err(at(&later))?;
     let (kept, kept_later) = (without_seed(&text, seed), without_seed(&added, seed));
     if kept.is_none() && kept_later.is_none() {
         return Ok(false);
     }
-    let removed = job.join(job::REMOVED_SEEDS);
+    let removed = job.join(directory::REMOVED_SEEDS);
     let mut list = read_or_empty(&removed).map_err(at(&removed))?;
     list.push_str(&format!("{seed}\n"));
     // This one first: should the process die in between, the seed is removed nevertheless.
-    job::write_text(&removed, &list).map_err(at(&removed))?;
+    directory::write_text(&removed, &list).map_err(at(&removed))?;
     if let Some(kept) = kept {
-        job::write_text(&file, &kept).map_err(at(&file))?;
+        directory::write_text(&file, &kept).map_err(at(&file))?;
     }
     if let Some(kept) = kept_later {
-        job::write_text(&later, &kept).map_err(at(&later))?;
+        directory::write_text(&later, &kept).map_err(at(&later))?;
     }
 
-    let redirected = job.join(job::REDIRECTED_SEEDS);
+    let redirected = job.join(directory::REDIRECTED_SEEDS);
     let text = read_or_empty(&redirected).map_err(at(&redirected))?;
     let is_of_another = |line: &&str| {
         line.split_once(" # ")
@@ -110,7 +110,7 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
         .map(|line| format!("{line}\n"))
         .collect();
     if kept.len() != text.len() {
-        job::write_text(&redirected, &kept).map_err(at(&redirected))?;
+        directory::write_text(&redirected, &kept).map_err(at(&redirected))?;
     }
     Ok(true)
 }
@@ -142,9 +142,9 @@ fn without_seed(text: &str, seed: &Uri) -> Option<String> {
 pub(super) fn prefixes(job: &Path) -> Result<SurtPrefixSet, FileError> {
     let file = job.join("seeds.txt");
     let text = fs::read_to_string(&file).map_err(|problem| (file.clone(), problem))?;
-    let text = text + &job::added_seeds(job);
+    let text = text + &directory::added_seeds(job);
     let (seeds, _) = Seeds::parse("seeds.txt", &text);
-    let redirected = job::redirected_seeds(job);
+    let redirected = directory::redirected_seeds(job);
     let redirected = redirected
         .iter()
         .filter_map(|line| opilio_uri::surt_prefix_from_line(line).ok().flatten());

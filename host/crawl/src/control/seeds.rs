@@ -13,9 +13,9 @@ use super::perform::{Say, listened};
 use super::{Answer, By, ControlError, Desk, FaultFound};
 use crate::control;
 use crate::crawl;
-use crate::history::Changed;
-use crate::job;
-use crate::ledger;
+use opilio_job::directory;
+use opilio_job::history::Changed;
+use opilio_job::ledger;
 use opilio_visit::redirect;
 
 /// A seed, and what became of it.
@@ -138,8 +138,8 @@ impl Desk<'_> {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let what = Changed::AddSeeds { seeds: lines };
         let number = self.keep(by, Timestamp::now(), what, |_, job| {
-            job::add_seeds(job, &text)?;
-            job::restore_removed(job, &new)
+            directory::add_seeds(job, &text)?;
+            directory::restore_removed(job, &new)
         })?;
         added.number = Some(number);
         if let Some(running) = self.running {
@@ -206,7 +206,7 @@ impl Desk<'_> {
         &self,
         seeds: impl Iterator<Item = &'s Seed>,
     ) -> Result<Vec<SeedReport>, ControlError> {
-        let (later, _) = Seeds::parse(job::ADDED_SEEDS, &job::added_seeds(self.job));
+        let (later, _) = Seeds::parse(directory::ADDED_SEEDS, &directory::added_seeds(self.job));
         let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
         let mut reports = Vec::new();
         for seed in seeds {

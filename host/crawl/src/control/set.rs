@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use opilio_job::changes;
 use opilio_profile::{Faults, Level, MatchFile, Origin, Profile, Said};
 use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde::{Deserialize, Serialize};
@@ -14,9 +15,9 @@ use serde_json::Value;
 use super::perform::{Say, listened};
 use super::{Answer, By, ControlError, Desk, Fault};
 use crate::crawl::{self, CrawlError};
-use crate::history::{self, Change, Changed};
 use crate::places::component_cache;
 use crate::settings::{self, Effect};
+use opilio_job::history::{self, Change, Changed};
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Loaded, Loading};
@@ -231,7 +232,7 @@ impl Desk<'_> {
             by,
             at,
             Changed::Set { toml: text.clone() },
-            |number, job| settings::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
+            |number, job| changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
         )?;
         changing.put_in_force(loaded)?;
         say(Answer::Set {

@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
 use super::{Answer, ControlError, Desk, Fault};
-use crate::history;
-use crate::job;
-use crate::places::{copies_stay_inside, stays_inside};
-use crate::settings;
+use opilio_job::changes;
+use opilio_job::directory;
+use opilio_job::history;
+use opilio_job::inside::{copies_stay_inside, stays_inside};
 use opilio_stacks::components;
 use opilio_stacks::known;
 
@@ -36,10 +36,10 @@ pub(super) const JOB_COPY: &str = "job.json.copy";
 pub(super) const COPIES: [&str; 8] = [
     "profile.toml",
     "seeds.txt",
-    job::REDIRECTED_SEEDS,
-    job::REMOVED_SEEDS,
-    job::ADDED_SEEDS,
-    settings::LAYERS,
+    directory::REDIRECTED_SEEDS,
+    directory::REMOVED_SEEDS,
+    directory::ADDED_SEEDS,
+    changes::LAYERS,
     history::FILE,
     known::FILE,
 ];
@@ -169,7 +169,7 @@ impl Desk<'_> {
         let description = directory.join(DESCRIPTION);
         let text = serde_json::to_string_pretty(&checkpoint)
             .map_err(|problem| ControlError::failure(&problem))?;
-        job::write_text(&description, format!("{text}\n"))
+        directory::write_text(&description, format!("{text}\n"))
             .map_err(|problem| ControlError::file(&description, &problem))?;
         Ok(checkpoint)
     }
@@ -192,7 +192,7 @@ pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
         let (entry, path) = entry.map(|entry| (entry.file_type(), entry.path()))?;
         if entry?.is_dir() && is_unfinished(&path)? {
             fs::remove_dir_all(&path)?;
-            removed.push(job::name_of(&path));
+            removed.push(directory::name_of(&path));
         }
     }
     removed.sort();
@@ -204,7 +204,7 @@ fn is_unfinished(directory: &Path) -> io::Result<bool> {
     let folders = [
         "state",
         "state.new",
-        settings::CHANGES,
+        changes::CHANGES,
         components::COMPONENTS,
     ];
     let files = [components::LIST, JOB_COPY, "checkpoint.draft"];
@@ -256,8 +256,8 @@ pub(super) fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), Fi
 
 /// What the job keeps of its plugins. Components first: a list names none that is not there.
 pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
-    if from.join(settings::CHANGES).exists() {
-        copy_folder(&from.join(settings::CHANGES), &to.join(settings::CHANGES))?;
+    if from.join(changes::CHANGES).exists() {
+        copy_folder(&from.join(changes::CHANGES), &to.join(changes::CHANGES))?;
     }
     if from.join(components::COMPONENTS).exists() {
         copy_folder(

@@ -8,9 +8,9 @@ use opilio_frontier::{SweepAction, Swept, UriRecord};
 
 use super::perform::{BREATH, Say};
 use super::{Answer, By, ControlError, Desk, Fault, Which};
-use crate::crawl_log::{ExtraInfo, LogLine};
-use crate::ledger::Ledger;
-use crate::logs::Logs;
+use opilio_job::crawl_log::{ExtraInfo, LogLine};
+use opilio_job::ledger::Ledger;
+use opilio_job::logs::Logs;
 use opilio_visit::status;
 
 /// URIs that a sweep looks at while it holds the frontier.

@@ -9,7 +9,7 @@ use opilio_uri::{HopPath, Uri};
 
 use super::perform::{BREATH, Say, done, listened};
 use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
-use crate::transfer::{
+use opilio_job::transfer::{
     self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
 };
 use opilio_visit::policy;

@@ -20,9 +20,9 @@ use super::reach::{hold_at_rest, must_be_job, note, profile};
 use super::{By, ControlError};
 use crate::archive::writer_config;
 use crate::crawl::{fetch_again, fetched_again};
-use crate::ledger::{self, Ledger};
-use crate::logs::Logs;
 use crate::reconcile::{self, Key, Line};
+use opilio_job::ledger::{self, Ledger};
+use opilio_job::logs::Logs;
 use opilio_visit::policy;
 
 /// What does not agree, in a word.

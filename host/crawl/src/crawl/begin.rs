@@ -8,6 +8,7 @@ use std::time::Instant;
 use jiff::Timestamp;
 use opilio_archive::{Repaired, archives};
 use opilio_frontier::Frontier;
+use opilio_job::changes;
 use opilio_profile::{Faults, Profile, SecretSource};
 use opilio_source::Sources;
 use tokio::sync::watch;
@@ -21,24 +22,23 @@ use crate::census::LastCensus;
 use crate::context::{Context, Counters, SeedPrefixes};
 use crate::control::{self, JobLog, Live};
 use crate::cookies::Cookies;
-use crate::course::Course;
 use crate::credentials::{Credentials, Missing};
 use crate::duplicates::Duplicates;
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::history::{self, Change, Changed};
-use crate::job::{self, Job};
 use crate::lanes::{DocumentMemory, Lanes};
-use crate::ledger::Ledger;
 use crate::logins::Logins;
-use crate::logs::Logs;
 use crate::observers::Observers;
 use crate::plugin_report::SeenBefore;
 use crate::reconcile;
 use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
-use crate::settings;
+use opilio_job::course::Course;
+use opilio_job::directory::{self, Job};
+use opilio_job::history::{self, Change, Changed};
+use opilio_job::ledger::Ledger;
+use opilio_job::logs::Logs;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
 use opilio_visit::budget::Budget;
@@ -221,14 +221,14 @@ fn open_job(
     base: &Path,
     contact_url: Option<&str>,
 ) -> Result<Job, CrawlError> {
-    let copies = job::Copies {
+    let copies = directory::Copies {
         profile: profile.source_text(),
         name: &profile.name,
         seeds: &seed_lines(&profile.seeds),
         base,
         layers: profile.extended(),
     };
-    let by = match job::is_job(directory) {
+    let by = match directory::is_job(directory) {
         true => "who went on with the job",
         false => "who made the job",
     };
@@ -250,7 +250,7 @@ fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
         what: Changed::Set { toml: toml.clone() },
     };
     let Change { number, at, by, .. } = &change;
-    settings::keep_change(job, *number, &format!("# {at:.0} {by}\n{toml}"))?;
+    changes::keep_change(job, *number, &format!("# {at:.0} {by}\n{toml}"))?;
     history::add(job, &change)
 }
 

@@ -16,11 +16,11 @@ use crate::actions;
 use crate::census;
 use crate::context::Context;
 use crate::control::{Live, periodic};
-use crate::course::Course;
 use crate::handover;
 use crate::plugin_report;
 use crate::pulse;
 use crate::replace;
+use opilio_job::course::Course;
 
 use crate::tables;
 

@@ -13,10 +13,11 @@ use crate::control::{self, Desk};
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
 use crate::plugin_report;
-use crate::progress::{End, Summary};
+use crate::progress::Summary;
 use crate::pulse;
 use crate::reconcile;
-use crate::remedy::with_remedy;
+use opilio_job::End;
+use opilio_job::remedy::with_remedy;
 
 impl Crawl {
     pub(super) fn close(self, end: End) -> Summary {

@@ -12,8 +12,8 @@ use super::Crawl;
 use super::workers::Workers;
 use crate::context::{Context, Halt};
 use crate::control::{Flight, JobLog};
-use crate::progress::End;
 use crate::visit::CrawlVisit;
+use opilio_job::End;
 use opilio_visit::policy;
 
 /// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.

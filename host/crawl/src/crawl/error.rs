@@ -6,7 +6,7 @@ use opilio_archive::PayloadsError;
 use opilio_profile::Faults;
 
 use crate::fetchers::FetcherError;
-use crate::job::JobError;
+use opilio_job::directory::JobError;
 
 /// Why there is no crawl.
 #[derive(Debug, thiserror::Error)]

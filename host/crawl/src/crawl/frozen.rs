@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use opilio_job::changes;
 use opilio_profile::{Given, Layer, Profile, Seed, Seeds};
 
 use super::error::io_error;
 use super::{CrawlError, builtin_plugins};
-use crate::job;
-use crate::settings;
+use opilio_job::directory;
 
 /// The profile that the job in `directory` goes on with.
 pub(crate) fn frozen_profile(directory: &Path) -> Result<Profile, CrawlError> {
@@ -37,7 +37,7 @@ fn frozen_with(
     given: Given,
     change: Option<(&str, &str)>,
 ) -> Result<(Profile, PathBuf), CrawlError> {
-    let copy = job::Frozen::read(directory)?;
+    let copy = directory::Frozen::read(directory)?;
     let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
@@ -50,7 +50,7 @@ fn frozen_with(
     };
     let mut profile = layered(directory, &copy, change, &given)?;
     // Those that the operator has removed may stand in the profile, which stays as it was frozen.
-    let removed = job::removed_seeds(directory);
+    let removed = directory::removed_seeds(directory);
     let is_given = |seed: &Seed| again.list.iter().any(|given| given.uri == seed.uri);
     profile
         .seeds
@@ -62,7 +62,7 @@ fn frozen_with(
 /// The job's copy of its profile, over what it extends and below what was changed since.
 fn layered(
     directory: &Path,
-    copy: &job::Frozen,
+    copy: &directory::Frozen,
     change: Option<(&str, &str)>,
     given: &Given,
 ) -> Result<Profile, CrawlError> {
@@ -73,8 +73,8 @@ fn layered(
             .map_err(|source| io_error(&copy.profile, source))?,
         base: copy.base.clone(),
     };
-    let below = settings::layers(directory).map_err(unreadable)?;
-    let mut above = settings::changes(directory, &copy.base).map_err(unreadable)?;
+    let below = changes::layers(directory).map_err(unreadable)?;
+    let mut above = changes::changes(directory, &copy.base).map_err(unreadable)?;
     above.extend(change.map(|(file, text)| Layer {
         file: file.to_owned(),
         text: text.to_owned(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use opilio_frontier::{Quota, Tally};
 
 use super::Crawl;
-use crate::progress::End;
+use opilio_job::End;
 use opilio_visit::policy;
 
 impl Crawl {

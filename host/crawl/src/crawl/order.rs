@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use opilio_profile::{Given, Profile};
 
 use super::CrawlError;
-use crate::job;
+use opilio_job::directory;
 
 /// What a crawl is asked for on the command line.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub(super) fn other_profile(
         ),
         ProfileSource::Text { file, text } => (file.clone(), Some(text.clone())),
     };
-    if !job::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
+    if !directory::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
         return Vec::new();
     }
     let job = directory.display();

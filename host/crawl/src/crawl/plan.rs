@@ -12,8 +12,8 @@ use opilio_uri::SurtPrefixSet;
 use super::frozen::{frozen, frozen_profile};
 use super::order::{Order, other_profile, written};
 use super::{CrawlError, Plan};
-use crate::job;
 use crate::tables::TableKeeper;
+use opilio_job::directory;
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::{self, Loaded, Loading, Stacks};
 
@@ -31,9 +31,9 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let resumed = order
         .job
         .as_deref()
-        .filter(|directory| job::is_job(directory));
+        .filter(|directory| directory::is_job(directory));
     if let Some(directory) = resumed {
-        job::settle_unheld(directory)?;
+        directory::settle_unheld(directory)?;
     }
     let (mut profile, mut base) = match resumed {
         Some(directory) => frozen(directory, given.clone())?,
@@ -43,19 +43,19 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         .job
         .clone()
         .unwrap_or_else(|| Path::new("jobs").join(file_name(&profile.name)));
-    if resumed.is_none() && job::is_job(&directory) {
-        job::settle_unheld(&directory)?;
+    if resumed.is_none() && directory::is_job(&directory) {
+        directory::settle_unheld(&directory)?;
         (profile, base) = frozen(&directory, given)?;
     }
     let is_known = |url: &String| {
-        job::is_job(&directory)
+        directory::is_job(&directory)
             && frozen_profile(&directory)
                 .is_ok_and(|own| own.operator.contact_url.as_ref() == Some(url))
     };
     let contact_url = order.contact_url.clone().filter(|url| !is_known(url));
     let mut notes = other_profile(&order.profile, &profile, &directory);
     profile.check_job().map_err(CrawlError::Profile)?;
-    let prefixes = seed_prefixes(&profile, &job::redirected_seeds(&directory))?;
+    let prefixes = seed_prefixes(&profile, &directory::redirected_seeds(&directory))?;
     let engine = Engine::new(EngineConfig {
         cache_dir: order.component_cache.clone(),
         ..EngineConfig::default()

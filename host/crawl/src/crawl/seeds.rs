@@ -8,7 +8,7 @@ use opilio_uri::{HopPath, Uri};
 
 use super::Crawl;
 use crate::context::Halt;
-use crate::progress::End;
+use opilio_job::End;
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::precedence;

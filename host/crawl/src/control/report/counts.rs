@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::PART;
 use super::page::{Column, Page};
-use crate::breakdown;
 use crate::control::{ControlError, Desk};
-use crate::ledger::{self, HostCounts};
-use crate::transfer::{Sorted, Sorter};
+use opilio_job::breakdown;
+use opilio_job::ledger::{self, HostCounts};
+use opilio_job::transfer::{Sorted, Sorter};
 
 const HOSTS: [Column; 11] = [
     ("#urls", "urls"),

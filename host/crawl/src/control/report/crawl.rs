@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::page::{Column, Page};
 use crate::census::{self, PageCensus};
 use crate::control::{ControlError, Desk};
-use crate::course::Course;
-use crate::job::name_of;
+use opilio_job::course::Course;
+use opilio_job::directory::name_of;
 
 const SEEDS: [Column; 9] = [
     ("code", "status"),

@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 use super::error::io_error;
 use super::lock::lock;
 use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names, write_text};
-use crate::places::stays_inside;
+use crate::inside::stays_inside;
 use opilio_stacks::components;
 
-use crate::{course, history, settings};
+use crate::{changes, course, history};
 use opilio_stacks::known;
 
 const GROWING: &str = "restoring.new";
@@ -28,7 +28,7 @@ const LOCK: &str = "lock";
 const DESCRIPTION: &str = "job.json";
 
 /// Folders that take the places of the job's.
-pub(crate) const FOLDERS: [&str; 3] = ["state", settings::CHANGES, components::COMPONENTS];
+pub const FOLDERS: [&str; 3] = ["state", changes::CHANGES, components::COMPONENTS];
 
 /// Files that do; one that is missing is removed in the job, too.
 const FILES: [&str; 9] = [
@@ -37,14 +37,14 @@ const FILES: [&str; 9] = [
     REDIRECTED_SEEDS,
     REMOVED_SEEDS,
     ADDED_SEEDS,
-    settings::LAYERS,
+    changes::LAYERS,
     history::FILE,
     components::LIST,
     course::FILE,
 ];
 
 /// An empty folder for what the job is to go back to. For whoever holds the job.
-pub(crate) fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
+pub fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
     let growing = job.join(GROWING);
     remove(&growing)?;
     fs::create_dir(&growing)?;
@@ -52,7 +52,7 @@ pub(crate) fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
 }
 
 /// Nothing comes of it.
-pub(crate) fn discard_restoring(job: &Path) -> io::Result<()> {
+pub fn discard_restoring(job: &Path) -> io::Result<()> {
     remove(&job.join(GROWING))
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn discard_restoring(job: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`JobError::NotEmpty`] where there is anything else in the directory, and nothing was changed; whatever `fill` returns.
-pub(crate) fn make_restored<E: From<JobError>>(
+pub fn make_restored<E: From<JobError>>(
     job: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
@@ -121,7 +121,7 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
 ///
 /// # Errors
 /// Where that cannot be begun nothing was changed; where it was, [`settle`] carries on.
-pub(crate) fn put_in_place(job: &Path) -> Result<(), JobError> {
+pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     let growing = job.join(GROWING);
     fs::rename(&growing, job.join(WHOLE)).map_err(|source| io_error(&growing, source))?;
     sync(job)?;
@@ -129,7 +129,7 @@ pub(crate) fn put_in_place(job: &Path) -> Result<(), JobError> {
 }
 
 /// Carries on with what was cut short, if anything was. For whoever holds the job.
-pub(crate) fn settle(job: &Path) -> Result<(), JobError> {
+pub fn settle(job: &Path) -> Result<(), JobError> {
     let (growing, whole) = (job.join(GROWING), job.join(WHOLE));
     if is_there(&whole) {
         for part in FOLDERS.iter().chain(&FILES) {
@@ -163,7 +163,7 @@ pub(crate) fn settle(job: &Path) -> Result<(), JobError> {
 }
 
 /// The same for whoever reads a job before opening it.
-pub(crate) fn settle_unheld(job: &Path) -> Result<(), JobError> {
+pub fn settle_unheld(job: &Path) -> Result<(), JobError> {
     if !is_there(&job.join(WHOLE)) {
         return Ok(());
     }

@@ -19,13 +19,13 @@ use opilio_stacks::chain;
 use opilio_visit::extraction::RefusedLink;
 
 /// The log of finished URIs.
-pub(crate) const CRAWL: &str = "crawl.log";
+pub const CRAWL: &str = "crawl.log";
 
 /// Digits of the time behind the name of a rotated log.
 const TIME_DIGITS: usize = 17;
 
 /// The open logs of a job.
-pub(crate) struct Logs {
+pub struct Logs {
     crawl: Log,
     crawl_json: Option<Log>,
     uri_errors: Log,
@@ -39,7 +39,7 @@ pub(crate) struct Logs {
 
 impl Logs {
     /// Opens every log for appending. What goes to `crawl.log` is counted by the ledger.
-    pub(crate) fn open(
+    pub fn open(
         directory: &Path,
         settings: &opilio_profile::Logs,
         ledger: Arc<Ledger>,
@@ -62,7 +62,7 @@ impl Logs {
     }
 
     /// A finished URI.
-    pub(crate) fn crawl(&self, line: &LogLine) -> io::Result<()> {
+    pub fn crawl(&self, line: &LogLine) -> io::Result<()> {
         let text = format!("{line}\n");
         let mut log = self.crawl.lock();
         if let Some(file) = log.make_room(text.len())? {
@@ -79,7 +79,7 @@ impl Logs {
     }
 
     /// Every log that has anything in it goes on in a new file. The new names of the old ones.
-    pub(crate) fn rotate(&self) -> io::Result<Vec<String>> {
+    pub fn rotate(&self) -> io::Result<Vec<String>> {
         let mut rotated = Vec::new();
         let mut log = self.crawl.lock();
         if let Some(file) = log.rotate()? {
@@ -102,17 +102,17 @@ impl Logs {
     }
 
     /// Whether older lines of `crawl.log` stand in other files, which may have been taken away.
-    pub(crate) fn was_rotated(&self) -> bool {
+    pub fn was_rotated(&self) -> bool {
         self.ledger.was_rotated()
     }
 
     /// Whether decisions of the scope are to be logged.
-    pub(crate) fn has_scope(&self) -> bool {
+    pub fn has_scope(&self) -> bool {
         self.scope.is_some()
     }
 
     /// What the scope has made of links: time, decision, who decided and why, link, page.
-    pub(crate) fn scope<'l>(
+    pub fn scope<'l>(
         &self,
         page: &str,
         decisions: impl Iterator<Item = (&'l str, bool, &'l str)>,
@@ -131,12 +131,12 @@ impl Logs {
     }
 
     /// An alert that is raised or over.
-    pub(crate) fn alert(&self, line: &str) -> io::Result<()> {
+    pub fn alert(&self, line: &str) -> io::Result<()> {
         self.alerts.write(&format!("{line}\n"))
     }
 
     /// The crawl at one moment; its names stand above in each file.
-    pub(crate) fn progress(&self, names: &str, line: &str) -> io::Result<()> {
+    pub fn progress(&self, names: &str, line: &str) -> io::Result<()> {
         let mut log = self.progress.lock();
         log.make_room(line.len() + 1)?;
         if log.size == 0 {
@@ -146,13 +146,13 @@ impl Logs {
     }
 
     /// An attempt that will be tried again.
-    pub(crate) fn nonfatal(&self, line: &LogLine, attempts: u32) -> io::Result<()> {
+    pub fn nonfatal(&self, line: &LogLine, attempts: u32) -> io::Result<()> {
         self.nonfatal_errors
             .write(&format!("{line} attempt:{attempts}\n"))
     }
 
     /// References on a page that are no URI: time, page, problem, reference.
-    pub(crate) fn uri_errors(&self, page: &str, refused: &[RefusedLink]) -> io::Result<()> {
+    pub fn uri_errors(&self, page: &str, refused: &[RefusedLink]) -> io::Result<()> {
         if refused.is_empty() {
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Logs {
     }
 
     /// A URI that the frontier cannot hold: time, page, problem, URI.
-    pub(crate) fn uri_error(
+    pub fn uri_error(
         &self,
         page: &str,
         uri: &str,
@@ -184,7 +184,7 @@ impl Logs {
     }
 
     /// A plugin's fault: what, where, the guest's frames and what it had to say.
-    pub(crate) fn fault(&self, fault: &Fault) -> io::Result<()> {
+    pub fn fault(&self, fault: &Fault) -> io::Result<()> {
         let mut text = format!(
             "{:.3} {} {} {}: {}\n",
             Timestamp::now(),
@@ -212,7 +212,7 @@ fn one_line(text: &str) -> String {
 }
 
 /// The rotated files of a log, the oldest first.
-pub(crate) fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
+pub fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

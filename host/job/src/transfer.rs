@@ -39,16 +39,16 @@ pub use import::{
 pub use input::{Damage, LINE_BYTES_MAX};
 pub use journal::write_journal;
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
-pub(crate) use sorter::{Sorted, Sorter};
+pub use sorter::{Sorted, Sorter};
 
 /// A URI as a line of an export has it.
-pub(crate) fn uri_as_json(record: UriRecord) -> serde_json::Value {
+pub fn uri_as_json(record: UriRecord) -> serde_json::Value {
     // Our own types always serialise.
     serde_json::to_value(json_lines::UriLine::from(record)).unwrap_or_default()
 }
 
 /// A queue as a line of an export has it.
-pub(crate) fn queue_as_json(report: QueueReport) -> serde_json::Value {
+pub fn queue_as_json(report: QueueReport) -> serde_json::Value {
     serde_json::to_value(json_lines::QueueLine::from(report)).unwrap_or_default()
 }
 

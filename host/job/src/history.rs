@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::settings::CHANGES;
+use crate::changes::CHANGES;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +46,11 @@ pub enum Changed {
 }
 
 /// The file, in the job's directory.
-pub(crate) const FILE: &str = "history.jsonl";
+pub const FILE: &str = "history.jsonl";
 
 /// All changes of the job in this directory, the earliest first. A last line that a killed process has left half written
 /// is none.
-pub(crate) fn read(job: &Path) -> io::Result<Vec<Change>> {
+pub fn read(job: &Path) -> io::Result<Vec<Change>> {
     let text = match fs::read_to_string(job.join(FILE)) {
         Ok(text) => text,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -63,7 +63,7 @@ pub(crate) fn read(job: &Path) -> io::Result<Vec<Change>> {
 }
 
 /// The number of the next change.
-pub(crate) fn next_number(job: &Path) -> io::Result<u64> {
+pub fn next_number(job: &Path) -> io::Result<u64> {
     let told = read(job)?.last().map_or(0, |change| change.number);
     // A change that a killed process has kept and not told of counts, too.
     let mut kept = 0;
@@ -80,7 +80,7 @@ pub(crate) fn next_number(job: &Path) -> io::Result<u64> {
 }
 
 /// Adds a change, on the disk when this returns.
-pub(crate) fn add(job: &Path, change: &Change) -> io::Result<()> {
+pub fn add(job: &Path, change: &Change) -> io::Result<()> {
     let path = job.join(FILE);
     let ends_a_line =
         fs::read(&path).map_or(true, |text| text.last().is_none_or(|last| *last == b'\n'));

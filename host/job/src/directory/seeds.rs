@@ -10,17 +10,17 @@ use super::error::io_error;
 use super::{Frozen, Job, JobError, write_text};
 
 /// Seeds that came to the job after it was made, lines as in `seeds.txt`, which stays as it was.
-pub(crate) const ADDED_SEEDS: &str = "added-seeds.txt";
+pub const ADDED_SEEDS: &str = "added-seeds.txt";
 
 /// Seeds that the operator has removed, one a line; they count even where the profile names them.
-pub(crate) const REMOVED_SEEDS: &str = "removed-seeds.txt";
+pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
 
 /// SURT prefixes of seeds that redirected elsewhere, one a line, ` # ` and the seed behind it.
-pub(crate) const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 
 impl Job {
     /// Adds those seeds that the job does not know yet, so that they count after the next resume as well.
-    pub(crate) fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
+    pub fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
         let known = Frozen::read(&self.directory)?.seeds;
         let known: HashSet<&str> = known.lines().collect();
         let new = lines.iter().filter(|line| !known.contains(line.as_str()));
@@ -33,24 +33,24 @@ impl Job {
     }
 
     /// Seeds in force are not removed ones any more: the operator has given them again.
-    pub(crate) fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
+    pub fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
         restore_removed(&self.directory, &seeds.list)
             .map_err(|source| io_error(&self.directory.join(REMOVED_SEEDS), source))
     }
 
     /// SURT prefixes of seeds that redirected elsewhere, one a line.
-    pub(crate) fn redirected_seeds(&self) -> PathBuf {
+    pub fn redirected_seeds(&self) -> PathBuf {
         self.directory.join(REDIRECTED_SEEDS)
     }
 }
 
 /// Seeds that came to the job in `directory` after it was made; none where there is no such file.
-pub(crate) fn added_seeds(directory: &Path) -> String {
+pub fn added_seeds(directory: &Path) -> String {
     fs::read_to_string(directory.join(ADDED_SEEDS)).unwrap_or_default()
 }
 
 /// Adds lines to those seeds, on the disk when this returns.
-pub(crate) fn add_seeds(directory: &Path, lines: &str) -> io::Result<()> {
+pub fn add_seeds(directory: &Path, lines: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -60,13 +60,13 @@ pub(crate) fn add_seeds(directory: &Path, lines: &str) -> io::Result<()> {
 }
 
 /// Seeds that were removed from the job in `directory`.
-pub(crate) fn removed_seeds(directory: &Path) -> BTreeSet<String> {
+pub fn removed_seeds(directory: &Path) -> BTreeSet<String> {
     let text = fs::read_to_string(directory.join(REMOVED_SEEDS)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
 /// These are not removed ones any more.
-pub(crate) fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) -> io::Result<()> {
+pub fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) -> io::Result<()> {
     let removed = removed_seeds(directory);
     let mut left = removed.clone();
     for seed in seeds {
@@ -80,7 +80,7 @@ pub(crate) fn restore_removed(directory: &Path, seeds: &[opilio_profile::Seed]) 
 }
 
 /// SURT prefixes of redirected seeds of the job in `directory`; none where there is no such file.
-pub(crate) fn redirected_seeds(directory: &Path) -> Vec<String> {
+pub fn redirected_seeds(directory: &Path) -> Vec<String> {
     let text = fs::read_to_string(directory.join(REDIRECTED_SEEDS)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }

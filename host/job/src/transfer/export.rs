@@ -34,7 +34,7 @@ impl Selection {
     }
 
     /// Whether the rest of the selection takes it.
-    pub(crate) fn takes(&self, record: &UriRecord) -> bool {
+    pub fn takes(&self, record: &UriRecord) -> bool {
         self.uri
             .as_ref()
             .is_none_or(|expression| expression.is_match(&record.uri))

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 
 use super::error::io_error;
 use super::{Copies, Frozen, Job, JobError, read};
-use crate::places::{files_stay_inside, stays_inside};
-use crate::settings;
+use crate::changes;
+use crate::inside::{files_stay_inside, stays_inside};
 use opilio_stacks::components;
 
 /// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins. What leads
@@ -20,7 +20,7 @@ use opilio_stacks::components;
 pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
     files_stay_inside(from).map_err(JobError::Link)?;
     let frozen = Frozen::read(from)?;
-    let layers = settings::layers(from).map_err(|source| io_error(from, source))?;
+    let layers = changes::layers(from).map_err(|source| io_error(from, source))?;
     let copies = Copies {
         profile: &read(&frozen.profile)?,
         name: &frozen.name,
@@ -33,7 +33,7 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
             &from.join(components::LIST),
             &directory.join(components::LIST),
         )?;
-        for folder in [components::COMPONENTS, settings::CHANGES] {
+        for folder in [components::COMPONENTS, changes::CHANGES] {
             let (folder, into) = (from.join(folder), directory.join(folder));
             if !folder.exists() {
                 continue;

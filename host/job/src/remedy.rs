@@ -44,7 +44,7 @@ fn of(error: &io::Error) -> Option<&'static str> {
 }
 
 /// An error with its causes, and the remedy where there is one.
-pub(crate) fn with_remedy(error: &(dyn Error + 'static)) -> String {
+pub fn with_remedy(error: &(dyn Error + 'static)) -> String {
     let chain = opilio_stacks::chain(error);
     match remedy(error) {
         Some(remedy) => format!("{chain}; {remedy}"),
@@ -54,41 +54,7 @@ pub(crate) fn with_remedy(error: &(dyn Error + 'static)) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
-    use crate::context::Halt;
-
-    #[test]
-    fn each_cause_has_its_own_remedy_and_no_other() {
-        let expected = [
-            (28, "free space"),
-            (122, "disk quota"),
-            (27, "ulimit -f"),
-            (30, "mount"),
-            (13, "give the user"),
-            (1, "immutable"),
-            (5, "dmesg"),
-            (24, "ulimit -n"),
-            (23, "file-max"),
-        ];
-        for (code, words) in expected {
-            let io = || io::Error::from_raw_os_error(code);
-            let archive = || opilio_archive::Error::Write {
-                file: PathBuf::from("a.warc.gz"),
-                offset: 7,
-                source: io(),
-            };
-            for halt in [Halt::Log(io()), Halt::Archive(archive())] {
-                let said = halt.told();
-                assert!(said.contains(words), "{code}: {said}");
-                assert!(said.ends_with("then run the same command again"), "{said}");
-                let is_about_space = matches!(code, 28 | 122);
-                assert_eq!(said.contains("free space"), is_about_space, "{said}");
-                assert!(!said.contains("checkpoint"), "{said}");
-            }
-        }
-    }
 
     #[test]
     fn an_error_that_the_system_did_not_give_has_no_remedy() {

@@ -17,7 +17,7 @@ const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
 const READ_AHEAD_BYTES: usize = 32 * 1024;
 
 /// Takes records in any order.
-pub(crate) struct Sorter {
+pub struct Sorter {
     run: Run,
     run_bytes_max: usize,
     spilled: File,
@@ -26,14 +26,14 @@ pub(crate) struct Sorter {
 
 /// Records in memory, end to end.
 #[derive(Default)]
-pub(crate) struct Run {
+pub struct Run {
     bytes: Vec<u8>,
     records: Vec<Range<usize>>,
 }
 
 impl Sorter {
     /// A sorter that puts what does not fit into memory into this folder. The file has no name and goes with the process.
-    pub(crate) fn new(folder: &Path) -> io::Result<Sorter> {
+    pub fn new(folder: &Path) -> io::Result<Sorter> {
         Sorter::with_runs_of(folder, RUN_BYTES_MAX)
     }
 
@@ -47,7 +47,7 @@ impl Sorter {
     }
 
     /// Adds a record.
-    pub(crate) fn push(&mut self, record: &[u8]) -> io::Result<()> {
+    pub fn push(&mut self, record: &[u8]) -> io::Result<()> {
         let start = self.run.bytes.len();
         self.run.bytes.extend_from_slice(record);
         self.run.records.push(start..self.run.bytes.len());
@@ -58,7 +58,7 @@ impl Sorter {
     }
 
     /// All records in order.
-    pub(crate) fn sorted(mut self) -> io::Result<Sorted> {
+    pub fn sorted(mut self) -> io::Result<Sorted> {
         if self.ends.is_empty() {
             self.run.sort();
             return Ok(Sorted::Memory {
@@ -124,12 +124,19 @@ impl Run {
 }
 
 /// Records in order.
-pub(crate) enum Sorted {
+pub enum Sorted {
     /// All of them fitted into memory.
-    Memory { run: Run, next: usize },
+    Memory {
+        /// The records.
+        run: Run,
+        /// The number of the next one.
+        next: usize,
+    },
     /// The first record of each run, and the runs.
     Merged {
+        /// The runs on disk.
         runs: Vec<SpilledRun>,
+        /// The first record of each, with the number of its run.
         heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
     },
 }
@@ -158,7 +165,7 @@ impl Iterator for Sorted {
 }
 
 /// A sorted run on disk. All runs read through one handle, so each says where it reads.
-pub(crate) struct SpilledRun {
+pub struct SpilledRun {
     file: Arc<File>,
     unread: Range<u64>,
     ahead: Vec<u8>,

@@ -1,4 +1,4 @@
-//! `crawl.log`, that of Heritrix or our own: what was finished. Its columns are those of [`LogLine`](crate::LogLine); a
+//! `crawl.log`, that of Heritrix or our own: what was finished. Its columns are those of [`LogLine`](crate::crawl_log::LogLine); a
 //! thirteenth, when Heritrix is told to write it, and whatever an annotation with blanks makes of the last are not read.
 
 use std::time::Duration;
@@ -97,7 +97,7 @@ pub(super) fn sha1(text: &str) -> Option<[u8; 20]> {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::LogLine;
+    use crate::crawl_log::LogLine;
 
     #[track_caller]
     fn check(line: &str, expected: Result<Imported, &str>) {

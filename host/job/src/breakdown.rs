@@ -57,7 +57,8 @@ pub struct HostAmount {
 }
 
 impl Breakdown {
-    pub(crate) fn new(whole: &Whole) -> Breakdown {
+    /// Sums up the counts of a crawl.
+    pub fn new(whole: &Whole) -> Breakdown {
         let mut types = media_types(whole);
         if types.len() > TYPES_SHOWN {
             let mut other = Amount::default();
@@ -94,7 +95,7 @@ impl Breakdown {
 }
 
 /// In their order.
-pub(crate) fn statuses(whole: &Whole) -> Vec<StatusAmount> {
+pub fn statuses(whole: &Whole) -> Vec<StatusAmount> {
     let statuses = whole.statuses.iter();
     statuses
         .map(|(status, amount)| StatusAmount {
@@ -105,7 +106,7 @@ pub(crate) fn statuses(whole: &Whole) -> Vec<StatusAmount> {
 }
 
 /// The most frequent first.
-pub(crate) fn media_types(whole: &Whole) -> Vec<TypeAmount> {
+pub fn media_types(whole: &Whole) -> Vec<TypeAmount> {
     let mut types: Vec<TypeAmount> = whole
         .media_types
         .iter()

@@ -13,10 +13,11 @@ use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::job::write_text;
-use crate::progress::End;
+use crate::End;
+use crate::directory::write_text;
 
-pub(crate) const FILE: &str = "course.json";
+/// The file, in the job's directory.
+pub const FILE: &str = "course.json";
 
 /// How the last process of a job got on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -79,7 +80,7 @@ impl Course {
     }
 
     /// A process begins.
-    pub(crate) fn begin(job: &Path, statistics: Statistics) -> io::Result<Course> {
+    pub fn begin(job: &Path, statistics: Statistics) -> io::Result<Course> {
         let at = Timestamp::now();
         // One that cannot be read is no reason not to crawl.
         let before = Course::read(job).ok().flatten();
@@ -97,14 +98,14 @@ impl Course {
     }
 
     /// It is still at work.
-    pub(crate) fn goes_on(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
+    pub fn goes_on(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
         self.at = Timestamp::now();
         self.statistics = statistics;
         self.write(job)
     }
 
     /// It has ended.
-    pub(crate) fn end(&mut self, job: &Path, statistics: Statistics, end: &End) -> io::Result<()> {
+    pub fn end(&mut self, job: &Path, statistics: Statistics, end: &End) -> io::Result<()> {
         self.ended = Some(Ended {
             at: Timestamp::now(),
             how: EndWord::of(end),
@@ -114,7 +115,7 @@ impl Course {
     }
 
     /// The job is as it was once before, and nothing of it is at work. Written beside it, unless no process of it ever began.
-    pub(crate) fn went_back(
+    pub fn went_back(
         job: &Path,
         beside: &Path,
         statistics: Statistics,

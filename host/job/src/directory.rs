@@ -30,19 +30,19 @@ use serde::{Deserialize, Serialize};
 pub use copy::copy_job;
 pub use error::JobError;
 pub use lock::{Hold, hold, holder, is_held};
-pub(crate) use restored::{
+pub use restored::{
     FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, make_restored, put_in_place,
     settle, settle_unheld,
 };
-pub(crate) use seeds::{
+pub use seeds::{
     ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS, add_seeds, added_seeds, redirected_seeds,
     removed_seeds, restore_removed,
 };
 
 use self::error::io_error;
 use self::lock::lock;
+use crate::changes;
 use crate::course::Course;
-use crate::settings;
 use opilio_stacks::components;
 
 /// Version of the directory's layout that this build reads and writes.
@@ -88,7 +88,7 @@ pub struct Copies<'a> {
 
 /// What an existing job goes on with.
 #[derive(Clone, Debug)]
-pub(crate) struct Frozen {
+pub struct Frozen {
     /// Its copy of the profile.
     pub profile: PathBuf,
     /// Its seeds, one a line.
@@ -150,8 +150,8 @@ impl Job {
                 fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
             }
             write(&job.profile(), copies.profile)?;
-            settings::keep_layers(directory, copies.layers)
-                .map_err(|source| io_error(&directory.join(settings::LAYERS), source))?;
+            changes::keep_layers(directory, copies.layers)
+                .map_err(|source| io_error(&directory.join(changes::LAYERS), source))?;
             write(
                 &job.seeds(),
                 &copies
@@ -227,7 +227,7 @@ impl Job {
 
 impl Frozen {
     /// Reads what the job in `directory` froze.
-    pub(crate) fn read(directory: &Path) -> Result<Frozen, JobError> {
+    pub fn read(directory: &Path) -> Result<Frozen, JobError> {
         let JobFile { base, name, .. } = describe(directory)?;
         Ok(Frozen {
             profile: directory.join("profile.toml"),
@@ -303,14 +303,14 @@ fn must_have_state(directory: &Path) -> Result<(), JobError> {
 
 /// Files that a job copies when it is made. `job.json` is written last.
 const COPIES: [&str; 4] = [
-    settings::LAYERS,
+    changes::LAYERS,
     "profile.toml",
     "seeds.txt",
     components::LIST,
 ];
 
 /// Folders that a job copies when it is made.
-const COPIED_FOLDERS: [&str; 2] = [components::COMPONENTS, settings::CHANGES];
+const COPIED_FOLDERS: [&str; 2] = [components::COMPONENTS, changes::CHANGES];
 
 /// What else stands in the directory of a job before it has `job.json`.
 const EMPTY_AT_FIRST: [&str; 6] = ["lock", "state", "warcs", "logs", "scratch", "store"];
@@ -394,7 +394,7 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
 }
 
 /// Written whole or not at all.
-pub(crate) fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
+pub fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let draft = draft_of(path);
     File::create(&draft)
         .and_then(|mut file| file.write_all(text.as_ref()).and_then(|()| file.sync_all()))
@@ -483,7 +483,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let (from, to) = (home.path().join("from"), home.path().join("to"));
         drop(open(&from).unwrap());
-        let changes = from.join(settings::CHANGES);
+        let changes = from.join(changes::CHANGES);
         fs::create_dir_all(changes.join("unreadable")).unwrap();
         fs::write(changes.join("1.toml"), "workers = 2\n").unwrap();
         assert!(copy_job(&from, &to).is_err());
@@ -491,7 +491,7 @@ mod tests {
         fs::remove_dir(changes.join("unreadable")).unwrap();
         fs::remove_dir_all(&to).unwrap();
         copy_job(&from, &to).unwrap();
-        assert!(to.join(settings::CHANGES).join("1.toml").exists());
+        assert!(to.join(changes::CHANGES).join("1.toml").exists());
     }
 
     #[cfg(unix)]
@@ -504,7 +504,7 @@ mod tests {
         fs::write(&secret, "secret").unwrap();
         for (at, link) in [
             ADDED_SEEDS,
-            settings::LAYERS,
+            changes::LAYERS,
             components::LIST,
             "changes/000001.toml",
             "components/a.wasm",
@@ -583,7 +583,7 @@ mod tests {
             ("profile.draft", "na"),
             ("profile.toml", "name = \"other\"\n"),
             ("layers.draft", "["),
-            (settings::LAYERS, "[]"),
+            (changes::LAYERS, "[]"),
             ("seeds.draft", "http"),
             ("seeds.txt", "http://other.example/\n"),
             (components::LIST, "{"),

@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use opilio_archive::Location;
 use opilio_sandbox::is_unprintable;
 
 /// One finished URI.
@@ -102,15 +101,6 @@ impl Display for LogLine {
 }
 
 impl ExtraInfo {
-    /// So much came, and stands there, if anywhere.
-    pub(crate) fn of(received: u64, location: Option<&Location>) -> ExtraInfo {
-        ExtraInfo {
-            received: Some(received),
-            file: location.map(|location| location.file.clone()),
-            offset: location.map(|location| location.offset),
-        }
-    }
-
     /// By the names that the predecessor has for them; those of which there is nothing are left out.
     fn as_json(&self) -> serde_json::Value {
         let mut named = serde_json::Map::new();
@@ -166,21 +156,21 @@ impl LogLine {
 }
 
 /// `2026-11-20T12:34:56.789Z`.
-pub(crate) fn iso_milliseconds(at: Timestamp) -> String {
+pub fn iso_milliseconds(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
         .to_string()
 }
 
 /// `20261120123456789`.
-pub(crate) fn timestamp17(at: Timestamp) -> String {
+pub fn timestamp17(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y%m%d%H%M%S%3f")
         .to_string()
 }
 
 /// Keeps a value within its column: blanks and unprintable characters would shift every later one.
-pub(crate) fn column(text: &str) -> String {
+pub fn column(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_whitespace() || is_unprintable(c) {
@@ -193,13 +183,13 @@ pub(crate) fn column(text: &str) -> String {
 }
 
 /// A text on one line, in its own order: unprintable characters become blanks.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let blank = |c: char| if is_unprintable(c) { ' ' } else { c };
     text.chars().map(blank).collect()
 }
 
 /// Annotations in one word, separated by commas. Blanks and commas within one become underscores.
-pub(crate) fn annotations_text(annotations: &[String]) -> String {
+pub fn annotations_text(annotations: &[String]) -> String {
     let words = annotations.iter();
     let words = words.map(|annotation| column(annotation).replace(',', "_"));
     words.collect::<Vec<_>>().join(",")

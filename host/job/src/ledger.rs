@@ -100,13 +100,16 @@ pub struct Totals {
 }
 
 /// What a seed has brought in: visits by status.
-pub(crate) type SourceCounts = BTreeMap<i32, u64>;
+pub type SourceCounts = BTreeMap<i32, u64>;
 
-/// What reports take from the ledger that is small.
+/// The small parts of the ledger that reports take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Whole {
+pub struct Whole {
+    /// Sums of everything.
     pub totals: Totals,
+    /// By fetch status.
     pub statuses: BTreeMap<i32, Amount>,
+    /// By media type.
     pub media_types: BTreeMap<String, Amount>,
     /// The busiest first.
     pub busiest: Vec<(String, HostCounts)>,
@@ -132,7 +135,7 @@ struct Pending {
 
 /// The counts of a running crawl.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     state: Mutex<(Whole, Pending)>,
     /// One at a time takes what is pending to the store.
     storing: Mutex<()>,
@@ -143,7 +146,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Where the log cannot be read or the store fails.
-    pub(crate) fn open(directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<Ledger> {
+    pub fn open(directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<Ledger> {
         let whole = stored_whole(frontier).map_err(io::Error::other)?;
         let ledger = Ledger {
             state: Mutex::new((whole, Pending::default())),
@@ -199,7 +202,7 @@ impl Ledger {
     }
 
     /// Counts a line; `end` is where it ends in the log. Whether so much waits that it should be stored.
-    pub(crate) fn count(&self, line: &str, end: u64) -> bool {
+    pub fn count(&self, line: &str, end: u64) -> bool {
         let mut state = self.state();
         let (whole, pending) = &mut *state;
         whole.place.offset = end;
@@ -212,7 +215,7 @@ impl Ledger {
     }
 
     /// The log goes on in a new file; the one so far has this name now.
-    pub(crate) fn rotated(&self, file: &str) {
+    pub fn rotated(&self, file: &str) {
         let mut state = self.state();
         state.0.place = Place {
             after: file.to_owned(),
@@ -222,27 +225,27 @@ impl Ledger {
     }
 
     /// Whether older lines stand in other files, which may have been taken away.
-    pub(crate) fn was_rotated(&self) -> bool {
+    pub fn was_rotated(&self) -> bool {
         !self.state().0.place.after.is_empty()
     }
 
     /// Whether so much waits that it should be stored at once.
-    pub(crate) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }
 
     /// What is small, as of now.
-    pub(crate) fn whole(&self) -> Whole {
+    pub fn whole(&self) -> Whole {
         self.state().0.clone()
     }
 
     /// What the job has brought in, as of now.
-    pub(crate) fn totals(&self) -> Totals {
+    pub fn totals(&self) -> Totals {
         self.state().0.totals
     }
 
     /// Takes what is pending to the store. Where that fails the store is not used any more, and the log has it all.
-    pub(crate) fn store(&self, frontier: &Mutex<Frontier>) -> Result<(), opilio_frontier::Error> {
+    pub fn store(&self, frontier: &Mutex<Frontier>) -> Result<(), opilio_frontier::Error> {
         let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         if !state.1.is_dirty {
@@ -417,7 +420,7 @@ impl Amount {
 ///
 /// # Errors
 /// The store fails.
-pub(crate) fn was_rotated(
+pub fn was_rotated(
     directory: &Path,
     frontier: &Mutex<Frontier>,
 ) -> Result<bool, opilio_frontier::Error> {
@@ -427,13 +430,13 @@ pub(crate) fn was_rotated(
 }
 
 /// What the store has that is small; nothing where the job was never counted.
-pub(crate) fn stored_whole(frontier: &Mutex<Frontier>) -> Result<Whole, opilio_frontier::Error> {
+pub fn stored_whole(frontier: &Mutex<Frontier>) -> Result<Whole, opilio_frontier::Error> {
     let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(row(&frontier, WHOLE)?.unwrap_or_default())
 }
 
 /// Up to `max` hosts in the order of their names, from the first behind `after` on.
-pub(crate) fn hosts(
+pub fn hosts(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
@@ -442,15 +445,12 @@ pub(crate) fn hosts(
 }
 
 /// What one host has brought in.
-pub(crate) fn host(
-    frontier: &Frontier,
-    host: &str,
-) -> Result<Option<HostCounts>, opilio_frontier::Error> {
+pub fn host(frontier: &Frontier, host: &str) -> Result<Option<HostCounts>, opilio_frontier::Error> {
     row(frontier, &format!("{HOST}{host}"))
 }
 
 /// Up to `max` seeds in their order, from the first behind `after` on.
-pub(crate) fn sources(
+pub fn sources(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
@@ -459,7 +459,7 @@ pub(crate) fn sources(
 }
 
 /// What was found from one seed, by status.
-pub(crate) fn source(
+pub fn source(
     frontier: &Frontier,
     seed: &str,
 ) -> Result<Option<SourceCounts>, opilio_frontier::Error> {
@@ -467,7 +467,7 @@ pub(crate) fn source(
 }
 
 /// Up to `max` pairs of seed and host, NUL between them, in their order, from the first behind `after` on.
-pub(crate) fn source_hosts(
+pub fn source_hosts(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
@@ -524,7 +524,7 @@ mod tests {
     use opilio_frontier::Config;
 
     use super::*;
-    use crate::LogLine;
+    use crate::crawl_log::LogLine;
     use crate::logs::Logs;
 
     struct Job {

@@ -1,0 +1,97 @@
+//! The settings of a job: what its profile extended when the job was made, and what was changed since.
+//!
+//! ```text
+//! JOB/layers.json          the profiles that the job's profile extends, as they were when the job was made
+//! JOB/profile.toml         the profile as it was then
+//! JOB/changes/000001.toml  changes since, one file for each, applied in their order
+//! ```
+//! All of them together are the job's profile.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use opilio_profile::Layer;
+
+use crate::directory::write_text;
+
+/// The file of the profiles that the job's profile extends.
+pub const LAYERS: &str = "layers.json";
+/// The folder of changes.
+pub const CHANGES: &str = "changes";
+
+/// Reads the profiles that the profile of the job extends.
+pub fn layers(job: &Path) -> io::Result<Vec<Layer>> {
+    match fs::read(job.join(LAYERS)) {
+        Ok(text) => serde_json::from_slice(&text).map_err(io::Error::other),
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(problem) => Err(problem),
+    }
+}
+
+/// Writes the profiles that the profile of a new job extends.
+pub fn keep_layers(job: &Path, layers: &[Layer]) -> io::Result<()> {
+    if layers.is_empty() {
+        return Ok(());
+    }
+    let text = serde_json::to_string_pretty(layers)?;
+    write_text(&job.join(LAYERS), format!("{text}\n"))
+}
+
+/// Reads the changes of the job, in the order applied. `base` is the folder that their paths start from.
+pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
+    let mut files = Vec::new();
+    match fs::read_dir(job.join(CHANGES)) {
+        Ok(entries) => {
+            for entry in entries {
+                let path = entry?.path();
+                if path
+                    .extension()
+                    .is_some_and(|extension| extension == "toml")
+                {
+                    files.push(path);
+                }
+            }
+        }
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
+        Err(problem) => return Err(problem),
+    }
+    // Their numbers have leading zeros.
+    files.sort();
+    let layer = |path: PathBuf| {
+        let text = fs::read_to_string(&path)?;
+        Ok(Layer {
+            file: path.display().to_string(),
+            text,
+            base: base.to_owned(),
+        })
+    };
+    files.into_iter().map(layer).collect()
+}
+
+/// Writes a change of settings. It holds from then on, whatever becomes of the process.
+pub fn keep_change(job: &Path, number: u64, text: &str) -> io::Result<()> {
+    let folder = job.join(CHANGES);
+    fs::create_dir_all(&folder)?;
+    write_text(&folder.join(format!("{number:06}.toml")), text)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn changes_come_back_in_their_order() {
+        let job = tempfile::tempdir().unwrap();
+        assert!(changes(job.path(), Path::new("")).unwrap().is_empty());
+        for number in [2, 10, 9] {
+            keep_change(job.path(), number, &format!("workers = {number}\n")).unwrap();
+        }
+        let layers = changes(job.path(), Path::new("/base")).unwrap();
+        let texts: Vec<&str> = layers.iter().map(|layer| layer.text.trim()).collect();
+        assert_eq!(texts, ["workers = 2", "workers = 9", "workers = 10"]);
+        assert_eq!(layers[0].base, Path::new("/base"));
+    }
+}

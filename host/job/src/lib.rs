@@ -1,0 +1,24 @@
+//! The files of a job, and who may read and write them.
+//!
+//! ```text
+//! JOB/job.json, profile.toml, seeds.txt   directory   what the job began with, its lock, copies of it
+//! JOB/layers.json, changes/               changes     settings changed since
+//! JOB/history.jsonl, course.json          history, course
+//! JOB/logs/                               crawl_log, logs, ledger, breakdown
+//! ```
+//! `transfer` reads and writes the URIs of a job in the formats of other tools. Nothing here knows a crawl that runs.
+
+pub mod breakdown;
+pub mod changes;
+pub mod course;
+pub mod crawl_log;
+pub mod directory;
+mod end;
+pub mod history;
+pub mod inside;
+pub mod ledger;
+pub mod logs;
+pub mod remedy;
+pub mod transfer;
+
+pub use end::End;
