@@ -28,6 +28,8 @@ pub(crate) struct RecordingStream {
     forward: Option<Forward>,
     /// On the way to the right to read, where others are to read first.
     turn: Option<Pin<Box<dyn Future<Output = Turn> + Send>>>,
+    /// The server is kept waiting meanwhile, if it has sent anything.
+    hold: Option<Hold>,
 }
 
 /// Turns a request as the server is to see it, and as it is recorded, into what a proxy that forwards wants: the whole URI
@@ -64,10 +66,8 @@ pub(crate) struct Recording {
     first_byte: Option<Instant>,
     /// The same as `received`, and what control frames took, for whoever watches the exchange.
     counter: Received,
-    /// Since when we let the server wait, because all exchanges together may read no more.
-    held_up_since: Option<Instant>,
-    /// How long we have let it wait before that.
-    held_up: Duration,
+    /// How long `counter` had been held up when the exchange began.
+    held_up_before: Duration,
     /// Received before the head was found; at most `before_head_max` and one buffer.
     before_head: Vec<u8>,
     head_found: bool,
@@ -86,18 +86,91 @@ pub(crate) struct Recording {
     framed: usize,
 }
 
-/// Bytes that an exchange has received so far, for whoever watches it meanwhile. Clones count the same exchange.
+/// The bytes that an exchange has received so far, and the time for which the crawl has held its server up. Clones count the
+/// same exchange, so that others can watch it meanwhile.
 #[derive(Clone, Debug, Default)]
-pub struct Received(Arc<AtomicU64>);
+pub struct Received(Arc<Counts>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    bytes: AtomicU64,
+    held_up: Mutex<HeldUp>,
+}
+
+/// The time for which a server was kept waiting, because all exchanges together may receive no more.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeldUp {
+    /// The time of all holds that have ended.
+    before: Duration,
+    /// The beginning of the hold that lasts.
+    since: Option<Instant>,
+}
+
+/// The exchange reads nothing until this is dropped, because of a limit of ours.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    received: Received,
+    counts: bool,
+}
 
 impl Received {
-    /// How many there are.
+    /// How many bytes there are.
     pub fn bytes(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
+    /// The time for which the server has been held up, a hold that lasts included. It falls back by that hold if the server
+    /// turns out to have sent nothing meanwhile.
+    pub fn held_up(&self) -> Duration {
+        self.held_up_until(Instant::now())
+    }
+
+    fn held_up_until(&self, now: Instant) -> Duration {
+        let held_up = *self.times();
+        let lasts = held_up
+            .since
+            .map(|since| now.saturating_duration_since(since));
+        held_up.before + lasts.unwrap_or_default()
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.times().since.is_some()
     }
 
     pub(crate) fn add(&self, bytes: usize) {
-        self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Begins a hold. An exchange has one at a time.
+    pub(crate) fn hold(&self) -> Hold {
+        self.times().since = Some(Instant::now());
+        Hold {
+            received: self.clone(),
+            counts: true,
+        }
+    }
+
+    fn times(&self) -> MutexGuard<'_, HeldUp> {
+        self.0
+            .held_up
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Hold {
+    /// Ends the hold without counting it: the server had sent nothing, so that it was not kept waiting.
+    pub(crate) fn discard(mut self) {
+        self.counts = false;
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        let mut held_up = self.received.times();
+        if let Some(since) = held_up.since.take().filter(|_| self.counts) {
+            held_up.before += since.elapsed();
+        }
     }
 }
 
@@ -108,11 +181,12 @@ impl RecordingStream {
             tape,
             forward,
             turn: None,
+            hold: None,
         }
     }
 
-    /// Ready when as much as all exchanges may take leaves room for this one to read. Until then the server is kept waiting,
-    /// and is not to blame for it.
+    /// Ready when as much as all exchanges may take leaves room for this one to read. Until then the server is held up:
+    /// [`Self::end_hold`] ends that.
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
         let throttle = self.stream.seat.throttle();
         if self.turn.is_none() {
@@ -120,15 +194,27 @@ impl RecordingStream {
                 return Poll::Ready(None);
             }
             self.turn = Some(Box::pin(throttle.clone().turn()));
-            self.tape.lock().held_up();
+            self.hold = Some(self.tape.lock().counter.hold());
         }
         let turn = match &mut self.turn {
             Some(turn) => ready!(turn.as_mut().poll(cx)),
             None => return Poll::Ready(None),
         };
         self.turn = None;
-        self.tape.lock().goes_on();
         Poll::Ready(Some(turn))
+    }
+
+    /// The turn has been used. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
+    fn end_hold(&mut self, had_sent: bool) {
+        match self.hold.take() {
+            Some(hold) if had_sent => {
+                // First, so that nobody takes the time of the hold for silence.
+                self.tape.lock().last_activity = Instant::now();
+                drop(hold);
+            }
+            Some(hold) => hold.discard(),
+            None => {}
+        }
     }
 
     pub(crate) fn into_stream(self) -> Stream {
@@ -185,9 +271,8 @@ impl Tape {
             received: 0,
             last_activity: Instant::now(),
             first_byte: None,
+            held_up_before: counter.held_up(),
             counter,
-            held_up_since: None,
-            held_up: Duration::ZERO,
             before_head: Vec::new(),
             head_found: false,
             head_is_whole: false,
@@ -221,30 +306,18 @@ impl Recording {
         found.head
     }
 
-    fn held_up(&mut self) {
-        self.held_up_since = Some(Instant::now());
-    }
-
-    fn goes_on(&mut self) {
-        let now = Instant::now();
-        if let Some(since) = self.held_up_since.take() {
-            self.held_up += now - since;
-            self.last_activity = now;
-        }
-    }
-
     /// Since when the server has been silent of its own accord.
     pub(crate) fn silent_since(&self, now: Instant) -> Instant {
-        match self.held_up_since {
-            Some(_) => now,
-            None => self.last_activity,
+        match self.counter.is_held_up() {
+            true => now,
+            false => self.last_activity,
         }
     }
 
-    /// How long we have let the server wait in all.
+    /// How long we have let the server wait in this exchange.
     pub(crate) fn held_up_for(&self, now: Instant) -> Duration {
-        let lasts = self.held_up_since.map(|since| now - since);
-        self.held_up + lasts.unwrap_or_default()
+        let held_up = self.counter.held_up_until(now);
+        held_up.saturating_sub(self.held_up_before)
     }
 
     /// Since when the head has been coming, while it is not whole. Over HTTP/2 it comes in one piece.
@@ -316,7 +389,9 @@ impl AsyncRead for RecordingStream {
         }
         let _turn = ready!(this.poll_turn(cx));
         let before = buffer.filled().len();
-        let result = ready!(Pin::new(&mut this.stream).poll_read(cx, buffer));
+        let result = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        this.end_hold(result.is_ready());
+        let result = ready!(result);
         let mut tape = this.tape.lock();
         match result {
             Ok(()) => {

@@ -21,7 +21,7 @@ use crate::head::ResponseHead;
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
 use crate::stream::{Connection, Server, Speaks, Stream};
-use crate::tape::Received;
+use crate::tape::{Hold, Received};
 use crate::wire::Clock;
 
 /// Longest line of a conversation; RFC 959 knows no limit, servers send welcome texts of a few kilobytes.
@@ -54,6 +54,15 @@ pub(crate) struct Content {
     pub(crate) truncated: Option<Truncation>,
 }
 
+/// The beginning of a window in which the rate is measured.
+struct RateWindow {
+    since: Instant,
+    /// The length of the content then.
+    length: u64,
+    /// The time for which the server had been held up then.
+    held_up: Duration,
+}
+
 /// What a transfer came to, beside its content.
 #[derive(Default)]
 pub(crate) struct Told {
@@ -78,14 +87,13 @@ pub(crate) async fn connect(
     dial(parts, server, &addresses, Speaks::Other, clock).await
 }
 
-/// Waits until all exchanges together may read more, and says whether it had to. The right to it is not kept while the
-/// server is waited for.
-async fn turn(parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
+/// Waits until all exchanges together may read more. The right to it is not kept while the server is waited for.
+async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
     if parts.throttle.is_free() {
-        return Ok(false);
+        return Ok(());
     }
     tokio::select! {
-        _turn = parts.throttle.clone().turn() => Ok(true),
+        _turn = parts.throttle.clone().turn() => Ok(()),
         () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
         () = parts.cut.happens() => Err(Truncation::Stop),
     }
@@ -212,6 +220,29 @@ impl Conversation {
     }
 }
 
+/// Ends the hold before a read, which counts if the server had sent something by then.
+async fn first_read<T>(hold: Hold, read: impl Future<Output = T>) -> T {
+    let mut read = std::pin::pin!(read);
+    let mut hold = Some(hold);
+    std::future::poll_fn(|cx| {
+        let polled = read.as_mut().poll(cx);
+        match hold.take() {
+            Some(hold) if polled.is_pending() => hold.discard(),
+            hold => drop(hold),
+        }
+        polled
+    })
+    .await
+}
+
+impl RateWindow {
+    /// The server's part of the time since the window began. The time for which we held it up is not its time.
+    fn server_time(&self, received: &Received) -> Duration {
+        let held_up = received.held_up().saturating_sub(self.held_up);
+        self.since.elapsed().saturating_sub(held_up)
+    }
+}
+
 fn gone() -> FetchFailure {
     FetchFailure::Lost {
         phase: Phase::Request,
@@ -246,33 +277,26 @@ impl Content {
         stream: &mut Stream,
     ) -> Result<(), FetchFailure> {
         let mut buffer = Vec::with_capacity(READ_BYTES);
-        // When the rate was looked at last, and how much had come by then.
-        let mut looked = (Instant::now(), self.length);
+        let mut window = self.rate_window();
         loop {
             buffer.clear();
-            let waited = match self.may_read(parts, clock).await {
-                Ok(waited) => waited,
-                Err(truncation) => {
-                    self.truncated = Some(truncation);
-                    return Ok(());
-                }
-            };
-            let now = Instant::now();
-            let time = now - looked.0;
-            if waited {
-                // What we let the server wait is not its time.
-                looked = (now, self.length);
-            } else if time >= parts.config.rate_window {
-                let came = (self.length - looked.1) as f64;
+            let hold = self.received.hold();
+            if let Err(truncation) = self.may_read(parts, clock).await {
+                self.truncated = Some(truncation);
+                return Ok(());
+            }
+            let time = window.server_time(&self.received);
+            if time >= parts.config.rate_window {
+                let came = (self.length - window.length) as f64;
                 let least = parts.config.rate_min.unwrap_or(0) as f64;
                 if came < least * time.as_secs_f64() {
                     self.truncated = Some(Truncation::Rate);
                     return Ok(());
                 }
-                looked = (now, self.length);
+                window = self.rate_window();
             }
-            let read = within(parts, clock, Phase::Body, stream.read_buf(&mut buffer)).await;
-            match read {
+            let read = first_read(hold, stream.read_buf(&mut buffer));
+            match within(parts, clock, Phase::Body, read).await {
                 Ok(0) => return Ok(()),
                 Ok(count) => {
                     parts.throttle.took(count);
@@ -297,30 +321,35 @@ impl Content {
         }
     }
 
-    /// Waits until more may be written down and read, and says whether it had to.
-    async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
-        Ok(self.room(parts, clock).await? | turn(parts, clock).await?)
+    /// A window of the rate that begins now.
+    fn rate_window(&self) -> RateWindow {
+        RateWindow {
+            since: Instant::now(),
+            length: self.length,
+            held_up: self.received.held_up(),
+        }
     }
 
-    /// Waits until as much as is read at once may be written down, and says whether it had to.
-    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<bool, Truncation> {
+    /// Waits until more may be written down and read.
+    async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+        self.room(parts, clock).await?;
+        turn(parts, clock).await
+    }
+
+    /// Waits until as much as is read at once may be written down.
+    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
         let bytes = self.spool.to_disk(READ_BYTES);
         if bytes == 0 {
-            return Ok(false);
+            return Ok(());
         }
-        let mut waited = false;
-        let room = std::future::poll_fn(|cx| {
-            let room = self.claim.poll_room(cx, bytes);
-            waited |= room.is_pending();
-            room
-        });
+        let room = std::future::poll_fn(|cx| self.claim.poll_room(cx, bytes));
         let outcome = tokio::select! {
             room = room => room.map_err(|NoRoom| Truncation::Scratch),
             () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
             () = parts.cut.happens() => Err(Truncation::Stop),
         };
         self.claim.stop_waiting();
-        outcome.map(|()| waited)
+        outcome
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), FetchFailure> {

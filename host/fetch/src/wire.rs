@@ -262,12 +262,13 @@ impl Watch {
             return Ok(None);
         };
         // Time in which the server waited for us does not count.
-        let end = window.since + self.clock.rate_window + (held_up - window.held_up);
+        let held_up_since = held_up.saturating_sub(window.held_up);
+        let end = window.since + self.clock.rate_window + held_up_since;
         if now < end {
             return Ok(Some(end));
         }
         let came = (received - window.received) as f64;
-        let time = (now - window.since).saturating_sub(held_up - window.held_up);
+        let time = (now - window.since).saturating_sub(held_up_since);
         if came < least as f64 * time.as_secs_f64() {
             return Err(LimitHit::Rate);
         }

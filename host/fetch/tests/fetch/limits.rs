@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use opilio_fetch::{
-    Config, Exchange, Family, Fetcher, HeadVerdict, Request, ResponseHead, Truncation,
+    Allowance, Config, Exchange, Family, Fetcher, HeadVerdict, Request, ResponseHead, Truncation,
 };
 use opilio_uri::Uri;
 
@@ -106,6 +106,104 @@ async fn a_content_that_is_too_slow_is_cut() {
         (true, Some(Truncation::Rate)),
         "{exchange:?}"
     );
+}
+
+/// A server that always has more than a fetcher may receive, and a fetch of it that takes all there is until it is dropped.
+struct Busy {
+    server: Server,
+    fetch: tokio::task::JoinHandle<Exchange>,
+}
+
+impl Busy {
+    async fn with(fetcher: &Fetcher) -> Busy {
+        let throttle = fetcher.throttle();
+        throttle.allow(Allowance {
+            bytes_per_second: Some(1 << 20),
+            connections: None,
+        });
+        let server = Server::plain(|mut connection: Connection| async move {
+            connection.request().await;
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n";
+            let mut goes_on = connection.send(head).await;
+            while goes_on {
+                goes_on = connection.send(&[b'x'; 16 * 1024]).await;
+            }
+        })
+        .await;
+        let (fetcher, request) = (fetcher.clone(), request(&server, &[LOOPBACK]));
+        let proceed = async |_: &ResponseHead| HeadVerdict::Continue;
+        let fetch = tokio::spawn(async move { fetcher.http(request, proceed).await });
+        while throttle.taken().waits < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        Busy { server, fetch }
+    }
+
+    /// Whether it has taken all there is to the end.
+    fn is_busy(&self) -> bool {
+        self.server.captures().len() == 1 && !self.fetch.is_finished()
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.fetch.abort();
+    }
+}
+
+/// Long enough for several turns of the busy one.
+const SOME: Duration = Duration::from_secs(1);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_content_that_is_too_slow_is_cut_although_another_takes_the_bandwidth() {
+    let server = Server::plain(|mut connection: Connection| async move {
+        connection.line(&mut Vec::new()).await;
+        while connection.send(b"x").await {
+            tokio::time::sleep(SHORT).await;
+        }
+    })
+    .await;
+    let mut config = config();
+    config.rate_window = SOME;
+    let base = Fetcher::new(config.clone()).unwrap();
+    let busy = Busy::with(&base).await;
+    config.total_timeout = 20 * SOME;
+    config.rate_min = Some(100);
+    let fetcher = base.with(config).unwrap();
+    let uri = format!("whois://site.test:{}/x", server.address.port());
+    let request = Request::new(Uri::parse(&uri).unwrap(), vec![LOOPBACK]);
+    let exchange = fetcher.whois(request).await;
+    assert!(busy.is_busy());
+    assert_eq!(exchange.truncated, Some(Truncation::Rate), "{exchange:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_falls_silent_is_left_although_another_takes_the_bandwidth() {
+    let server = Server::plain(half).await;
+    let mut config = config();
+    let base = Fetcher::new(config.clone()).unwrap();
+    let busy = Busy::with(&base).await;
+    config.total_timeout = 20 * SOME;
+    config.response_timeout = SOME;
+    let exchange = fetch(&base.with(config).unwrap(), &server).await;
+    assert!(busy.is_busy());
+    let failure = exchange.failure.as_ref().map(ToString::to_string);
+    let failure = failure.unwrap_or_default();
+    assert!(failure.contains("1s"), "{failure}: {exchange:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_too_slow_is_cut_although_another_takes_the_bandwidth() {
+    let server = Server::plain(half).await;
+    let mut config = config();
+    config.rate_window = SOME;
+    let base = Fetcher::new(config.clone()).unwrap();
+    let busy = Busy::with(&base).await;
+    config.total_timeout = 20 * SOME;
+    config.rate_min = Some(100);
+    let exchange = fetch(&base.with(config).unwrap(), &server).await;
+    assert!(busy.is_busy());
+    check(&exchange, Truncation::Rate, "time", "rateTrunc");
 }
 
 #[tokio::test]
