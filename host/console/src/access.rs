@@ -1,7 +1,7 @@
-//! Who may do what: tokens with roles, sessions of browsers, and how often somebody may guess.
+//! Access control: tokens with roles, browser sessions, and limits on wrong tokens.
 //!
-//! A token is random, so its hash needs no salt and no slow function. The file of tokens is read again when it has changed:
-//! what `opilio token` does counts at once.
+//! A token is random, so its hash needs no salt and no slow function. The token file is read again when it has changed, so
+//! that changes by `opilio token` apply at once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -18,18 +18,18 @@ use subtle::ConstantTimeEq as _;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-/// A session ends after so long without a request.
+/// Time without a request after which a session ends.
 const SESSION_IDLE: Duration = Duration::from_secs(12 * 3600);
-/// Sessions kept; past it the one idle for longest ends.
+/// Maximum sessions. Beyond it the one that has been idle longest ends.
 const SESSIONS_MAX: usize = 1_000;
-/// Wrong tokens from one address within [`GUESS_SPAN`].
+/// Maximum wrong tokens from one address within [`GUESS_SPAN`].
 const GUESSES_MAX: u32 = 10;
-/// Wrong tokens from all addresses within [`GUESS_SPAN`].
+/// Maximum wrong tokens from all addresses within [`GUESS_SPAN`].
 const GUESSES_OF_ALL_MAX: u32 = 200;
 const GUESS_SPAN: Duration = Duration::from_secs(60);
-/// Addresses whose guesses are counted.
+/// Maximum addresses whose wrong tokens are counted.
 const ADDRESSES_MAX: usize = 10_000;
-/// The beginning of each token, by which scanners for secrets find what was published by mistake.
+/// The beginning of each token. Secret scanners recognise tokens published by mistake by it.
 const PREFIX: &str = "opilio";
 
 /// What somebody may do.
@@ -44,19 +44,19 @@ pub enum Role {
     Admin,
 }
 
-/// A token as it is kept.
+/// A token as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRecord {
-    /// Whose it is; by this name whoever uses it stands in the logs.
+    /// Name of its owner, used in the logs.
     pub user: String,
-    /// What it allows.
+    /// Its role.
     pub role: Role,
     /// SHA-256 of the token, in hexadecimal.
     pub sha256: String,
-    /// When it was made.
+    /// Time of its creation.
     pub made: Timestamp,
-    /// Not good any more from then on.
+    /// Time of its expiry.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
 }
@@ -66,10 +66,10 @@ pub struct TokenRecord {
 pub struct Tokens(BTreeMap<String, TokenRecord>);
 
 impl Tokens {
-    /// Reads the file; none is no token.
+    /// Reads the file; a missing one has no tokens.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The file cannot be read, or is invalid.
     pub fn read(file: &Path) -> io::Result<Tokens> {
         match fs::read(file) {
             Ok(text) => Ok(serde_json::from_slice(&text)?),
@@ -89,7 +89,7 @@ impl Tokens {
         crate::written::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Makes a token and keeps its hash. What is given back is shown once and nowhere kept.
+    /// Creates a token and stores its hash. The returned token is shown once and not stored.
     pub fn make(&mut self, user: &str, role: Role, until: Option<Timestamp>) -> String {
         let id = Uuid::new_v4().simple().to_string()[..8].to_owned();
         let secret = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
@@ -105,17 +105,17 @@ impl Tokens {
         token
     }
 
-    /// Whether there was one of this public part.
+    /// Removes the token with this public part. Returns whether it existed.
     pub fn revoke(&mut self, id: &str) -> bool {
         self.0.remove(id).is_some()
     }
 
-    /// All, by their public part.
+    /// All tokens, by their public part.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &TokenRecord)> {
         self.0.iter().map(|(id, record)| (id.as_str(), record))
     }
 
-    /// Whether there is none.
+    /// Whether there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -141,14 +141,14 @@ fn hash(text: &str) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Who asks.
+/// The authenticated sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
     pub user: String,
     pub role: Role,
 }
 
-/// Lets in, or not.
+/// Authenticates requests.
 pub(crate) struct Access {
     file: PathBuf,
     state: Mutex<State>,
@@ -158,9 +158,9 @@ pub(crate) struct Access {
 struct State {
     tokens: Tokens,
     stamp: Option<SystemTime>,
-    /// The file is damaged, or not there any more: nobody knows whose token is good.
+    /// The file is damaged or missing: no token can be checked.
     is_unreadable: bool,
-    /// By the hash of what the cookie holds.
+    /// Sessions by the hash of the cookie's value.
     sessions: HashMap<String, Session>,
     guesses: HashMap<IpAddr, (u32, Instant)>,
     guesses_of_all: Option<(u32, Instant)>,
@@ -171,14 +171,14 @@ struct Session {
     last: Instant,
 }
 
-/// Why somebody is not let in.
+/// The reason for a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// There is no such token.
+    /// The token is not known.
     Wrong,
-    /// The file of tokens cannot be read, so none is known.
+    /// The token file cannot be read, so no token is known.
     Unreadable,
-    /// Too many were wrong; after so many seconds there is another try.
+    /// Too many tokens were wrong; a retry is possible after this many seconds.
     TooMany(u64),
 }
 
@@ -188,13 +188,13 @@ impl Access {
             file,
             state: Mutex::default(),
         };
-        // A file that is none must not be found at the first request.
+        // An invalid file must be found now, not at the first request.
         Tokens::read(&access.file)?;
         Ok(access)
     }
 
-    /// Whose token it is. Wrong ones do not keep the right one out: whoever shares a client's address could lock it out, and
-    /// a token is too long to be guessed however often.
+    /// The owner of a token. Wrong tokens do not lock out the right one. Otherwise a neighbour with the client's address could
+    /// lock it out. A token is too long to be guessed by any number of attempts.
     pub(crate) fn by_token(&self, token: &str, from: IpAddr) -> Result<Caller, Refusal> {
         let mut state = self.state();
         if let Some((_, record)) = state.tokens.find(token, Timestamp::now()) {
@@ -208,7 +208,7 @@ impl Access {
         Err(Refusal::Wrong)
     }
 
-    /// Lets in whoever was right about something else than a token; wrong guesses count as those of tokens do.
+    /// Checks the result of another authentication. Wrong guesses count like those of tokens.
     pub(crate) fn by_other(&self, is_right: bool, from: IpAddr) -> Result<(), Refusal> {
         let mut state = self.state();
         state.may_guess(from)?;
@@ -219,7 +219,7 @@ impl Access {
         Ok(())
     }
 
-    /// Begins a session; what its cookie holds.
+    /// Begins a session, and returns the value of its cookie.
     pub(crate) fn sign_in(&self, token: &str, from: IpAddr) -> Result<(String, Caller), Refusal> {
         let mut state = self.state();
         state.may_guess(from)?;
@@ -249,7 +249,7 @@ impl Access {
         Ok((cookie, caller))
     }
 
-    /// Whose session it is. A token that was revoked ends its sessions.
+    /// The owner of a session. Revoking a token ends its sessions.
     pub(crate) fn by_session(&self, cookie: &str) -> Option<Caller> {
         let mut state = self.state();
         state
@@ -268,12 +268,12 @@ impl Access {
         self.state().sessions.remove(&hash(cookie));
     }
 
-    /// Whether there is any token at all.
+    /// Whether there is any token.
     pub(crate) fn has_tokens(&self) -> bool {
         Tokens::read(&self.file).is_ok_and(|tokens| !tokens.is_empty())
     }
 
-    /// Whether it is not known whose token is good, because their file cannot be read.
+    /// Whether no token can be checked because the file cannot be read.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.state().is_unreadable
     }
@@ -290,7 +290,7 @@ impl Access {
             };
             match read {
                 Ok(tokens) => (state.tokens, state.is_unreadable) = (tokens, false),
-                // Those known so far would let in whom the operator may just have locked out.
+                // The old tokens would admit users whom the operator may just have locked out.
                 Err(problem) => {
                     if !state.is_unreadable {
                         tracing::error!("nobody is let in: {}: {problem}", self.file.display());

@@ -1,5 +1,5 @@
-//! The REST API under `/api/v1`: one file for each thing that may be asked about. What jobs answer comes from `opilio_crawl::control`
-//! and stays as it is; here it only gets paths, statuses and a description that is made from this code.
+//! The REST API under `/api/v1`: one file for each subject. The answers of jobs come unchanged from `opilio_crawl::control`. This
+//! module adds paths, statuses and a description, which is generated from this code.
 
 #![allow(
     unused_qualifications,
@@ -45,13 +45,13 @@ use crate::folder::FolderError;
 use crate::guard::COOKIE;
 use crate::problem::Problem;
 
-/// Where all of it is.
+/// Base path of the API.
 pub(crate) const BASE: &str = "/api/v1";
 
-/// Most entries of a page.
+/// Maximum entries of a page.
 const PAGE_MAX: u64 = 1_000;
 
-/// Entries of a page where nobody says how many.
+/// Default number of entries of a page.
 const PAGE: u64 = 100;
 
 type Shared = axum::extract::State<Arc<Daemon>>;
@@ -74,7 +74,7 @@ type Shared = axum::extract::State<Arc<Daemon>>;
 )]
 struct Document;
 
-/// Every path, with its description.
+/// All routes, with their description.
 pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
     let inner = OpenApiRouter::with_openapi(OpenApi::default())
         .routes(routes!(daemon::about))
@@ -148,7 +148,7 @@ pub fn document() -> String {
     document.to_pretty_json().unwrap_or_default() + "\n"
 }
 
-/// What holds for every operation and is not said at each: problems, who is let in, and what an answer is.
+/// Completes the description with the parts common to all operations: problems, authentication, and answers.
 fn complete(document: &mut OpenApi) {
     let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
     let content = ContentBuilder::new().schema(Some(problem)).build();
@@ -198,7 +198,7 @@ fn complete(document: &mut OpenApi) {
                 if let RefOr::T(response) = response
                     && response.description.is_empty()
                 {
-                    // An answer is what its schema says.
+                    // The description of an answer is that of its schema.
                     let description = response.content.values().find_map(&described);
                     response.description = description.unwrap_or_default();
                 }
@@ -209,7 +209,7 @@ fn complete(document: &mut OpenApi) {
     }
 }
 
-/// Says of an object that it has exactly one of these fields.
+/// Adds to the schema of an object that it has exactly one of these fields.
 fn one_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
     let either = OneOf {
         items: fields.map(has_field).into(),
@@ -218,7 +218,7 @@ fn one_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
     also(components, name, Schema::OneOf(either));
 }
 
-/// Says of an object that it has at least one of these fields.
+/// Adds to the schema of an object that it has at least one of these fields.
 fn any_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
     let any = AnyOf {
         items: fields.map(has_field).into(),
@@ -232,7 +232,7 @@ fn has_field(field: &str) -> RefOr<Schema> {
     object.required(field).into()
 }
 
-/// Adds what derived descriptions cannot say.
+/// Adds constraints that derived schemas cannot express.
 fn also(components: &mut Components, name: &str, more: Schema) {
     if let Some(schema) = components.schemas.get_mut(name) {
         let derived = std::mem::replace(schema, Object::new().into());
@@ -244,7 +244,7 @@ fn also(components: &mut Components, name: &str, more: Schema) {
     }
 }
 
-/// Texts in a notation of their own, of which a JSON schema knows no more than the name.
+/// A list of texts in a notation of their own. The JSON schema only has the name of the notation.
 fn texts(format: &str, description: &str) -> Array {
     let format = SchemaFormat::Custom(format.to_owned());
     let text = ObjectBuilder::new().schema_type(Type::String);
@@ -254,12 +254,12 @@ fn texts(format: &str, description: &str) -> Array {
         .build()
 }
 
-/// Seeds, as files of seeds have them.
+/// The schema of seeds, in the notation of seed files.
 pub(crate) fn seed_lines() -> Array {
     texts("seed", "Seeds, in lines as a file of seeds has them.")
 }
 
-/// A precedence in a request: 0 to 255, also where JSON writes it as `37.0`.
+/// A precedence in a request: 0 to 255, also if JSON writes it as `37.0`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(try_from = "f64")]
 pub(crate) struct PrecedenceNumber(pub(crate) u8);
@@ -268,7 +268,7 @@ impl TryFrom<f64> for PrecedenceNumber {
     type Error = String;
 
     fn try_from(number: f64) -> Result<PrecedenceNumber, String> {
-        // Written without a fraction where it has none.
+        // A whole number is formatted without a fraction.
         let whole = number.to_string().parse();
         whole
             .map(PrecedenceNumber)
@@ -320,13 +320,13 @@ fn checked_limit(limit: u64) -> Result<u64, Problem> {
     }
 }
 
-/// Refuses a job whose own files are elsewhere: whatever reads them quotes them where they have faults. Blocks.
+/// Refuses a job whose own files are links to elsewhere: errors in the files would quote their content. Blocks.
 fn own_files(job: &Path) -> Result<(), Problem> {
     files_stay_inside(job).map_err(|problem| Problem::conflict(problem.to_string()))
 }
 
 impl Daemon {
-    /// Where a job is. Its files are another matter: see [`own_files`].
+    /// The directory of a job. Its files are not checked here: see [`own_files`].
     pub(crate) fn directory(&self, job: &str) -> Result<PathBuf, Problem> {
         self.folder.job(job).map_err(Problem::from)
     }
@@ -339,7 +339,7 @@ impl Daemon {
     ) -> Result<Vec<Answer>, Problem> {
         let directory = self.directory(job)?;
         let job = directory.clone();
-        // Whatever its files are, a process that runs can be halted: it reads none of them for that.
+        // A running process can always be halted: it reads none of these files for that.
         let halts = matches!(command, Command::Stop | Command::Pause | Command::Resume);
         jobs::blocking(move || match halts && is_reachable(&job) {
             true => Ok(()),
@@ -349,7 +349,7 @@ impl Daemon {
         self.desk.ask(directory, &caller.user, command).await
     }
 
-    /// Asks for what has one answer.
+    /// Sends a command that has one answer.
     async fn one<T>(
         &self,
         job: &str,
@@ -364,7 +364,7 @@ impl Daemon {
             .ok_or_else(|| Problem::failure("the job gave no answer"))
     }
 
-    /// Has something done, which is told in a sentence.
+    /// Sends a command whose result is a sentence.
     async fn have_done(
         &self,
         job: &str,
@@ -406,13 +406,13 @@ impl From<FolderError> for Problem {
     }
 }
 
-/// A problem and what is behind it, in one line.
+/// Formats an error with its causes on one line.
 pub(crate) fn chain(problem: &dyn std::error::Error) -> String {
     let behind = std::iter::successors(problem.source(), |it| it.source());
     behind.fold(problem.to_string(), |said, it| format!("{said}: {it}"))
 }
 
-/// Where the next page begins, taken off the end of the answers.
+/// Removes the start of the next page from the end of the answers.
 fn more(answers: &mut Vec<Answer>) -> Option<String> {
     match answers.pop() {
         Some(Answer::More { after }) => Some(after).filter(|after| !after.is_empty()),
@@ -432,7 +432,7 @@ mod tests {
 
     use serde_json::Value;
 
-    /// Every operation of the description.
+    /// All operations of the description.
     fn operations(document: &Value) -> impl Iterator<Item = &Value> {
         let paths = document["paths"].as_object().unwrap().values();
         let operations = paths.flat_map(|path| path.as_object().unwrap());
@@ -453,7 +453,7 @@ mod tests {
         }
     }
 
-    /// Numbers that a request may have, wherever in its schema, and that have no bounds.
+    /// Finds numbers in the schema of a request that have no bounds.
     fn unbounded(document: &Value, at: &str, schema: &Value, found: &mut Vec<String>) {
         if let Some(target) = schema["$ref"].as_str() {
             let target = document.pointer(target.trim_start_matches('#')).unwrap();

@@ -1,4 +1,4 @@
-//! Questions and commands on their way to a job.
+//! Sends questions and commands to jobs.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,17 +10,17 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;
 
-/// Commands under way at once; each has a thread.
+/// Maximum commands in progress; each has a thread.
 const COMMANDS_MAX: usize = 64;
 
-/// The way to all jobs.
+/// The connection to all jobs.
 pub(crate) struct Desk {
     commands: Arc<Semaphore>,
-    /// A job that nobody runs is opened for each command, by one at a time.
+    /// Locks for jobs without a process. Such a job is opened for each command, by one command at a time.
     turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
 }
 
-/// Takes back what was asked for when whoever asked has gone.
+/// Cancels a command when its client has disconnected.
 struct Gone(Arc<AtomicBool>);
 
 impl Drop for Gone {
@@ -37,7 +37,7 @@ impl Desk {
         }
     }
 
-    /// Carries a command out and gives its answers, the last one left out.
+    /// Runs a command and returns its answers without the last one.
     pub(crate) async fn ask(
         &self,
         job: PathBuf,
@@ -90,11 +90,11 @@ impl Desk {
         }
     }
 
-    /// Nobody else opens the job until this is dropped, as far as the daemon goes.
+    /// Locks a job: no other task of the daemon opens it until the permit is dropped.
     pub(crate) async fn turn(&self, job: &Path) -> Result<OwnedSemaphorePermit, Problem> {
         let turn = {
             let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-            // Those of jobs that nobody asks are made anew when they are.
+            // Locks that are not in use are removed, and created again when needed.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1 || turn.available_permits() == 0);
             turns
                 .entry(job.to_owned())

@@ -1,5 +1,5 @@
-//! The web console's files, which are part of the binary: `assets/index.html` and what it loads. There is no build step; what is
-//! in the folder is what browsers get.
+//! The console's files, which are part of the binary: `assets/index.html` and the files that it loads. There is no build step;
+//! browsers get the files of the folder unchanged.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// A file of the console.
 pub(crate) struct Asset {
-    /// Where browsers ask for it, without the first slash; that of the page itself is empty.
+    /// Path in requests, without the first slash; empty for the page itself.
     path: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],
@@ -28,7 +28,7 @@ macro_rules! files {
     };
 }
 
-/// Every file of the folder; a test holds the list against it.
+/// Every file of the folder; a test compares the list with it.
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let files = files! {
         "" "index.html" HTML;
@@ -73,7 +73,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         .collect()
 });
 
-/// The file at a path without its first slash; the console itself at the empty one.
+/// The file at a path without its first slash; the page itself at the empty path.
 pub(crate) fn get(path: &str) -> Option<&'static Asset> {
     ASSETS.iter().find(|asset| asset.path == path)
 }
@@ -95,8 +95,8 @@ impl Asset {
         }
     }
 
-    /// The answer to a request for it. Browsers keep it and ask each time whether it is still the same: after an upgrade all
-    /// files are of one version, and as long as there is none nothing is sent twice.
+    /// Answers a request for the file. Browsers cache it and revalidate it each time. After an upgrade all files have the same
+    /// version, and until then no file is sent twice.
     pub(crate) fn respond(&self, request: &HeaderMap) -> Response {
         let head = [
             (header::ETAG, self.etag.clone()),
@@ -110,7 +110,7 @@ impl Asset {
     }
 }
 
-/// Whether the browser has these very bytes. Proxies that compress weaken the tag.
+/// Whether the browser has the same bytes. Proxies that compress weaken the tag.
 fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
     let etag = etag.to_str().unwrap_or_default();
     request
@@ -174,7 +174,7 @@ mod tests {
         assert_eq!(other.status(), StatusCode::OK);
     }
 
-    /// The policy against scripts of others holds only as long as the console has none in its own page.
+    /// The policy against foreign scripts only works if the console has no script in its own page.
     #[test]
     fn nothing_is_inline_and_nothing_comes_from_elsewhere() {
         for asset in ASSETS.iter() {

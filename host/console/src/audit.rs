@@ -1,5 +1,4 @@
-//! `audit.jsonl`: who wanted what changed, when, and what came of it. Requests that only look are not in it, those that were
-//! refused are.
+//! `audit.jsonl`: the user, time and result of requested changes. Requests that only read are not logged; refused ones are.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -12,15 +11,15 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A file of this size goes on in a new one; the old one gets `.1`, and the one before that goes.
+/// Size at which a new file is begun. The old one gets `.1`, and the one before that is removed.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// Requests of nobody's that are listed within [`SPAN`]. Anybody can send more, and would fill the log with them until what
-/// others did is gone.
+/// Maximum unauthenticated requests that are logged within [`SPAN`]. More of them could fill the log and push out the entries
+/// of others.
 const OF_NOBODY_MAX: u64 = 60;
 const SPAN: Duration = Duration::from_secs(60);
 
-/// Longest path that is listed whole.
+/// Longest path that is logged completely.
 const PATH_BYTES_MAX: usize = 1_000;
 
 /// The log.
@@ -30,7 +29,7 @@ pub(crate) struct Audit {
     of_nobody: Mutex<OfNobody>,
 }
 
-/// Requests of those who were not let in, within the span that is under way.
+/// Counters of unauthenticated requests in the current span.
 #[derive(Default)]
 struct OfNobody {
     since: Option<Instant>,
@@ -105,14 +104,14 @@ impl Audit {
         file.write_all(&line)
     }
 
-    /// The last entries, the latest first, those before the file was begun anew included.
+    /// The last entries, the latest first, including those of the previous file.
     pub(crate) fn last(&self, count: usize) -> io::Result<Vec<AuditEntry>> {
         let before = || match File::open(self.before()) {
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => opened.map(Some),
         };
         let (now, before) = {
-            // Neither becomes the other between the two.
+            // The lock prevents a rotation between the two calls.
             let _file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
             (File::open(&self.path)?, before()?)
         };
@@ -125,7 +124,7 @@ impl Audit {
         Ok(last)
     }
 
-    /// Where the file is that went before.
+    /// Path of the previous file.
     fn before(&self) -> PathBuf {
         self.path.with_extension("jsonl.1")
     }
@@ -153,7 +152,7 @@ impl OfNobody {
 fn last_of(file: &File, count: usize) -> io::Result<Vec<AuditEntry>> {
     let mut last = VecDeque::with_capacity(count.min(1_000));
     for line in BufReader::new(file).split(b'\n') {
-        // One that a full disk has cut short, or that is none.
+        // An incomplete line (after a full disk) or an invalid one.
         let Ok(entry) = serde_json::from_slice(&line?) else {
             continue;
         };
@@ -218,7 +217,7 @@ mod tests {
         audit.write(entry(Some("lena"), "/1"));
         audit.write(entry(Some("lena"), "/2"));
         let file = appended(&home.path().join("audit.jsonl")).unwrap();
-        // Sparse: zeros are no entry.
+        // Sparse: zeros are not a valid entry.
         file.set_len(BYTES_MAX + 1).unwrap();
         drop(file);
         audit.write(entry(Some("lena"), "/3"));

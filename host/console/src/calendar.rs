@@ -1,7 +1,7 @@
 //! The calendar: jobs that are made and begun at certain times, such as a snapshot of a whole country four times a year.
 //!
-//! Each occurrence makes a job of its own, with the date in its name. The last occurrence that was seen to is kept in a file,
-//! so that none comes twice; of those that were missed while no daemon ran, the last one is made up for within a day.
+//! Each occurrence makes a job of its own, with the date in its name. A file has the last occurrence that was handled, so that
+//! none is handled twice. Of occurrences missed while no daemon ran, the last one is made up for within a day.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,37 +14,37 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// An occurrence that is missed by more is left out: a snapshot of spring in summer is none.
+/// Largest delay of a missed occurrence. A later one is left out: a snapshot of spring must not be made in summer.
 const LATE_MAX: SignedDuration = SignedDuration::from_hours(24);
 
-/// Occurrences that were missed and are looked at; where there were more, the last ones of those count.
+/// Maximum missed occurrences that are examined. If there are more, the last one examined counts.
 const MISSED_MAX: usize = 10_000;
 
-/// Occurrences whose jobs are to have names of their own: five years of days, a day and more of minutes.
+/// Occurrences whose jobs must have different names: five years of days, or more than a day of minutes.
 const NAMES_COMPARED: usize = 2_000;
 
 /// A job that is made and begun at certain times.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CalendarEntry {
-    /// What the entry is called.
+    /// Name of the entry.
     pub name: String,
-    /// When: minute, hour, day of the month, month, day of the week.
+    /// Times: minute, hour, day of the month, month, day of the week.
     #[serde(deserialize_with = "cron")]
     pub cron: Cron,
-    /// The time zone in which that is meant. Default `"UTC"`.
+    /// The time zone of the times. Default `"UTC"`.
     #[serde(default = "utc", deserialize_with = "zone")]
     pub zone: TimeZone,
-    /// The profile, by its name.
+    /// Name of the profile.
     pub profile: String,
-    /// Seeds beside those of the profile.
+    /// Seeds in addition to those of the profile.
     #[serde(default)]
     pub seeds: Vec<String>,
-    /// What the jobs are called, with `%Y`, `%m`, `%d`, `%H` and `%M` for their time.
+    /// Names of the jobs, with `%Y`, `%m`, `%d`, `%H` and `%M` for their time.
     pub job: String,
 }
 
-/// What the calendar wants now.
+/// An occurrence that is due now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Due {
     /// The occurrence.
@@ -53,7 +53,7 @@ pub(crate) struct Due {
     pub job: String,
 }
 
-/// The last occurrence of each entry that was seen to.
+/// The last handled occurrence of each entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SeenTo(BTreeMap<String, Timestamp>);
 
@@ -65,7 +65,7 @@ impl CalendarEntry {
         Some(next.timestamp())
     }
 
-    /// The last occurrence after `since` and not after `now`, unless it is too late for it.
+    /// The last occurrence after `since` and not after `now`, unless it is too old.
     pub(crate) fn due(&self, since: Timestamp, now: Timestamp) -> Option<Due> {
         let earliest = now.checked_sub(LATE_MAX).ok()?;
         let mut last = None;
@@ -89,20 +89,19 @@ impl CalendarEntry {
         jiff::fmt::strtime::format(&self.job, &time)
     }
 
-    /// What the first of its jobs is called, counted from a leap year; none where its time never comes.
+    /// The name of its first job, counted from a leap year; `None` if its time never comes.
     ///
     /// # Errors
-    /// What its jobs are called has something behind a `%` that is no part of a time.
+    /// The name has a `%` with an invalid time field.
     pub(crate) fn first_name(&self) -> Result<Option<String>, jiff::Error> {
         let first = self.next(compared_from()?);
         first.map(|at| self.job_at(at)).transpose()
     }
 
-    /// A name that two of its jobs would have. Always looked for in the same years, so that a configuration that was right
-    /// when it was written stays so.
+    /// A name that two of its jobs would have. The same years are always compared, so that a valid configuration stays valid.
     ///
     /// # Errors
-    /// What its jobs are called has something behind a `%` that is no part of a time.
+    /// The name has a `%` with an invalid time field.
     pub(crate) fn repeated_name(&self) -> Result<Option<String>, jiff::Error> {
         let mut names = BTreeSet::new();
         let mut after = compared_from()?;
@@ -140,7 +139,7 @@ impl SeenTo {
         crate::written::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
-    /// Since when occurrences of an entry count: one that is new has missed none.
+    /// The time from which occurrences of an entry count. A new entry has missed none.
     pub(crate) fn since(&mut self, entry: &str, now: Timestamp) -> Timestamp {
         *self.0.entry(entry.to_owned()).or_insert(now)
     }

@@ -1,16 +1,16 @@
-//! What time it is, for the calendar and for windows. Whoever holds it still can see a year pass.
+//! The clock of the calendar and the crawl windows. Tests can replace it and simulate a year.
 
 use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-/// Tells the time.
+/// A source of the current time.
 #[derive(Clone)]
 pub struct Clock(Arc<dyn Fn() -> Timestamp + Send + Sync>);
 
 impl Clock {
-    /// One that tells what `time` says.
+    /// A clock that returns the result of `time`.
     pub fn of(time: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
         Clock(Arc::new(time))
     }
@@ -21,7 +21,7 @@ impl Clock {
 }
 
 impl Default for Clock {
-    /// The machine's.
+    /// The machine's clock.
     fn default() -> Clock {
         Clock::of(Timestamp::now)
     }

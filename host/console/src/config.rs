@@ -1,6 +1,6 @@
-//! `opilio.toml`: what the daemon is told. Everything has a default, so that there need not be such a file.
+//! `opilio.toml`: the daemon's configuration. Every setting has a default, so the file may be missing.
 //!
-//! As with profiles, what is not known is a fault at its line: a misspelt limit would be none.
+//! As in profiles, an unknown setting is an error at its line: a misspelt limit would otherwise have no effect.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,112 +16,111 @@ use crate::calendar::CalendarEntry;
 use crate::folder::{self, FolderError};
 use crate::window::Window;
 
-/// The least that each of the jobs must be able to receive in a second: with less a page takes minutes, and servers hang up.
+/// Minimum bytes a second for each job. With less, a page takes minutes and servers disconnect.
 const JOB_BYTES_LEAST: u64 = 1024;
 
-/// Jobs that may crawl at once: each is a process with a store and plugins.
+/// Maximum jobs that may crawl at once: each is a process with a store and plugins.
 const JOBS_MAX: usize = 1_000;
 
-/// Connections that all jobs together may have: more than the ports of an address.
+/// Maximum connections of all jobs together: more than the ports of an address.
 const CONNECTIONS_MAX: usize = 1_000_000;
 
-/// What the daemon is told.
+/// The daemon's configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Config {
     /// The folder of jobs.
     pub jobs: PathBuf,
-    /// Profiles of the operator's own, which the API offers by name beside those that ship. Unlike profiles that come over
-    /// the API they may name programs to be run and files to be read.
+    /// Folder of the operator's own profiles, which the API offers by name beside the shipped ones. Unlike profiles sent over the
+    /// API they may name programs and files.
     pub profiles: Option<PathBuf>,
-    /// Where to listen. Default: loopback alone, so that nobody else reaches it unless somebody wants that.
+    /// Address to listen on. Default: loopback only, so that other machines cannot reach the daemon unless that is wanted.
     pub listen: SocketAddr,
-    /// Names under which browsers and clients reach it, beside the address itself and those of loopback. A request under
-    /// any other is refused: so a page elsewhere cannot let its own name lead here.
+    /// Host names of the daemon, in addition to its address and those of loopback. Requests under other names are refused. So a
+    /// foreign page cannot direct its own name here.
     pub hosts: Vec<String>,
-    /// Whether a token is needed. Only on loopback can it be `false`, and then whoever has an account on this machine may do
-    /// everything.
+    /// Whether a token is needed. It can be `false` only on loopback. Then every account on this machine has all rights.
     pub authentication: bool,
-    /// Tokens, hashed. Default: `.opilio/tokens.json` in the folder of jobs.
+    /// File of the hashed tokens. Default: `.opilio/tokens.json` in the folder of jobs.
     pub tokens: Option<PathBuf>,
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
-    /// What all jobs have together.
+    /// Limits for all jobs together.
     pub limits: Limits,
-    /// Crawls that died.
+    /// Restart of crawls that died.
     pub restart: Restart,
-    /// Whether crawls end with the daemon, in good order, as they must where whatever it runs in ends with it: a container.
-    /// Those that are to crawl go on by themselves when a daemon is there again. Default `false`: crawls go on without it.
+    /// Whether crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
+    /// resumes jobs that are to crawl. Default `false`: crawls continue without the daemon.
     pub end_crawls: bool,
     /// Jobs that are made and begun at certain times.
     pub calendar: Vec<CalendarEntry>,
     /// Times at which jobs may crawl.
     pub window: Vec<Window>,
-    /// Clients of Heritrix 3. None: there is nothing at `/engine`.
+    /// Access for clients of Heritrix 3. Default: none, and `/engine` does not exist.
     pub heritrix: Option<HeritrixFile>,
-    /// Traces of the daemon's own requests. Crawls go by their profiles.
+    /// Traces of the daemon's own requests. Crawls use the settings of their profiles.
     pub telemetry: Traces,
 }
 
-/// Where traces of requests go.
+/// The destination of request traces.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Traces {
-    /// Where a collector takes OTLP over HTTP; `/v1/traces` is added. None: nothing is traced.
+    /// Address of a collector for OTLP over HTTP; `/v1/traces` is added. `None`: no traces.
     #[serde(deserialize_with = "collector")]
     pub otlp: Option<String>,
-    /// The share of requests that is traced, of those that bring no word about it (`traceparent`). Default 1: they are few.
+    /// The share of traced requests, among those without a `traceparent`. Default 1: requests are few.
     pub sample: f64,
-    /// How long the collector may take for a parcel of traces. Default `"10s"`.
+    /// Timeout of the collector for one batch of traces. Default `"10s"`.
     #[serde(deserialize_with = "duration")]
     pub timeout: Duration,
 }
 
-/// Clients of Heritrix 3, which steer jobs at `/engine`.
+/// Access for clients of Heritrix 3, which control jobs at `/engine`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct HeritrixFile {
-    /// Their user, who may do what operators may.
+    /// Name of their user, who has the role of an operator.
     pub user: String,
-    /// A file with the password, which nobody else may read. It is read when the daemon begins.
+    /// A file with the password, which others must not be able to read. It is read when the daemon starts.
     pub password_file: PathBuf,
-    /// A profile that is below every configuration: what a `crawler-beans.cxml` leaves open, and what it cannot say.
+    /// A base profile for all their configurations, for settings that a `crawler-beans.cxml` leaves open or cannot express.
     pub profile: Option<String>,
 }
 
-/// Certificate and key, in PEM. They are read anew when one of them changes.
+/// Certificate and key, in PEM. They are read again when one of them changes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TlsFiles {
-    /// The certificate, and those between it and the root.
+    /// The certificate, with intermediate ones.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// What all jobs have together.
+/// Limits for all jobs together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Limits {
-    /// Jobs that crawl at once; others wait for a place. Default 4: each compiles plugins and keeps a store in memory.
+    /// Jobs that crawl at once; others wait for a place. Default 4: each compiles plugins and has a store in memory.
     pub jobs: usize,
-    /// Free space below which no job is begun. Default `"1GiB"`: about one WARC file.
+    /// Free space below which no job begins. Default `"1GiB"`: about one WARC file.
     #[serde(deserialize_with = "size")]
     pub disk_free: Option<u64>,
-    /// Bytes that all jobs receive in a second. Default `"none"`: as many as come.
+    /// Bytes that all jobs receive in a second. Default `"none"`: unlimited.
     #[serde(deserialize_with = "size")]
     pub bandwidth: Option<u64>,
-    /// Connections that all jobs have open. None: as many as their workers make.
+    /// Connections that all jobs have open. Default: limited only by the number of their workers.
     pub connections: Option<usize>,
 }
 
-/// What is done about crawls that died: killed, or crashed.
+/// Restart of crawls that died: killed, or crashed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Restart {
-    /// Attempts one after the other; a crawl that holds for ten minutes has begun anew. Default 5.
+    /// Maximum attempts in a row. After ten minutes of crawling the count starts again. Default 5.
     pub attempts: u32,
-    /// Before the first attempt; each further pause is twice as long. Default `"5s"`.
+    /// Pause before the first attempt; each further pause is twice as long. Default `"5s"`.
     #[serde(deserialize_with = "duration")]
     pub pause: Duration,
     /// The longest pause. Default `"10m"`.
@@ -129,7 +128,7 @@ pub struct Restart {
     pub pause_max: Duration,
 }
 
-/// Why the daemon does not start.
+/// The reason why the daemon does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -137,23 +136,23 @@ pub enum ConfigError {
     Read {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
-    /// The file has a fault.
+    /// The file has an error.
     #[error("{}:{line}:{column}: {problem}", file.display())]
     Fault {
         /// The file.
         file: PathBuf,
-        /// Counted from 1.
+        /// Line, counted from 1.
         line: usize,
-        /// Counted from 1, in characters.
+        /// Column, counted from 1, in characters.
         column: usize,
-        /// What is wrong.
+        /// The error.
         problem: String,
     },
-    /// What is said does not go together.
+    /// Settings contradict each other.
     #[error("{0}")]
     Relation(String),
 }
@@ -190,7 +189,7 @@ impl Default for Traces {
 }
 
 impl Traces {
-    /// The same as profiles have it.
+    /// The settings in the form of profiles.
     pub fn settings(&self) -> opilio_profile::Telemetry {
         opilio_profile::Telemetry {
             traces: self.otlp.clone(),
@@ -225,7 +224,7 @@ impl Config {
     /// Reads a file. Relative paths in it start from its folder.
     ///
     /// # Errors
-    /// It cannot be read, or has a fault.
+    /// The file cannot be read, or has an error.
     pub fn load(file: &Path) -> Result<Config, ConfigError> {
         let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Read {
             file: file.to_owned(),
@@ -261,10 +260,10 @@ impl Config {
         })
     }
 
-    /// Relations between what is said.
+    /// Checks the relations between settings.
     ///
     /// # Errors
-    /// One of them does not hold.
+    /// One of the relations is violated.
     pub fn check(&self) -> Result<(), ConfigError> {
         let relation = |problem: String| Err(ConfigError::Relation(problem));
         let listen = self.listen;
@@ -357,14 +356,14 @@ impl Config {
         self.jobs.join(".opilio")
     }
 
-    /// Where tokens are kept.
+    /// Path of the token file.
     pub fn token_file(&self) -> PathBuf {
         let default = || self.own().join("tokens.json");
         self.tokens.clone().unwrap_or_else(default)
     }
 }
 
-/// `"none"` is no limit.
+/// Parses a size; `"none"` means no limit.
 fn size<'d, D: Deserializer<'d>>(from: D) -> Result<Option<u64>, D::Error> {
     let text = String::deserialize(from)?;
     if text == "none" {
@@ -376,7 +375,7 @@ fn size<'d, D: Deserializer<'d>>(from: D) -> Result<Option<u64>, D::Error> {
     }
 }
 
-/// Where traces are posted to, of the address of a collector.
+/// Parses the address of a collector into the address for traces.
 fn collector<'d, D: Deserializer<'d>>(from: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(from)?;
     match traces_address(&text) {
@@ -478,7 +477,7 @@ mod tests {
         );
         let problem = refused(&of("dk-%Y-%!"));
         assert!(problem.contains("\"dk-%Y-%!\" names no job"), "{problem}");
-        // Told now, and not in a quarter of a year.
+        // Reported now, and not in three months.
         let problem = refused(&of("dk/%Y-%m-%d"));
         assert!(
             problem.contains("\"dk/2024-01-01\" is no name of a job"),

@@ -1,8 +1,8 @@
-//! The daemon's open connections: at most so many, and which of them is closed when one more comes.
+//! The daemon's open connections: their maximum, and the choice of one to close for a new one.
 //!
-//! While all places are taken, a new connection takes the place of one that waits for a request: of the address with the most
-//! connections, the one that has waited longest. So a client that opens connections and sends nothing locks nobody out, not even
-//! clients at its own address. A connection on which somebody known has a request under way keeps its place.
+//! If all places are taken, a new connection replaces one that waits for a request: of the address with the most connections,
+//! the one that has waited longest. So a client that opens connections without requests locks out no others, not even at its
+//! own address. A connection with an authenticated request in progress keeps its place.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ use crate::pace::Requests;
 pub(crate) struct Connections {
     most: usize,
     open: Mutex<OpenConnections>,
-    /// A connection was closed, or waits for a request again.
+    /// Notified when a connection was closed, or waits for a request again.
     freed: Arc<Notify>,
 }
 
@@ -33,7 +33,7 @@ struct OpenConnection {
     close: oneshot::Sender<()>,
 }
 
-/// A connection's place among those open, until this is dropped.
+/// A connection's place among the open ones; released when this is dropped.
 pub(crate) struct Place {
     number: u64,
     among: Arc<Connections>,
@@ -49,8 +49,8 @@ impl Connections {
         })
     }
 
-    /// Gives a connection from this address a place, and a channel on which it is told to close. Waits only while somebody known
-    /// has a request under way on every connection.
+    /// Gives a connection from this address a place, and a channel that signals when to close it. It waits only if every
+    /// connection has an authenticated request in progress.
     pub(crate) async fn admit(
         self: &Arc<Connections>,
         address: IpAddr,
@@ -71,7 +71,7 @@ impl Connections {
         if open.by_number.len() >= self.most {
             let closed = open.closable()?;
             let closed = open.by_number.remove(&closed)?;
-            // One that is gone already needs not be told.
+            // A connection that has ended already needs no signal.
             let _ = closed.close.send(());
         }
         let number = open.next;
@@ -119,7 +119,7 @@ impl Drop for Place {
     }
 }
 
-/// The address as one client has it: loopback is one machine, and an IPv6 client is given a network of 64 bits.
+/// The address that identifies a client. Loopback is one machine, and an IPv6 client has a network of 64 bits.
 fn client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         address if address.is_loopback() => Ipv4Addr::LOCALHOST.into(),
@@ -171,7 +171,7 @@ mod tests {
         newcomer.requests.mark_known();
         let _asks = newcomer.requests.begin();
         assert!(connections.try_admit(here).is_none());
-        // Both are busy: whoever comes next waits until one of them is not.
+        // Both are busy: the next connection waits until one of them is not.
         let next = tokio::spawn({
             let connections = connections.clone();
             async move { connections.admit(here).await }

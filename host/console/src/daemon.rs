@@ -1,4 +1,4 @@
-//! The daemon as all its parts see it.
+//! The state of the daemon that its parts share.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,32 +22,32 @@ use crate::orders::Orders;
 use crate::overview::Jobs;
 use crate::problem::Problem;
 
-/// What all parts share.
+/// State shared by all parts.
 pub(crate) struct Daemon {
     pub config: Config,
     pub folder: Folder,
     pub desk: Desk,
     pub access: Access,
     pub audit: Audit,
-    /// As last looked at.
+    /// All jobs at the last look.
     pub jobs: watch::Sender<Arc<Jobs>>,
-    /// Why they could not be looked at; none where they could.
+    /// The error of the last look; `None` if it succeeded.
     pub jobs_problem: watch::Sender<Option<String>>,
-    /// There is something to see to at once.
+    /// Notified when the supervisor must act at once.
     pub nudge: Notify,
-    /// It is to end.
+    /// Whether the daemon is ending.
     pub closing: watch::Sender<bool>,
     /// The binary that crawls.
     pub program: PathBuf,
     pub began: Timestamp,
-    /// Who is let in to `/engine`; none: there is no such path.
+    /// Authentication for `/engine`; `None` if the path does not exist.
     pub heritrix: Option<Door>,
-    /// Places for streams of events.
+    /// Permits for event streams.
     pub streams: Arc<Semaphore>,
     orders: Mutex<()>,
-    /// What is wrong with entries of the calendar, by their names.
+    /// Errors of calendar entries, by name.
     calendar_problems: Mutex<BTreeMap<String, String>>,
-    /// Calendar and windows go by it.
+    /// The clock of calendar and windows.
     pub clock: Clock,
 }
 
@@ -80,7 +80,7 @@ impl Daemon {
         }
     }
 
-    /// Changes what is wanted of a job, for somebody who is told where it cannot be written.
+    /// Changes the orders of a job for a client, and returns an error if they cannot be written.
     pub(crate) fn order_for<T>(
         &self,
         name: &str,
@@ -94,7 +94,7 @@ impl Daemon {
         }
     }
 
-    /// Changes what is wanted of a job.
+    /// Changes the orders of a job; a write error is only logged.
     pub(crate) fn order<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> T {
         let (changed, written) = self.change(name, change);
         if let Err(problem) = written {
@@ -123,7 +123,7 @@ impl Daemon {
         (changed, written)
     }
 
-    /// What is wrong with an entry of the calendar from now on; none: nothing.
+    /// Sets or removes the error of a calendar entry.
     pub(crate) fn calendar_problem(&self, entry: &str, problem: Option<String>) {
         let problems = self.calendar_problems.lock();
         let mut problems = problems.unwrap_or_else(PoisonError::into_inner);
@@ -133,13 +133,13 @@ impl Daemon {
         };
     }
 
-    /// What is wrong with entries of the calendar, by their names.
+    /// Errors of calendar entries, by name.
     pub(crate) fn calendar_problems(&self) -> BTreeMap<String, String> {
         let problems = self.calendar_problems.lock();
         problems.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A profile by its name: one of the operator's own, or one that ships.
+    /// A profile by its name: one of the operator's own, or a shipped one.
     pub(crate) fn profile(&self, name: &str) -> Result<ProfileSource, Problem> {
         if let Some(file) = self.own_profile(name)? {
             return Ok(ProfileSource::File(file));
@@ -176,10 +176,10 @@ impl Daemon {
         names
     }
 
-    /// The file of one of the operator's own profiles. A link that leads out of their folder is refused: whoever may look at
-    /// profiles would read what it leads to.
+    /// The file of one of the operator's own profiles. A link that leads out of their folder is refused: viewers of profiles
+    /// would see its target.
     fn own_profile(&self, name: &str) -> Result<Option<PathBuf>, Problem> {
-        // Looked up in the list: no name leads anywhere else.
+        // Looked up in the list: no name can lead elsewhere.
         let is_own = self.own_profiles().iter().any(|own| own == name);
         let Some(folder) = self.config.profiles.as_ref().filter(|_| is_own) else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! The folder of jobs: each is a directory in it, and its name is the directory's. Jobs that `opilio crawl` makes there are
-//! jobs like any other. The daemon's own files are in `.opilio/`.
+//! The folder of jobs: each job is a directory in it and has the directory's name. This includes jobs made there by
+//! `opilio crawl`. The daemon's own files are in `.opilio/`.
 
 use std::fs;
 use std::io;
@@ -14,61 +14,61 @@ use opilio_crawl::{
 use crate::orders::Orders;
 use crate::process;
 
-/// Longest name.
+/// Longest name of a job.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Jobs side by side.
+/// A folder of jobs.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
     component_cache: Option<PathBuf>,
 }
 
-/// What a new job is made of.
+/// The parts of a new job.
 #[derive(Debug, Clone)]
 pub struct NewJob {
     /// Its name.
     pub name: String,
     /// Its profile.
     pub profile: ProfileSource,
-    /// Seeds beside those of the profile.
+    /// Seeds in addition to those of the profile.
     pub seeds: Vec<String>,
-    /// A page that says who crawls and why, in place of the profile's.
+    /// The operator's contact page, in place of the profile's.
     pub contact_url: Option<String>,
 }
 
-/// Why nothing was done with a job.
+/// The reason why an operation on a job failed. The job is unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// No job can be called so.
+    /// The name is not valid for a job.
     #[error(
         "{0:?} is no name of a job: letters, digits, '.', '-' and '_' make one, the first a letter or digit, {NAME_BYTES_MAX} at most"
     )]
     Name(String),
-    /// There is no such job.
+    /// The job does not exist.
     #[error("there is no job {0:?}")]
     Unknown(String),
-    /// There is something of that name.
+    /// The name is in use.
     #[error("there is {0:?} already; choose another name")]
     Taken(String),
-    /// A process runs it.
+    /// A process runs the job.
     #[error("job {0:?} is running; stop it first")]
     Running(String),
-    /// It has no process, and is to get one.
+    /// The job waits for a process.
     #[error("job {0:?} is to crawl; stop it first")]
     Wanted(String),
-    /// Its profile has faults, or it cannot be made.
+    /// Its profile has errors, or it cannot be made.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
-    /// It cannot be asked.
+    /// The job cannot be asked.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// The file system refused.
+    /// The file system reports an error.
     #[error("cannot use {}", path.display())]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -81,10 +81,10 @@ impl From<JobError> for FolderError {
 }
 
 impl Folder {
-    /// Opens a folder; one that is not there yet is made.
+    /// Opens a folder, and creates it if it does not exist.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// It cannot be created.
     pub fn open(path: &Path, component_cache: Option<PathBuf>) -> Result<Folder, FolderError> {
         let path = std::path::absolute(path).map_err(|source| failed(path, source))?;
         fs::create_dir_all(&path).map_err(|source| failed(&path, source))?;
@@ -94,12 +94,12 @@ impl Folder {
         })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where compiled components are kept.
+    /// The cache of compiled components.
     pub(crate) fn component_cache(&self) -> Option<PathBuf> {
         self.component_cache.clone()
     }
@@ -128,17 +128,17 @@ impl Folder {
     /// There is no such job.
     pub fn job(&self, name: &str) -> Result<PathBuf, FolderError> {
         let directory = self.path.join(name);
-        // No job is called what leads elsewhere.
+        // A name that leads elsewhere is not the name of a job.
         match is_name(name) && is_job(&directory) {
             true => Ok(directory),
             false => Err(FolderError::Unknown(name.to_owned())),
         }
     }
 
-    /// Checks a profile and makes a job of it. It does not begin to crawl. Blocks, as components may have to be compiled.
+    /// Checks a profile and makes a job with it. The job does not begin to crawl. Blocks, as components may have to be compiled.
     ///
     /// # Errors
-    /// The profile has faults, or the name is taken. Then nothing was made.
+    /// The profile has errors, or the name is in use. Then no job was made.
     pub fn make(&self, new: NewJob) -> Result<PathBuf, FolderError> {
         let directory = self.free(&new.name)?;
         let plan = plan(&Order {
@@ -153,17 +153,17 @@ impl Folder {
         made.map(|_| directory).map_err(FolderError::from)
     }
 
-    /// Makes a job with the profile, the seeds and the plugins that another one was made with, and nothing of what it found. Blocks,
-    /// as components may have to be compiled.
+    /// Makes a job with the profile, seeds and plugins of another one, and without its results. Blocks, as components may have
+    /// to be compiled.
     ///
     /// # Errors
-    /// There is no such job, its profile has faults by now, or the new name is taken. Then nothing was made.
+    /// The job does not exist, its profile is no longer valid, or the new name is in use. Then no job was made.
     pub fn copy(&self, name: &str, copy: &str) -> Result<PathBuf, FolderError> {
         let from = self.job(name)?;
         let directory = self.free(copy)?;
-        // Before it is read: what has faults is quoted.
+        // Checked before the profile is read: errors quote its content.
         files_stay_inside(&from).map_err(JobError::Link)?;
-        // Of a job that is there its own profile counts, whatever is named.
+        // For an existing job `plan` uses its own profile, whatever the order names.
         plan(&Order {
             profile: ProfileSource::File(from.join("profile.toml")),
             seeds: Vec::new(),
@@ -176,25 +176,25 @@ impl Folder {
         made.map(|_| directory).map_err(FolderError::from)
     }
 
-    /// Removes what a job knows. Its archive, logs, reports, profile and seeds stay, unless these are to go, too. An archive
-    /// that the profile has elsewhere always stays.
+    /// Removes the state of a job. Its archive, logs, reports, profile and seeds stay, unless `with_archive` is set. An archive
+    /// at another place, named by the profile, always stays.
     ///
     /// # Errors
-    /// There is no such job, or it is running. Then nothing was removed.
+    /// The job does not exist, or is running. Then nothing was removed.
     pub fn delete(&self, name: &str, with_archive: bool) -> Result<(), FolderError> {
         let directory = self.job(name)?;
         let io = |source| failed(&directory, source);
-        // Nobody begins or opens it from here on.
+        // From here on no process can begin or open it.
         let _held = hold(&directory).map_err(|problem| match problem {
             JobError::InUse { .. } => FolderError::Running(name.to_owned()),
             other => other.into(),
         })?;
-        // Somebody else may have been quicker.
+        // Another process may have removed it before the lock.
         self.job(name)?;
-        // From here on it is no job, whatever happens in between.
+        // From here on it is not a job, even if a later step fails.
         fs::remove_file(directory.join("job.json")).map_err(io)?;
         if with_archive {
-            // Out of the way first: whoever has just looked at the job may write what it has seen.
+            // Move it away first: a process that has just opened the job may still write into it.
             let own = self.path.join(".opilio");
             let gone = own.join(format!("deleted-{name}"));
             fs::create_dir_all(&own).map_err(io)?;
@@ -240,11 +240,11 @@ impl Folder {
         Ok(())
     }
 
-    /// Takes a job back to a checkpoint of its own: what it knows is as it was then. Its archive, logs and history stay. Blocks, as
-    /// frontiers may be large.
+    /// Restores a job's checkpoint: its state is as it was then. Its archive, logs and history stay. Blocks, as frontiers may be
+    /// large.
     ///
     /// # Errors
-    /// There is no such job, it crawls or is to, or the checkpoint is none or another job's. Then nothing was changed.
+    /// The job does not exist, it crawls or is to crawl, or the checkpoint is invalid or another job's. Then nothing was changed.
     pub fn go_back(
         &self,
         name: &str,
@@ -254,30 +254,30 @@ impl Folder {
         let directory = self.job(name)?;
         let io = |source| failed(&directory.join("orders.json"), source);
         let orders = || Orders::read(&directory).map_err(io);
-        // One that crawls is told so by the process that has it; of one that has ended the daemon may not know yet.
+        // A crawling job's own process refuses. The daemon may not yet know that a job has ended.
         let is_reachable = control::is_reachable(&directory);
         let course = Course::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
             let ended = process::end_of_begun(&orders, course.as_ref());
-            // What the system ended is begun again.
+            // A job that the system ended will be restarted.
             orders.crawl && ended.is_none_or(|ended| ended.how == EndWord::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(FolderError::Wanted(name.to_owned()));
         }
         let made = control::go_back(&directory, checkpoint, by)?;
-        // Why nobody begins it again is over, and what had ended is not taken for one that died.
+        // Clear the reason for not restarting it, and do not take the ended job for one that died.
         if orders()?.is_some_and(|orders| orders.crawl || orders.gave_up.is_some()) {
             Orders::new(false, &by.user).write(&directory).map_err(io)?;
         }
         Ok(made)
     }
 
-    /// The directory that a new job of this name would have.
+    /// The directory for a new job of this name.
     fn free(&self, name: &str) -> Result<PathBuf, FolderError> {
         let directory = self.place(name)?;
         match directory.symlink_metadata() {
-            // Left by a process that was killed while it made a job of this name.
+            // A leftover of a process that was killed while it made a job of this name.
             Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
             Ok(_) => Err(FolderError::Taken(name.to_owned())),
             Err(_) => Ok(directory),
@@ -292,7 +292,7 @@ impl Folder {
     }
 }
 
-/// What could not be made to its end goes again, as on a full disk, so that its name is free. What somebody else makes at the
+/// Removes an incomplete job, for example after a full disk, so that its name is free. A job that another process makes at the
 /// same time stays.
 fn forget_halfway(directory: &Path) {
     let is_ours = !is_job(directory) && matches!(opilio_crawl::is_held(directory), Ok(false));

@@ -1,5 +1,5 @@
-//! What stands before every request: whether it is meant for this daemon, who asks, whether they may, and what the browser
-//! is told to be careful with.
+//! Checks every request before it is handled: its host name, its sender, and the sender's role. It also sets the security
+//! headers of responses.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -23,23 +23,23 @@ use crate::heritrix::{self, NoAnswer};
 use crate::problem::{Problem, Said};
 use crate::tls::Peer;
 
-/// The cookie of a session.
+/// The name of the session cookie.
 pub(crate) const COOKIE: &str = "opilio-session";
 
-/// Nothing from elsewhere, nothing inline, in no frame: what a hostile page has put into a job is text here and stays so.
+/// Policy of the console: nothing from elsewhere, nothing inline, no frames by others. Hostile text in a job stays text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// Largest body of a request of somebody who is not known: a token, and room for what is around it.
+/// Largest body of an unauthenticated request: a token, with some room around it.
 const OPEN_BYTES_MAX: usize = 4_096;
 
-/// Longest that a body of somebody who is not known may take.
+/// Longest time for the body of an unauthenticated request.
 const UNKNOWN_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Of the body of a request that is refused so much is taken, for [`UNKNOWN_TIME_MAX`]. The connection on which some of it is left is
-/// closed, while the client sends there what the challenge asked for.
+/// Maximum bytes of a refused request's body that are read, within [`UNKNOWN_TIME_MAX`]. A connection with
+/// more left is closed, even while the client sends its answer to the challenge on it.
 const REFUSED_BYTES_MAX: usize = 1 << 20;
 
-/// What needs no token: the console's own files, which are no secret, the way to sign in, and whether the daemon is well.
+/// Whether a request needs no token: the console's own files, which are public, the sign-in, and health checks.
 fn is_open(method: &Method, path: &str) -> bool {
     match path {
         "/healthz" | "/readyz" | "/api/v1/session" => true,
@@ -114,7 +114,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// The same request when its body has come in, as somebody who is not known must have it do.
+/// Reads the whole body of an unauthenticated request, within a time limit.
 async fn with_body(request: Request, within: Duration) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
     let body = tokio::time::timeout(within, to_bytes(body, OPEN_BYTES_MAX));
@@ -134,16 +134,16 @@ async fn with_body(request: Request, within: Duration) -> Result<Request, Proble
     }
 }
 
-/// Takes what comes with a request that is refused, so that the connection goes on.
+/// Reads the body of a refused request, so that the connection stays usable.
 async fn take_body(request: Request) {
-    // Who asks first whether a body is wanted hears that it is not.
+    // A client that asks first whether the body is wanted learns that it is not.
     if !request.headers().contains_key(header::EXPECT) {
         let body = to_bytes(request.into_body(), REFUSED_BYTES_MAX);
         let _ = tokio::time::timeout(UNKNOWN_TIME_MAX, body).await;
     }
 }
 
-/// Who asks, where that has to be known.
+/// Authenticates a request, if that is needed.
 fn admit(
     daemon: &Daemon,
     request: &Request,
@@ -207,7 +207,7 @@ fn admit(
     Ok(Some(caller))
 }
 
-/// Whether a body is as small as it has to be before anybody is known; its length holds, or the request is none.
+/// Whether a body is small enough before authentication. A false length makes the request invalid.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().map(str::parse::<usize>)) {
@@ -217,7 +217,7 @@ fn is_small(headers: &HeaderMap) -> bool {
     }
 }
 
-/// A client of Heritrix: what it answered to a challenge, or the challenge.
+/// Authenticates a client of Heritrix: checks its answer to a challenge, or sends a challenge.
 fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<Caller, Problem>> {
     let is_engine = request.uri().path().starts_with(heritrix::BASE);
     let door = daemon.heritrix.as_ref().filter(|_| is_engine)?;
@@ -246,7 +246,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
     }))
 }
 
-/// The name by which the daemon was asked.
+/// The host name in the request.
 fn host(request: &Request) -> Result<Authority, Problem> {
     let bad = || Problem::new(StatusCode::BAD_REQUEST, "there is no usable Host header");
     let mut named = request.headers().get_all(header::HOST).iter();
@@ -261,8 +261,8 @@ fn host(request: &Request) -> Result<Authority, Problem> {
     }
 }
 
-/// Whether the daemon is called so. A page elsewhere may have its own name lead to this machine, and would then count as
-/// coming from here.
+/// Whether a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count as
+/// the daemon's own origin.
 fn is_ours(config: &Config, host: &Authority) -> bool {
     let name = host.host();
     if name.eq_ignore_ascii_case("localhost") {
@@ -270,7 +270,7 @@ fn is_ours(config: &Config, host: &Authority) -> bool {
     }
     let bare = name.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse::<IpAddr>() {
-        // No name leads to an address by somebody's will.
+        // A foreign name cannot resolve here: the client used the address itself.
         return config.listen.ip().is_unspecified()
             || address == config.listen.ip()
             || (address.is_loopback() && config.listen.ip().is_loopback());
@@ -280,7 +280,7 @@ fn is_ours(config: &Config, host: &Authority) -> bool {
     config.hosts.iter().any(named)
 }
 
-/// Browsers say from which page a change comes; what says nothing is no browser.
+/// Whether a change comes from the daemon's own page. Browsers send the origin; other clients send none.
 fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
     if let Some(site) = headers.get("sec-fetch-site")
         && !matches!(site.as_bytes(), b"same-origin" | b"none")
@@ -305,7 +305,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .then_some(token.trim())
 }
 
-/// What the session's cookie holds.
+/// The value of the session cookie.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
     headers
         .get_all(header::COOKIE)
@@ -371,12 +371,12 @@ fn careful(headers: &mut HeaderMap, path: &str, tls: bool) {
     }
 }
 
-/// The address that a request comes from.
+/// The address of a request's sender.
 #[derive(Clone, Copy)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 impl Caller {
-    /// Refuses whoever has a lesser role.
+    /// Refuses callers with a lower role.
     pub(crate) fn needs(&self, role: Role) -> Result<(), Problem> {
         match self.role >= role {
             true => Ok(()),
@@ -407,7 +407,7 @@ mod tests {
 
     use super::*;
 
-    /// A body that does not come.
+    /// A body that never arrives.
     struct Never;
 
     impl Stream for Never {

@@ -1,10 +1,10 @@
-//! `/engine`: the REST interface of Heritrix 3, so that what steers Heritrix steers Opilio. Off unless `opilio.toml` has
-//! `[heritrix]`.
+//! `/engine`: the REST interface of Heritrix 3, so that Heritrix's clients can control Opilio. It is off unless `opilio.toml`
+//! has `[heritrix]`.
 //!
-//! A job there is a folder with a configuration that is built, launched (paused) and torn down. Here building imports the
-//! configuration and makes a job of it, which is frozen from then on; everything after that is what the native API does, and
-//! jobs made in any other way can be steered, too. What Heritrix does with scripts is refused: a script would be whatever
-//! program whoever has the password likes.
+//! In Heritrix a job is a folder with a configuration that is built, launched (paused) and torn down. Here building imports the
+//! configuration and makes a job of it, which is fixed from then on. All further operations are those of the native API, and
+//! jobs made in other ways can be controlled too. Heritrix's scripts are refused: they would let every holder of the password
+//! run any program.
 
 mod door;
 mod drafts;
@@ -27,10 +27,10 @@ use self::model::xml;
 use crate::daemon::Daemon;
 use crate::problem::Problem;
 
-/// Where all of it is.
+/// Base path of the interface.
 pub(crate) const BASE: &str = "/engine";
 
-/// Every path.
+/// All routes.
 pub(crate) fn router() -> Router<Arc<Daemon>> {
     Router::new()
         .route("/engine", get(engine::show).post(engine::act))
@@ -68,13 +68,13 @@ impl Daemon {
         Drafts::new(&jobs.join(".opilio"), jobs)
     }
 
-    /// Where clients have reached `/engine`.
+    /// The URL of `/engine` as the client used it.
     fn engine_url(&self, headers: &HeaderMap) -> String {
         let scheme = match self.config.tls {
             Some(_) => "https",
             None => "http",
         };
-        // Looked at by the guard already.
+        // The guard has checked it already.
         let host = headers
             .get(header::HOST)
             .and_then(|host| host.to_str().ok());
@@ -82,7 +82,7 @@ impl Daemon {
     }
 }
 
-/// In XML, or in JSON where that is asked for.
+/// Formats an answer in XML, or in JSON if the client accepts that.
 fn answer(headers: &HeaderMap, root: &str, value: &Value) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|it| it.to_str().ok());
     if accept.is_some_and(|accept| accept.contains("application/json")) {
@@ -92,7 +92,7 @@ fn answer(headers: &HeaderMap, root: &str, value: &Value) -> Response {
     (kind, xml(root, value)).into_response()
 }
 
-/// Done; the client looks there.
+/// Answers a completed action; the client continues at the URL.
 fn see_other(url: String) -> Response {
     (StatusCode::SEE_OTHER, [(header::LOCATION, url)]).into_response()
 }

@@ -1,4 +1,5 @@
-//! What comes with a request, or the problem with it: axum's own extractors refuse in plain text, and wait for a body for ever.
+//! Extractors for requests that answer errors with a problem document. axum's own answer in plain text, and wait for a body
+//! forever.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -15,10 +16,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::problem::Problem;
 
-/// For a body to come in: what a slow line takes for the largest.
+/// Longest time for a body: the largest one on a slow line.
 const BODY: Duration = Duration::from_secs(300);
 
-/// A body as it is.
+/// A body as raw bytes.
 pub(crate) struct Whole(pub(crate) Bytes);
 
 /// A body in JSON.
@@ -47,7 +48,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     }
 }
 
-/// An object; serde would take the fields of a struct from an array as well, in the order in which they stand in our code.
+/// A JSON object. serde would also accept an array for a struct, with the fields in the order of our code.
 struct Object<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
@@ -137,7 +138,7 @@ fn refused_path(refused: &PathRejection) -> Problem {
     Problem::new(StatusCode::BAD_REQUEST, causes(&refused.body_text()))
 }
 
-/// In our own manner: a fragment that begins small.
+/// Formats an error in our style: a fragment with a lower-case beginning.
 fn causes(text: &str) -> String {
     let mut characters = text.chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());
@@ -158,7 +159,7 @@ mod tests {
         start: bool,
     }
 
-    /// In which order the fields of a struct stand is nobody else's business.
+    /// The order of a struct's fields is not part of the API.
     #[test]
     fn an_array_is_no_object() {
         let read = serde_json::from_str::<Object<Making>>;

@@ -1,15 +1,15 @@
 //! The daemon: many jobs, their REST API and the web console.
 //!
 //! ```text
-//! server ─► guard (who may) ─► api, assets
-//!                               │
-//!                             daemon ◄── supervisor (begins, begins again, pauses) ◄── calendar, window
-//!                               │
-//!                folder, overview, asking, process ─► directories and sockets of jobs
+//! server ─► guard (access control) ─► api, assets
+//!                    │
+//!                  daemon ◄── supervisor (begins, restarts, pauses) ◄── calendar, window
+//!                    │
+//!        folder, overview, asking, process ─► directories and sockets of jobs
 //! ```
-//! It crawls nothing itself. Each job is a process of its own that goes on whatever becomes of the daemon, and all that is known
-//! of it comes from its directory and its socket; so a daemon that is upgraded stops no crawl, and a crawl that dies takes
-//! nobody along.
+//! The daemon itself does not crawl. Each job has a process of its own, which continues whatever happens to the daemon. The
+//! daemon gets all information on a job from its directory and its socket. So an upgrade of the daemon stops no crawl, and a
+//! crashed crawl does not affect others.
 
 mod config;
 
@@ -66,7 +66,7 @@ use daemon::Daemon;
 use heritrix::Door;
 use supervisor::Supervisor;
 
-/// A daemon that listens and has not begun to serve.
+/// A daemon that listens and does not serve yet.
 pub struct Console {
     daemon: Daemon,
     listener: TcpListener,
@@ -74,48 +74,48 @@ pub struct Console {
     _lock: File,
 }
 
-/// Why there is no daemon.
+/// The reason why the daemon does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ConsoleError {
-    /// What it was told does not go together.
+    /// The configuration is inconsistent.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// The folder of jobs cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// Nobody could sign in.
+    /// There is no token, so no user could sign in.
     #[error(
         "there is no token yet, so nobody could sign in: make one with `opilio token new NAME --role admin`, or give --no-auth where everybody with an account on this machine may do everything"
     )]
     NoTokens,
-    /// Another daemon sees to these jobs.
+    /// Another daemon supervises these jobs.
     #[error("another daemon sees to the jobs in {}", .0.display())]
     Taken(PathBuf),
-    /// It cannot listen there.
+    /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
-    /// The file system refused, or a file of the daemon's is damaged.
+    /// The file system reports an error, or a file of the daemon is damaged.
     #[error("cannot use {}", path.display())]
     Io {
-        /// What.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
 }
 
 impl Console {
-    /// Checks what it is told, and listens. `program` is the binary that crawls.
+    /// Checks the configuration, and listens. `program` is the binary that crawls.
     ///
     /// # Errors
-    /// [`ConsoleError`]; then nothing was begun.
+    /// [`ConsoleError`]; then the daemon has not started.
     pub async fn open(
         config: Config,
         program: PathBuf,
@@ -129,7 +129,7 @@ impl Console {
         let tokens = config.token_file();
         let access = Access::new(tokens.clone()).map_err(failed(&tokens))?;
         let audit = Audit::open(&own).map_err(failed(&own))?;
-        // A file that is none must not be found after somebody was told where the daemon listens.
+        // An invalid file must be found before the daemon announces its address.
         let seen_to = own.join("calendar.json");
         SeenTo::read(&seen_to).map_err(failed(&seen_to))?;
         let address = config.listen;
@@ -152,25 +152,25 @@ impl Console {
         })
     }
 
-    /// Calendar and windows go by this clock rather than by the machine's.
+    /// Sets the clock of calendar and windows, in place of the machine's.
     pub fn by_the_clock(mut self, clock: Clock) -> Console {
         self.daemon.clock = clock;
         self
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     ///
     /// # Errors
-    /// The system does not say.
+    /// The operating system does not report it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves and sees to the jobs until `ended`. Jobs go on then, unless [`Config::end_crawls`] has them end, which is waited
-    /// for.
+    /// Serves requests and supervises jobs until `ended`. Jobs continue then, unless [`Config::end_crawls`] is set. In that case
+    /// it waits for their end.
     ///
     /// # Errors
-    /// Certificate or key cannot be read, or the calendar's file.
+    /// The certificate, the key or the calendar's file cannot be read.
     pub async fn run(self, ended: impl Future<Output = ()>) -> io::Result<()> {
         let daemon = Arc::new(self.daemon);
         let supervisor = Supervisor::new(daemon.clone())?;
@@ -188,21 +188,21 @@ impl Console {
             daemon.closing.send_replace(true);
             served
         };
-        // Crawls that are to end do not wait for answers that are under way.
+        // Crawls end without waiting for answers in progress.
         let (served, supervised) = tokio::join!(serving, supervising);
         supervised.map_err(io::Error::other)?;
         served
     }
 }
 
-/// Whether a daemon sees to the jobs of a folder, and so to what is wanted of them.
+/// Whether a daemon supervises the jobs of a folder, and so carries out their orders.
 pub fn is_seen_to(folder: &Path) -> bool {
     let file = folder.join(".opilio").join("lock");
     File::open(file)
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
 }
 
-/// What the file system refused, and where.
+/// Wraps a file system error with its path.
 fn failed(path: &Path) -> impl Fn(io::Error) -> ConsoleError {
     |source| ConsoleError::Io {
         path: path.to_owned(),

@@ -1,11 +1,11 @@
-//! The daemon's own figures for Prometheus, before those of the jobs that run.
+//! The daemon's own metrics for Prometheus. Those of the running jobs follow them.
 
 use std::fmt::Write as _;
 
 use crate::config::Limits;
 use crate::overview::JobState;
 
-/// What is answered: the text exposition format, which does without the end mark that OpenMetrics wants.
+/// Media type of the text exposition format, which needs no end mark, unlike OpenMetrics.
 pub(crate) const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 const STATES: [(JobState, &str); 12] = [
@@ -23,7 +23,7 @@ const STATES: [(JobState, &str); 12] = [
     (JobState::Damaged, "damaged"),
 ];
 
-/// Which daemon it is, how many jobs are in which state, and what they may take together where that is limited.
+/// The daemon's version, the number of jobs in each state, and the common limits if they are set.
 pub(crate) fn of_daemon(jobs: &[JobState], limits: &Limits) -> String {
     let mut text = format!(
         "# HELP opilio_build_info The daemon's version; always 1.\n\

@@ -1,5 +1,5 @@
-//! `orders.json` in a job's directory: what is wanted of the job, which outlives whoever sees to it. The command line writes
-//! it, too, so that a daemon begins what somebody wants to have begun.
+//! `orders.json` in a job's directory: the orders of operators for the job. They outlive the daemon. The command line writes
+//! them too, so that a daemon begins the jobs that an operator ordered.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,38 +10,38 @@ use serde::{Deserialize, Serialize};
 
 const FILE: &str = "orders.json";
 
-/// What is wanted of a job.
+/// The orders for a job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Orders {
-    /// It is to crawl.
+    /// Whether it is to crawl.
     pub crawl: bool,
-    /// Since when that is so.
+    /// Time of that order.
     pub since: Timestamp,
-    /// Who wants it.
+    /// The user who gave it.
     pub by: String,
-    /// Times in a row that it died.
+    /// Consecutive deaths of its process.
     #[serde(default)]
     pub deaths: u32,
-    /// Not begun again before.
+    /// Earliest time of a restart.
     #[serde(default)]
     pub not_before: Option<Timestamp>,
-    /// The process that was last begun, to know whether it has told of itself.
+    /// Time at which its last process was begun, to know whether that has reported.
     #[serde(default)]
     pub begun: Option<Timestamp>,
-    /// It is paused because its window is closed, not because somebody wants that.
+    /// Whether it is paused by its closed window, not by an operator.
     #[serde(default)]
     pub window_closed: bool,
-    /// Somebody wants it paused: each of its processes begins so, until somebody resumes it.
+    /// Whether an operator has paused it. Each of its processes begins paused, until an operator resumes it.
     #[serde(default)]
     pub paused: bool,
-    /// Why it is not seen to any more.
+    /// The reason why it is not restarted any more.
     #[serde(default)]
     pub gave_up: Option<String>,
 }
 
 impl Orders {
-    /// That it is to crawl, or not.
+    /// Orders to crawl, or not to.
     pub fn new(crawl: bool, by: &str) -> Orders {
         Orders {
             crawl,
@@ -56,10 +56,10 @@ impl Orders {
         }
     }
 
-    /// Those for the job in this directory; none where nothing was ever wanted of it.
+    /// Reads the orders for the job in this directory; `None` if there were never any.
     ///
     /// # Errors
-    /// They cannot be read, or are none.
+    /// They cannot be read, or are invalid.
     pub fn read(job: &Path) -> io::Result<Option<Orders>> {
         match fs::read(job.join(FILE)) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
@@ -68,15 +68,15 @@ impl Orders {
         }
     }
 
-    /// Holds them, so that no other process changes them before what is returned is dropped; none where the system lets nobody
-    /// lock a folder.
+    /// Locks the orders against changes by other processes, until the returned file is dropped. `None` if the system cannot lock
+    /// a folder.
     pub fn hold(job: &Path) -> Option<File> {
         let folder = File::open(job).ok()?;
         folder.lock().ok()?;
         Some(folder)
     }
 
-    /// Writes them. For whoever holds them since they were read.
+    /// Writes the orders. The caller must have locked them before reading.
     ///
     /// # Errors
     /// They cannot be written.

@@ -1,6 +1,6 @@
-//! All jobs at a glance, looked at once a second for everybody who wants to know.
+//! The overview of all jobs, refreshed once a second for all its readers.
 //!
-//! Jobs at rest are known from their `course.json` alone, read again when it has changed; only those that crawl are asked.
+//! Jobs without a process are known from their files, which are read again after a change. Only those that crawl are asked.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,10 +23,10 @@ use crate::orders::Orders;
 use crate::process::{Alive, is_alive};
 use crate::window::{self, Window};
 
-/// Longest wait for the status of a job; one that is busier shows its last one.
+/// Longest wait for the status of a job. A busier one shows its last status.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Rates are over so long at least, so that they do not jump.
+/// Minimum span of a rate, so that rates do not jump.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 
 /// A job at a glance.
@@ -98,7 +98,7 @@ pub enum JobState {
     Damaged,
 }
 
-/// What is known of a job.
+/// The daemon's information on a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub directory: PathBuf,
@@ -106,60 +106,60 @@ pub(crate) struct Known {
     pub alive: Alive,
     pub course: Option<Course>,
     pub orders: Option<Orders>,
-    /// Of one that crawls.
+    /// Status of a running job.
     pub status: Option<Arc<Status>>,
 }
 
 /// All jobs, by name.
 pub(crate) type Jobs = BTreeMap<String, Known>;
 
-/// Looks at the jobs of a folder again and again.
+/// Looks at the jobs of a folder periodically.
 pub(crate) struct Watcher {
     folder: Folder,
-    /// None where only a daemon would know them.
+    /// Crawl windows; `None` outside a daemon, which alone knows them.
     windows: Option<Arc<Vec<Window>>>,
-    /// Less free space lets no job begin.
+    /// Free space below which no job begins.
     disk_free: Option<u64>,
     clock: Clock,
     read: BTreeMap<String, Read>,
-    /// Why the folder could not be read at the last look.
+    /// The error of the last look at the folder.
     problem: Option<String>,
 }
 
-/// Two writes of a file are told apart by their times from then on: file systems count in ticks of milliseconds up to two seconds.
+/// Age from which a new write changes a file's time. File systems count in ticks of milliseconds up to two seconds.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// What keeps a job from crawling, but for its own pauses and the number of places.
+/// The reason that keeps a job from crawling, apart from its own pauses and the number of places.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Nothing,
     Window,
     Disk,
-    /// It is another process that knows.
+    /// Only another process knows.
     Unknown,
 }
 
-/// When a file was written.
+/// The time of a file's last write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     written: SystemTime,
-    /// So long ago that what is written into it from now on has another time.
+    /// Whether it is so old that a new write changes the time.
     is_settled: bool,
 }
 
-/// What was read of a job, and when its files were written.
+/// Contents of a job's files, with the times of their last writes.
 #[derive(Clone, Default)]
 struct Read {
     stamps: [Option<Stamp>; 4],
     made: Option<Made>,
-    /// What is wrong with each of the files.
+    /// The error of each file.
     problems: [Option<String>; 3],
     course: Option<Course>,
     orders: Option<Orders>,
-    /// As its last process kept them.
+    /// Number of alerts stored by its last process.
     alerts: u64,
     status: Option<Arc<Status>>,
-    /// Process, moment, URIs and bytes, from which rates are taken.
+    /// Process, time, URIs and bytes at an earlier look, from which rates are computed.
     before: Option<(u32, Instant, u64, u64)>,
     rates: (f64, f64),
 }
@@ -181,7 +181,7 @@ impl Watcher {
         }
     }
 
-    /// Why the folder of jobs could not be read at the last look; none where it could.
+    /// The error of the last look at the folder of jobs; `None` if it succeeded.
     pub(crate) fn problem(&self) -> Option<&str> {
         self.problem.as_deref()
     }
@@ -207,7 +207,7 @@ impl Watcher {
         let (mut looked, problem) = looked
             .await
             .unwrap_or_else(|panic| (BTreeMap::new(), Some(panic.to_string())));
-        // Once, not at every look.
+        // Logged once, not at every look.
         if let Some(problem) = problem
             .as_ref()
             .filter(|it| self.problem.as_ref() != Some(it))
@@ -237,7 +237,7 @@ impl Watcher {
             match (*alive, statuses.remove(name).flatten()) {
                 (Alive::Yes, Some(status)) => read.seen(status),
                 (Alive::Yes, None) => {}
-                // What it was asked while it took commands tells that it has begun.
+                // Its answers from the time when it took commands show that it has begun.
                 (Alive::Silent, _) => (read.status, read.rates) = (None, (0.0, 0.0)),
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
@@ -268,7 +268,7 @@ impl Watcher {
 }
 
 impl Read {
-    /// Reads those files again that were written since.
+    /// Reads the files that were written since.
     fn again(&mut self, directory: &Path) {
         let now = SystemTime::now();
         let stamp = |file: &str| {
@@ -316,7 +316,7 @@ impl Read {
             });
         }
         if is_old(3) {
-            // What is damaged begins anew when the job goes on, and hides nothing else of the job.
+            // A damaged file starts again when the job resumes, and hides nothing else of the job.
             let kept = kept_alerts(directory).unwrap_or_default();
             self.alerts = open(&kept);
         }
@@ -381,7 +381,7 @@ impl Read {
         }
     }
 
-    /// Whether a process that takes no commands took some before, or has told how it ended.
+    /// Whether a process that takes no commands took some before, or has reported its end.
     fn is_ending(&self) -> bool {
         self.course.as_ref().is_some_and(|course| {
             let is_new = |orders: &Orders| orders.begun > Some(course.began);
@@ -403,7 +403,7 @@ impl Read {
                     Standing::Running | Standing::Idle => JobState::Running,
                 };
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
-                // Of one that somebody runs without the daemon it says nothing.
+                // For a job run without the daemon the window has no meaning.
                 let waits = closed && state != JobState::Running;
                 let why = waits.then(|| "its crawl window is closed".to_owned());
                 return (state, why);
@@ -420,7 +420,7 @@ impl Read {
             if let Some(why) = &orders.gave_up {
                 return (JobState::Failed, Some(why.clone()));
             }
-            // What its process left counts once that has begun as ordered; it may be a moment before the supervisor sees it.
+            // The files of its process count once that has begun as ordered. The supervisor may see it a moment later.
             let course = self.course.as_ref();
             let has_begun = |begun| course.is_some_and(|course| course.began >= begun);
             match orders.begun {
@@ -454,7 +454,7 @@ impl Read {
     }
 }
 
-/// What is wrong with a job's `job.json`, and what helps.
+/// The error in a job's `job.json`, with advice.
 fn unreadable(problem: &JobError) -> String {
     let said = chain(problem);
     match problem {
@@ -465,12 +465,12 @@ fn unreadable(problem: &JobError) -> String {
     }
 }
 
-/// Alerts that hold and that nobody has said to know of.
+/// Number of alerts in effect that nobody has acknowledged.
 fn open(alerts: &[Alert]) -> u64 {
     alerts.iter().filter(|alert| alert.is_open()).count() as u64
 }
 
-/// What a job waits for that is to begin.
+/// The reason why a job that is to begin waits.
 fn waits(orders: &Orders, holds: Holds) -> String {
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
@@ -488,13 +488,13 @@ fn waits(orders: &Orders, holds: Holds) -> String {
     }
 }
 
-/// Whether there is less free space than is wanted, as far as the system says.
+/// Whether there is less free space than wanted, as far as the system reports it.
 pub(crate) fn is_disk_low(folder: &Path, wanted: Option<u64>) -> bool {
     let free = opilio_crawl::free_space(folder);
     matches!((wanted, free), (Some(wanted), Some(free)) if free < wanted)
 }
 
-/// Asks a job that crawls.
+/// Asks a running job for its status.
 fn status_of(directory: &Path) -> Option<Status> {
     let request = Request {
         by: By {
@@ -514,14 +514,14 @@ fn status_of(directory: &Path) -> Option<Status> {
     found.filter(|status| status.pid.is_some())
 }
 
-/// All jobs of a folder as they are now, for whoever looks once.
+/// The overview of all jobs of a folder at one moment.
 pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
     let jobs = Watcher::new(folder.clone(), None, None, Clock::default())
         .look()
         .await;
     let mut jobs: Vec<_> = jobs.into_values().map(|known| known.overview).collect();
     if !is_seen_to(folder.path()) {
-        // Nobody gives places, nor begins anything again.
+        // Without a daemon no job gets a place or is restarted.
         let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
         for job in jobs.iter_mut().filter(waiting) {
             job.ended_why = Some("it waits for the daemon: opilio serve".to_owned());

@@ -1,7 +1,9 @@
-//! How long a connection may take its time: whoever sends nothing, or a request byte by byte, would keep its place for good.
+//! Time limits of connections. Without them, a client that sends nothing, or a request byte by byte, would keep its place
+//! forever.
 //!
-//! A request must have come in whole within a span of the answer before it, or of the beginning. While one is answered there is
-//! no hurry: whoever reads its body looks at the clock. An answer of which the client takes nothing for as long is broken off.
+//! A request must arrive completely within a span after the previous answer, or after the connection began. There is no limit
+//! while a request is answered; the reader of its body has its own. An answer of which the client reads nothing for the span
+//! is aborted.
 
 use std::io;
 use std::pin::Pin;
@@ -20,26 +22,26 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::tls::Peer;
 
-/// For the next request to come in, its body left out, and for some of an answer to be taken.
+/// Time for the next request to arrive, without its body, and for the client to read a part of an answer.
 const SPAN: Duration = Duration::from_secs(30);
 
-/// Requests of a connection, as all who have to do with it see them.
+/// Requests of a connection, shared by the parts that handle it.
 #[derive(Clone, Debug)]
 pub(crate) struct Requests {
     state: Arc<Mutex<RequestState>>,
-    /// Told when no request is under way any more.
+    /// Notified when no request is in progress any more.
     settled: Arc<Notify>,
 }
 
 #[derive(Debug)]
 struct RequestState {
     under_way: usize,
-    /// When the last request began or ended, or the connection.
+    /// Time at which the last request, or the connection, began or ended.
     since: Instant,
     is_known: bool,
 }
 
-/// One of them, until this is dropped.
+/// A request in progress, until this is dropped.
 pub(crate) struct Answering(Requests);
 
 impl Requests {
@@ -55,7 +57,7 @@ impl Requests {
         }
     }
 
-    /// Counts a request as under way.
+    /// Counts a request as in progress.
     pub(crate) fn begin(&self) -> Answering {
         let mut state = self.state();
         state.under_way += 1;
@@ -64,7 +66,7 @@ impl Requests {
         Answering(self.clone())
     }
 
-    /// Notes that a request came from somebody who has signed in or sent a token.
+    /// Records that a request was authenticated by a session or a token.
     pub(crate) fn mark_known(&self) {
         self.state().is_known = true;
     }
@@ -73,7 +75,7 @@ impl Requests {
         self.state().under_way > 0
     }
 
-    /// Since when the connection could be closed for another; none while a request of somebody known is under way.
+    /// The time since which the connection may be closed for another. `None` while an authenticated request is in progress.
     pub(crate) fn closable_since(&self) -> Option<Instant> {
         let state = self.state();
         (state.under_way == 0 || !state.is_known).then_some(state.since)
@@ -95,7 +97,7 @@ impl Drop for Answering {
     }
 }
 
-/// Counts a request of its connection as under way until the last of its answer is handed over.
+/// Counts a request of its connection as in progress until its answer is sent completely.
 pub(crate) async fn count(request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<ConnectInfo<Peer>>();
     let answering = peer.map(|ConnectInfo(peer)| peer.requests.begin());
@@ -108,7 +110,7 @@ pub(crate) async fn count(request: Request, next: Next) -> Response {
     })
 }
 
-/// The body of an answer, while which the request is under way.
+/// The body of an answer. The request is in progress as long as it exists.
 struct Answer {
     body: Body,
     _answering: Option<Answering>,
@@ -134,7 +136,7 @@ impl HttpBody for Answer {
     }
 }
 
-/// A stream that ends where no request comes in time, where no answer is taken, or where it is told to.
+/// A stream that ends if no request arrives in time, if no answer is read, or on a signal.
 pub(crate) struct Paced<S> {
     stream: S,
     requests: Requests,
@@ -142,7 +144,7 @@ pub(crate) struct Paced<S> {
     is_closed: bool,
     span: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// The deadline is that of an answer of which nothing is taken.
+    /// Whether the deadline is that of an answer that is not read.
     is_stalled: bool,
 }
 
@@ -242,7 +244,7 @@ mod tests {
 
     const SPAN: Duration = Duration::from_millis(50);
 
-    /// A client, a server, and what has the server close.
+    /// A client, a server, and the signal that makes the server close.
     fn connection() -> (DuplexStream, Paced<DuplexStream>, oneshot::Sender<()>) {
         let (client, server) = duplex(64);
         let (close, closed) = oneshot::channel();

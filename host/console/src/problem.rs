@@ -1,4 +1,4 @@
-//! What went wrong, as RFC 9457 has it: the one form in which this daemon says no.
+//! Problem documents (RFC 9457): the only form of this daemon's error responses.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -61,12 +61,12 @@ impl Problem {
         }
     }
 
-    /// It cannot be as it was asked for, whenever it is asked.
+    /// The request is invalid and can never succeed.
     pub(crate) fn unusable(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// Whether it could never be as it was asked for.
+    /// Whether the request is invalid and can never succeed.
     pub(crate) fn is_unusable(&self) -> bool {
         self.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16()
     }
@@ -75,7 +75,7 @@ impl Problem {
         Problem::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// It does not fit what is so now.
+    /// The request conflicts with the current state.
     pub(crate) fn conflict(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::CONFLICT, detail)
     }
@@ -84,7 +84,7 @@ impl Problem {
         Problem::new(StatusCode::FORBIDDEN, detail)
     }
 
-    /// Ours or the machine's fault; the log has it, too.
+    /// An error of the daemon or the machine, which is also logged.
     pub(crate) fn failure(detail: impl Into<String>) -> Problem {
         let detail = detail.into();
         tracing::error!("{detail}");
@@ -112,7 +112,7 @@ impl IntoResponse for Problem {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
-        // For the audit log, which sees responses alone.
+        // For the audit log, which only sees responses.
         let said = Said(self.detail.clone());
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);

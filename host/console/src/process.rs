@@ -1,5 +1,4 @@
-//! The process of a job. It is nobody's child in spirit: it goes on when whoever began it ends, and what becomes of it is
-//! known from the job's directory.
+//! The process of a job. It outlives the process that began it, and its state is known from the job's directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -11,30 +10,30 @@ use opilio_crawl::{Course, Ended, Share, stays_inside};
 
 use crate::orders::Orders;
 
-/// What the processes of a job say, in its directory.
+/// Output of the processes of a job, in its directory.
 pub const PROCESS_LOG: &str = "process.log";
 
-/// What stands before what each process says, with the time.
+/// Beginning of the line before each process's output, followed by the time.
 const BEGUN: &str = "== begun at ";
 
-/// Past this it is begun anew.
+/// Size from which a new file is begun.
 const OUTPUT_BYTES_MAX: u64 = 4 << 20;
 
-/// Of what a process said last, as much is shown.
+/// Bytes shown of the end of a process's output.
 const TAIL_BYTES: u64 = 2_000;
 
-/// What is known of a job's process.
+/// The state of a job's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Alive {
-    /// It takes commands.
+    /// The process takes commands.
     Yes,
-    /// One holds the job and takes no commands: it begins or ends.
+    /// A process holds the job and takes no commands: it begins or ends.
     Silent,
-    /// There is none.
+    /// There is no process.
     No,
 }
 
-/// Begins to crawl, in a process of its own that outlives this one.
+/// Begins a crawl in a process of its own, which outlives this one.
 ///
 /// # Errors
 /// The process cannot be begun.
@@ -42,8 +41,8 @@ pub fn begin(program: &Path, job: &Path) -> io::Result<Child> {
     begin_with(program, job, &[])
 }
 
-/// The same, with no more than this share of what all jobs have. Where it is paused, nothing is fetched until somebody
-/// resumes it.
+/// Begins a crawl with at most this share of the common limits. If it is paused, nothing is fetched until an operator resumes
+/// it.
 pub(crate) fn begin_with_share(
     program: &Path,
     job: &Path,
@@ -72,13 +71,13 @@ fn begin_with(program: &Path, job: &Path, flags: &[String]) -> io::Result<Child>
         .stdin(Stdio::null())
         .stdout(output.try_clone()?)
         .stderr(output);
-    // What is sent to whoever began it, as by Ctrl-C in a terminal, is not meant for the crawl.
+    // Signals to the process that begins it, as by Ctrl-C in a terminal, must not reach the crawl.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     command.spawn()
 }
 
-/// The file for what a process says that is begun now.
+/// Opens the output file for a process that begins now.
 fn output(job: &Path) -> io::Result<File> {
     let file = output_file(job);
     if fs::metadata(&file).is_ok_and(|now| now.len() > OUTPUT_BYTES_MAX) {
@@ -93,7 +92,7 @@ fn output_file(job: &Path) -> PathBuf {
     job.join(PROCESS_LOG)
 }
 
-/// What the last process said at the end, and none before it.
+/// The end of the last process's output, without that of earlier ones.
 pub fn last_words(job: &Path) -> String {
     let read = || -> io::Result<String> {
         stays_inside(job, &output_file(job))?;
@@ -112,21 +111,21 @@ pub fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// Whether a job that is to crawl has no process: none was begun for it, or that has died.
+/// Whether a job that is to crawl has no process: none was begun for it, or it has died.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
     !is_on_its_way(job, orders)
         && !opilio_crawl::control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
 }
 
-/// Whether a process was begun for a job and has not told of itself.
+/// Whether a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
     let course = Course::read(job).ok().flatten();
     let began = course.map(|course| course.began);
     orders.begun.is_some_and(|begun| began < Some(begun))
 }
 
-/// How the process ended that was last begun for a job; none where it has not, or was not begun.
+/// The end of the process last begun for a job. `None` if it has not ended, or was not begun.
 pub(crate) fn end_of_begun<'c>(orders: &Orders, course: Option<&'c Course>) -> Option<&'c Ended> {
     let begun = orders.begun?;
     course
@@ -135,7 +134,7 @@ pub(crate) fn end_of_begun<'c>(orders: &Orders, course: Option<&'c Course>) -> O
         .as_ref()
 }
 
-/// Whether a process runs a job, as far as its directory tells.
+/// Determines from its directory whether a process runs a job.
 pub(crate) fn is_alive(
     job: &Path,
     orders: Option<&Orders>,
@@ -147,7 +146,7 @@ pub(crate) fn is_alive(
     if !opilio_crawl::is_held(job)? {
         return Ok(Alive::No);
     }
-    // Who holds a job that rests looks into it, but for the process that crawled last: that has reports to write yet.
+    // A holder of a job at rest only reads it. The exception is the process that crawled last, which may still write reports.
     let begins = orders.is_some_and(|orders| orders.crawl && orders.begun.is_some());
     let rests = course.is_none_or(|course| {
         course.ended.is_some() && opilio_crawl::holder(job) != Some(course.pid)
@@ -175,7 +174,7 @@ mod tests {
         assert_eq!(last_words(job.path()), "");
         writeln!(second, "one\ntwo").unwrap();
         assert_eq!(last_words(job.path()), "one\ntwo");
-        // Of one that said much, its end.
+        // Of a long output only the end.
         let long = "x".repeat(TAIL_BYTES as usize);
         writeln!(second, "{long}\nthree").unwrap();
         let said = last_words(job.path());

@@ -1,9 +1,9 @@
-//! The HTTP server: the parts of the daemon put together, and the sockets under them.
+//! The HTTP server: combines the parts of the daemon, and opens its sockets.
 //!
 //! ```text
 //! socket ─► TLS ─► guard ─► /api/v1 (api.rs) | / (assets.rs) | /healthz, /readyz, /metrics
 //! ```
-//! What speaks another dialect is merged in [`routes`], behind the same guard.
+//! Other dialects are merged in [`routes`], behind the same guard.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ use crate::traced::traced;
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;
 
-/// Answers that are under way when the daemon ends have so long.
+/// Time for answers in progress when the daemon ends.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Every route, behind its guard.
+/// All routes, behind the guard.
 pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     let (api, document) = api::router();
     let document = document.to_json().unwrap_or_default();
@@ -86,7 +86,7 @@ pub(crate) async fn serve(daemon: &Arc<Daemon>, listener: TcpListener) -> std::i
     }
 }
 
-/// Whether all jobs have been looked at, again a moment ago, and whoever has a token is let in.
+/// Readiness: all jobs have been looked at recently, and tokens can be checked.
 async fn ready(State(daemon): State<Arc<Daemon>>) -> Response {
     let no = |why: &str| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why).into_response();
     if *daemon.closing.borrow() {

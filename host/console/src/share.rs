@@ -1,9 +1,8 @@
-//! What the jobs that crawl may take of the machine's line: bytes a second and connections, of which the daemon has so many
-//! for all of them.
+//! Shares of running jobs in the common limits of the daemon: bytes a second and connections.
 //!
-//! They are divided evenly among those that want them, and what a job makes no use of others may have. It is done anew when a
-//! job comes or goes, and every few seconds by what each has taken. Jobs hold what they were last given whatever becomes of
-//! the daemon; so what one loses is taken from it before another gets it, and all together never hold more than there is.
+//! The limits are divided evenly among the jobs that want them. Other jobs may have a job's unused part. They are divided again
+//! when a job comes or goes, and every few seconds by the consumption of each. Jobs keep their last shares whatever happens to
+//! the daemon. So a share is reduced before another one grows, and all together never exceed the limits.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,40 +11,40 @@ use opilio_crawl::{Share, ShareTaken};
 
 use crate::config::Limits;
 
-/// Between two divisions among the same jobs.
+/// Time between two divisions among the same jobs.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Shares that differ by less than this part are left as they are.
+/// A share is unchanged if it differs by less than this fraction (one eighth).
 const STEP: u64 = 8;
 
-/// What a job may take that makes next to no use of its share, in bytes a second: enough to show that it wants more.
+/// Share in bytes a second of a job that hardly uses it: enough to show that it wants more.
 const BYTES_LEAST: u64 = 16 * 1024;
 
-/// Connections of a job that does nothing: enough to begin.
+/// Connections of an inactive job: enough to begin.
 const CONNECTIONS_LEAST: u64 = 1;
 
-/// Divides what there is.
+/// Divides the common limits.
 pub(crate) struct Shares {
     bytes_per_second: Option<u64>,
     connections: Option<u64>,
-    /// What is wanted of each job: the outcome of the last division.
+    /// The wanted share of each job: the outcome of the last division.
     given: BTreeMap<String, Share>,
     seen: BTreeMap<String, Seen>,
     divided: Option<Instant>,
 }
 
-/// A job that has to do with the line.
+/// A job that takes part in the division.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
-    /// What it may take now; none: it is only to begin, or has not yet said.
+    /// Its current share; `None` if it is only to begin, or has not reported yet.
     pub share: Option<Share>,
-    /// The process, and what it had taken after so many seconds; none before it has said so.
+    /// The process, and its consumption after so many seconds; `None` before it has reported.
     pub taken: Option<(u32, f64, ShareTaken)>,
-    /// Nothing begins in it.
+    /// Whether it is paused.
     pub is_paused: bool,
 }
 
-/// What a job had taken when it was last divided.
+/// The consumption of a job at the last division.
 #[derive(Clone, Copy)]
 struct Seen {
     pid: u32,
@@ -53,7 +52,7 @@ struct Seen {
     taken: ShareTaken,
 }
 
-/// What a job would have: so much, or whatever it can get.
+/// The wish of a job: an amount, or `None` for as much as possible.
 type Want = Option<u64>;
 
 impl Shares {
@@ -67,7 +66,7 @@ impl Shares {
         }
     }
 
-    /// What each of these jobs is to have. The same as last time unless another job is among them, or time has passed.
+    /// The share that each of these jobs should have. It is recomputed if the jobs have changed or enough time has passed.
     pub(crate) fn divide(
         &mut self,
         members: &BTreeMap<String, Member>,
@@ -95,7 +94,7 @@ impl Shares {
             (name.clone(), share)
         });
         let shares: BTreeMap<String, Share> = shares.collect();
-        // Small steps would be a command to each job every few seconds; but all together, or they might not add up.
+        // Each small step would be a command to each job every few seconds. Steps are taken together, or the sums would not fit.
         let is_other = |name: &String, new: &Share| {
             let old = self.given.get(name).copied().unwrap_or_default();
             differs(old.bytes_per_second, new.bytes_per_second)
@@ -120,7 +119,7 @@ impl Shares {
         &self.given
     }
 
-    /// Bytes a second and connections that a job would have, by what it has taken since it was last looked at.
+    /// Bytes a second and connections that a job wants, by its consumption since the last division.
     fn wants(&self, name: &str, member: &Member) -> (Want, Want) {
         if member.is_paused {
             return (Some(BYTES_LEAST), Some(CONNECTIONS_LEAST));
@@ -137,7 +136,7 @@ impl Shares {
             false => {
                 let bytes = taken.bytes.saturating_sub(before.taken.bytes);
                 let rate = bytes as f64 / (elapsed - before.elapsed);
-                // Twice as much, so that it can grow within one period.
+                // Twice the rate, so that the job can grow within one period.
                 Some((rate as u64).saturating_mul(2).max(BYTES_LEAST))
             }
         };
@@ -149,7 +148,7 @@ impl Shares {
     }
 }
 
-/// What those that hold more than they are to have must give back first.
+/// Reductions that come first: of jobs that hold more than their new share.
 pub(crate) fn lowered(
     members: &BTreeMap<String, Member>,
     wanted: &BTreeMap<String, Share>,
@@ -170,7 +169,7 @@ pub(crate) fn lowered(
     lower
 }
 
-/// What a job can have of what it is to have, as long as others still hold more than they are to; none while they hold
+/// The part of a job's new share that is available while others still hold more than theirs. `None` while they hold
 /// everything.
 pub(crate) fn attainable(
     name: &str,
@@ -186,11 +185,11 @@ pub(crate) fn attainable(
     for (_, member) in others {
         let share = member.share.unwrap_or_default();
         bytes += share.bytes_per_second.unwrap_or(0);
-        // What is in process when a share gets smaller goes on.
+        // Connections in process stay open when a share shrinks.
         let open = member.taken.map_or(0, |(_, _, taken)| taken.connections);
         connections += share.connections.map_or(0, |allowed| allowed.max(open));
     }
-    // What it has it keeps: to give back is another matter.
+    // A job keeps its current share here: reductions are handled elsewhere.
     let part = |wish: Option<u64>, all: Option<u64>, held: u64, own: Option<u64>| match wish {
         None => Some(None),
         Some(wish) => {
@@ -214,7 +213,7 @@ pub(crate) fn attainable(
 fn least(held: Option<u64>, wanted: Option<u64>) -> Option<u64> {
     match (held, wanted) {
         (Some(held), Some(wanted)) => Some(held.min(wanted)),
-        // No limit any more is more, and comes later.
+        // The end of a limit is an increase, which comes later.
         (Some(held), None) => Some(held),
         (None, wanted) => wanted,
     }
@@ -227,8 +226,8 @@ fn differs(old: Option<u64>, new: Option<u64>) -> bool {
     }
 }
 
-/// Divides `all`: nobody gets more than it wants before everybody has that, and what is left then is everybody's alike.
-/// Nobody gets nothing, even where there are more who want than there is.
+/// Divides `all`. No job gets more than it wants before all have what they want; the rest is divided evenly. Every job gets
+/// something, even if there are more jobs than units.
 fn parts(all: u64, wants: &[Want]) -> Vec<u64> {
     let mut order: Vec<usize> = (0..wants.len()).collect();
     order.sort_by_key(|place| wants[*place].unwrap_or(u64::MAX));
@@ -255,7 +254,7 @@ mod tests {
             (90, vec![None, None, None], vec![30, 30, 30]),
             (90, vec![Some(10), None, None], vec![10, 40, 40]),
             (90, vec![None, Some(50), Some(10)], vec![40, 40, 10]),
-            // What nobody wants now is at everybody's hand.
+            // An unused rest is divided among all.
             (90, vec![Some(10), Some(20)], vec![40, 50]),
             (90, vec![Some(0)], vec![90]),
             (2, vec![None, None, None], vec![1, 1, 1]),
@@ -288,7 +287,7 @@ mod tests {
         }
     }
 
-    /// A process that has taken so much after so many seconds.
+    /// A process with this consumption after so many seconds.
     fn crawls(share: Share, elapsed: f64, taken: ShareTaken) -> Member {
         Member {
             share: Some(share),
@@ -312,7 +311,7 @@ mod tests {
         assert_eq!(given["a"], share(500_000, 5));
         assert_eq!(given["b"], share(500_000, 5));
 
-        // The one waits for slow servers, the other for bytes and connections.
+        // One job waits for slow servers, the other for bytes and connections.
         let slow = |elapsed: f64| ShareTaken {
             bytes: (elapsed * 50_000.0) as u64,
             connections: 1,
@@ -336,7 +335,7 @@ mod tests {
         assert_eq!(shares.given["a"], share(100_000, 2));
         assert_eq!(shares.given["b"], share(900_000, 8));
 
-        // Paused, it leaves next to everything to the other.
+        // A paused job leaves nearly everything to the other.
         now += PERIOD;
         let paused = Member {
             is_paused: true,
@@ -345,7 +344,7 @@ mod tests {
         let given = shares.divide(&both(paused, crawls(first, 13.0, hungry(13.0))), now);
         assert_eq!(given["a"], share(BYTES_LEAST, 1));
         assert_eq!(given["b"], share(1_000_000 - BYTES_LEAST, 9));
-        // Gone, everything.
+        // After its end the other gets everything.
         let alone = members([("b", crawls(first, 14.0, hungry(14.0)))]);
         assert_eq!(shares.divide(&alone, now)["b"], share(1_000_000, 10));
     }
@@ -383,9 +382,9 @@ mod tests {
             lowered(&before, &wanted),
             [("a".to_owned(), share(500_000, 5))]
         );
-        // It could not be asked, and holds everything.
+        // The job could not be asked, and holds everything.
         assert_eq!(attainable("b", &before, &wanted, &limits()), None);
-        // It could, and eight connections are still open.
+        // The job was asked, and eight connections are still open.
         let after = members([
             ("a", crawls(share(500_000, 5), 1.0, taken)),
             ("b", begins()),
@@ -395,7 +394,7 @@ mod tests {
             Some(share(500_000, 2))
         );
         assert_eq!(lowered(&after, &wanted), []);
-        // What it has it keeps, even where another has too much.
+        // It keeps its share, even if another job has too much.
         let crowded = members([
             ("a", crawls(share(800_000, 8), 1.0, taken)),
             ("b", crawls(share(500_000, 5), 1.0, taken)),
@@ -414,7 +413,7 @@ mod tests {
             lowered(&free, &wanted),
             [("a".to_owned(), share(500_000, 5))]
         );
-        // And let go where there is nothing to be divided any more.
+        // Limits are lifted if there is nothing to divide any more.
         let wanted = BTreeMap::from([("a".to_owned(), Share::default())]);
         let held = members([("a", crawls(share(500_000, 5), 1.0, ShareTaken::default()))]);
         assert_eq!(lowered(&held, &wanted), []);

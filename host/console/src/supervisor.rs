@@ -1,8 +1,8 @@
-//! Sees to it that jobs crawl which are to crawl: begins their processes as there is room, begins those again that died, and
-//! pauses and resumes them with their windows. Makes the jobs of the calendar.
+//! The supervisor of jobs that are to crawl. It begins their processes as places allow, restarts those that died, and pauses
+//! and resumes them with their windows. It also makes the jobs of the calendar.
 //!
-//! Nothing is known here that is not in the jobs' directories, so that a daemon that begins anew goes on where the last one
-//! was, be it after an upgrade or after the machine went down.
+//! All its knowledge is in the jobs' directories. So a new daemon continues the work of the last one, after an upgrade or a
+//! crash of the machine.
 
 mod ending;
 mod occasions;
@@ -28,70 +28,70 @@ use crate::share::Shares;
 use crate::window;
 use sharing::Deaf;
 
-/// Between two looks at all jobs.
+/// Time between two looks at all jobs.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// A crawl that holds for so long has not died in a row with what was before.
+/// Time after which a crawl counts as stable: an earlier death does not count with a later one.
 const HOLDS: SignedDuration = SignedDuration::from_mins(10);
 
-/// Who the daemon is in the logs of jobs.
+/// The daemon's user name in the logs of jobs.
 const DAEMON: &str = "daemon";
 
-/// The exit code of a process whose profile has faults.
+/// The exit code of a process whose profile has errors.
 const EXIT_FAULTS: i32 = 2;
 
-/// The exit code of a process that could not have the job, because another process has it.
+/// The exit code of a process whose job is held by another process.
 const EXIT_IN_USE: i32 = 3;
 
-/// Looks after all jobs.
+/// Supervises all jobs.
 pub(crate) struct Supervisor {
     daemon: Arc<Daemon>,
     watcher: Watcher,
     processes: HashMap<String, Process>,
     shares: Shares,
-    /// Jobs that could not be told what they may take, and of which that was said.
+    /// Jobs that could not be given their share, for which that was logged.
     deaf: HashMap<String, Deaf>,
-    /// No job is begun for that reason, and it was said.
+    /// Whether the disk is too full to begin jobs, which was logged.
     is_disk_low: bool,
     seen_to: SeenTo,
-    /// Why entries of the calendar could not be seen to; that is tried again at every look.
+    /// Errors of calendar entries. They are retried at every look.
     hindered: HashMap<String, String>,
 }
 
 /// A process that this daemon has begun.
 struct Process {
     child: Child,
-    /// What it may take until it is told otherwise.
+    /// Its share, until it gets another one.
     share: Share,
-    /// Nobody else opens the job before the process has.
+    /// Permit that keeps others from opening the job before the process does.
     turn: Option<OwnedSemaphorePermit>,
 }
 
-/// What is to be done about a job.
+/// The next step for a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Nothing,
-    /// It is to begin, as soon as there is a place.
+    /// Begin it, as soon as there is a place.
     Begin,
-    /// It is tried again, for this reason, and has not died.
+    /// Try again, for this reason; it has not died.
     Again(&'static str),
-    /// A process that somebody else began does what was wanted, from then on.
+    /// A process begun by somebody else carries out the orders, from this time on.
     Adopt(Timestamp),
     /// It ended as it should.
     Rest,
-    /// It died, and is to begin again then.
+    /// It died, and restarts at this time.
     Died(Timestamp),
-    /// It died as often in a row, and is not begun again.
+    /// It died too often in a row, and is not restarted.
     DiedOut(u32),
     /// It cannot begin.
     Faulty,
     Pause,
     Resume,
-    /// It has held for long.
+    /// It has crawled long enough to count as stable.
     Holds,
 }
 
-/// What decides about that.
+/// The facts that decide about the step.
 struct Case<'c> {
     alive: Alive,
     state: JobState,
@@ -111,7 +111,7 @@ enum ProcessState {
 }
 
 impl ProcessState {
-    /// How it ended, where that is known.
+    /// Description of its end, if known.
     fn ending(self) -> Option<String> {
         match self {
             ProcessState::Exited(Some(code)) => Some(format!("with exit code {code}")),
@@ -148,7 +148,7 @@ impl Supervisor {
         })
     }
 
-    /// Until the daemon ends, and with it its crawls where they are to.
+    /// Runs until the daemon ends; then ends the crawls too, if configured.
     pub(crate) async fn run(mut self) {
         let mut closing = self.daemon.closing.subscribe();
         loop {
@@ -205,7 +205,7 @@ impl Supervisor {
                 }
             }
         }
-        // Who died before who never began, then who has waited longest.
+        // Jobs that died come before those that never began, then those that have waited longest.
         waiting.sort();
         let places = self.daemon.config.limits.jobs.saturating_sub(busy);
         if places == 0 || waiting.is_empty() || !self.has_room_on_disk() {
@@ -232,7 +232,7 @@ impl Supervisor {
         }
     }
 
-    /// What is known of the process that this daemon began for a job.
+    /// The state of the process that this daemon began for a job.
     fn process(&mut self, name: &str, alive: Alive) -> ProcessState {
         let Some(process) = self.processes.get_mut(name) else {
             return ProcessState::None;
@@ -244,7 +244,7 @@ impl Supervisor {
             Ok(None) => ProcessState::Alive,
             Ok(Some(status)) => {
                 let code = status.code();
-                // What was last looked at may be older than its end: how it ended is told until that is seen.
+                // The last look may be older than the end: the end is reported until a look shows it.
                 if alive == Alive::No || code == Some(EXIT_IN_USE) {
                     self.processes.remove(name);
                 }
@@ -258,7 +258,7 @@ impl Supervisor {
         }
     }
 
-    /// Says so once, not at every look.
+    /// Whether there is enough free space. A lack is logged once, not at every look.
     fn has_room_on_disk(&mut self) -> bool {
         let wanted = self.daemon.config.limits.disk_free;
         let is_low = is_disk_low(self.daemon.folder.path(), wanted);
@@ -279,7 +279,7 @@ impl Supervisor {
         let turn = self.daemon.desk.turn(&job).await;
         let turn = turn.map_err(|problem| problem.detail().to_owned())?;
         let ordered = self.daemon.order(name, |orders| {
-            // Somebody may have stopped it meanwhile.
+            // An operator may have stopped it meanwhile.
             orders.crawl.then(|| {
                 orders.begun = Some(Timestamp::now());
                 orders.not_before = None;
@@ -302,7 +302,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Tells all who are to know that a job is not begun again. Why, with what its last process said at the end.
+    /// Reports in all places that a job is not restarted. The reason includes the end of its last process's output.
     fn given_up(&self, name: &str, known: &Known, why: String) -> String {
         let said = process::last_words(&known.directory);
         let why = match said.is_empty() {
@@ -328,7 +328,7 @@ impl Supervisor {
                 tracing::info!(job = name, "{why}; it is tried again");
                 self.daemon.order(name, |orders| {
                     orders.begun = None;
-                    // At once, before others that wait.
+                    // Restart at once, before others that wait.
                     orders.not_before = Some(Timestamp::now());
                 });
             }
@@ -393,7 +393,7 @@ impl Supervisor {
     }
 }
 
-/// Writes into the job's log and the daemon's.
+/// Writes to the logs of the job and of the daemon.
 fn note(name: &str, known: &Known, what: &str, result: &str) {
     tracing::info!(job = name, "{what}: {result}");
     if let Err(problem) = control::note(&known.directory, DAEMON, what, result) {
@@ -401,7 +401,7 @@ fn note(name: &str, known: &Known, what: &str, result: &str) {
     }
 }
 
-/// Tells the job's operator, which may take a while.
+/// Notifies the job's operator, which may take a while.
 fn give_up(name: &str, known: &Known, why: &str) {
     let (job, name, why) = (known.directory.clone(), name.to_owned(), why.to_owned());
     tokio::spawn(async move {
@@ -412,7 +412,7 @@ fn give_up(name: &str, known: &Known, why: &str) {
 }
 
 impl Case<'_> {
-    /// Whether a job without a process has its place all the same: it is to be begun again, and others wait on.
+    /// Whether a job without a process keeps its place because it is to be restarted.
     fn keeps_place(&self, step: &Step) -> bool {
         let rests = self
             .orders
@@ -553,7 +553,7 @@ mod tests {
             ..orders(None, 0)
         };
         check(&rests, None, none, true, Step::Nothing);
-        // Begun again after it had ended.
+        // The orders are newer than its end.
         let before = course(-10, Some(EndWord::Finished));
         check(&orders(None, 0), Some(before), none, true, Step::Begin);
     }
@@ -568,7 +568,7 @@ mod tests {
         }
         let given_up = Step::DiedOut(6);
         check(&orders(Some(10), 5), unended(), killed, true, given_up);
-        // The machine went down, and the daemon with it.
+        // The machine crashed, and the daemon with it.
         let reboot = Step::Died(at(105));
         check(
             &orders(Some(10), 0),
@@ -591,7 +591,7 @@ mod tests {
                 Step::Rest,
             );
         }
-        // The machine went down in good order, and the daemon with it.
+        // The machine was shut down in good order, and the daemon with it.
         let terminated = Some(course(11, Some(EndWord::Terminated)));
         let again = Step::Again("the system ended its process");
         check(
@@ -611,7 +611,7 @@ mod tests {
         let late = ProcessState::Exited(Some(EXIT_IN_USE));
         let again = Step::Again("another process has the job, or looked into it");
         check(&orders(Some(10), 5), None, late, true, again);
-        // Who has it may crawl: it is not begun a second time when that ends.
+        // The holder may crawl: the job is not begun a second time when that process ends.
         let case = Case {
             alive: Alive::Yes,
             state: JobState::Running,

@@ -1,5 +1,4 @@
-//! Sockets, and TLS over them. Certificate and key are read anew when their files change, so that whoever renews them need not
-//! tell.
+//! Sockets, and TLS over them. Certificate and key are read again when their files change, so renewing them needs no restart.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,22 +23,22 @@ use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
 use crate::pace::{Paced, Requests};
 
-/// Connections at the same time.
+/// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
 
-/// Longest handshake.
+/// Longest time for a handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How often the files are looked at.
+/// Interval of checks for changed files.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Where connections come in.
+/// The source of incoming connections.
 pub(crate) struct Doors {
     address: SocketAddr,
     connections: mpsc::Receiver<(Connection, SocketAddr)>,
 }
 
-/// Who is at the other end of a connection.
+/// The client of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
@@ -56,7 +55,7 @@ impl Connected<IncomingStream<'_, Doors>> for Peer {
     }
 }
 
-/// A connection. Its place is another's when it is gone.
+/// A connection. Its place is released when it is dropped.
 pub(crate) struct Connection {
     stream: Stream,
     place: Place,
@@ -96,7 +95,7 @@ impl Listener for Doors {
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         match self.connections.recv().await {
             Some(connection) => connection,
-            // The task that accepts ends with us, and not before.
+            // The task that accepts connections ends only with this one.
             None => std::future::pending().await,
         }
     }
@@ -120,7 +119,7 @@ async fn accept(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(problem) => {
-                // Too many open files, most likely; a moment later there may be fewer.
+                // Most likely too many files are open; a moment later there may be fewer.
                 tracing::warn!("no connection is accepted: {problem}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -133,7 +132,7 @@ async fn accept(
         let stream = Paced::new(stream, place.requests.clone(), close);
         let acceptor = keys.as_mut().map(Keys::acceptor);
         let sender = sender.clone();
-        // Handshakes wait for the other side, and nobody else waits for them.
+        // A handshake waits for the client; other connections must not wait for it.
         tokio::spawn(async move {
             let stream = match acceptor {
                 None => Stream::Plain(stream),
@@ -151,7 +150,7 @@ async fn accept(
     }
 }
 
-/// Certificate and key, and when they were read.
+/// Certificate and key, with the times of their files.
 struct Keys {
     files: TlsFiles,
     stamps: [Option<SystemTime>; 2],
@@ -180,7 +179,7 @@ impl Keys {
                         self.stamps = stamps;
                         tracing::info!("certificate and key were read again");
                     }
-                    // The other file may just be on its way.
+                    // The other file may just be being replaced.
                     Err(problem) => tracing::warn!("the ones before are used: {problem}"),
                 }
             }

@@ -1,5 +1,5 @@
-//! Each request as a span of a trace, which is a part of the caller's own where that is said (W3C Trace Context). Where nobody
-//! collects traces nothing is made.
+//! Makes each request a span of a trace, which belongs to the caller's trace if the request names one (W3C Trace Context).
+//! Without a collector no spans are made.
 
 use axum::extract::{MatchedPath, Request};
 use axum::middleware::Next;
@@ -12,7 +12,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 /// The middleware.
 pub(crate) async fn traced(request: Request, next: Next) -> Response {
-    // Names of jobs are in the path, and a span's name is to be one of few.
+    // The path has names of jobs, but span names must be few.
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or("", MatchedPath::as_str);
     let span = info_span!(
@@ -27,7 +27,7 @@ pub(crate) async fn traced(request: Request, next: Next) -> Response {
     if !span.is_disabled() {
         let headers = HeaderExtractor(request.headers());
         let caller = global::get_text_map_propagator(|known| known.extract(&headers));
-        // It fails where traces are made by somebody else, who then has no parent.
+        // It fails if another library makes the traces; then the span has no parent.
         let _ = span.set_parent(caller);
     }
     let response = next.run(request).instrument(span.clone()).await;

@@ -1,5 +1,5 @@
-//! Crawl windows: the times at which jobs may crawl. Outside of them a crawl is paused, not stopped, so that it goes on at
-//! once when its time has come.
+//! Crawl windows: the times at which jobs may crawl. Outside them a crawl is paused, not stopped, so that it resumes at once
+//! when a window opens.
 
 use std::fmt;
 
@@ -42,13 +42,13 @@ impl<'d> Deserialize<'d> for Time {
     }
 }
 
-/// When a job may crawl, in words; none where it always may.
+/// The crawl windows of a job in words; `None` if it may always crawl.
 pub(crate) fn words(windows: &[Window], job: &str) -> Option<String> {
     let times: Vec<&str> = of(windows, job).map(|time| time.text.as_str()).collect();
     (!times.is_empty()).then(|| times.join(", "))
 }
 
-/// Whether a job may crawl now: within any of its times, or where it has none.
+/// Whether a job may crawl now: within any of its windows, or if it has none.
 pub(crate) fn is_open(windows: &[Window], job: &str, now: Timestamp) -> bool {
     let mut times = of(windows, job).peekable();
     times.peek().is_none() || times.any(|time| time.time.contains(now))

@@ -1,10 +1,10 @@
-//! Files of the daemon's own: written whole or not at all, and for nobody else's eyes.
+//! Writes the daemon's own files atomically, readable only by its user.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 
-/// Writes a file in the place of what is there.
+/// Replaces the content of a file.
 pub(crate) fn write(file: &Path, text: &[u8]) -> io::Result<()> {
     let draft = file.with_extension("draft");
     let mut options = OpenOptions::new();

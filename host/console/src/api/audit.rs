@@ -1,4 +1,4 @@
-//! What was wanted changed, and by whom.
+//! The audit log: requested changes and their senders.
 
 use axum::Json;
 use axum::extract::State;

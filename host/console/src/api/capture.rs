@@ -1,7 +1,7 @@
-//! Captures of a URI: which there are, and one of them replayed, the payload as it was archived, in a sandbox. Nothing in it
-//! runs, and nothing else is loaded for it: it comes from a hostile web and is shown under the daemon's own name.
+//! Lists the captures of a URI, and replays one in a sandbox, with the payload as archived. No script of it runs, and no other
+//! resource is loaded: it comes from a hostile web and is shown under the daemon's own name.
 //!
-//! The frontier knows the place of the last version alone. Those before it are found by the indexes beside the archive's files.
+//! The frontier only knows the place of the last version. Earlier ones are found by the indexes beside the archive's files.
 
 use std::path::{Path, PathBuf};
 
@@ -27,16 +27,16 @@ use crate::daemon::Daemon;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
-/// Longest payload that is shown; of a longer one the beginning.
+/// Longest payload that is shown. A longer one is cut.
 const BYTES_MAX: usize = 32 << 20;
 
-/// Read at a time.
+/// Bytes that are read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// No script, no form, no origin; styles that stand in the page, and pictures within it.
+/// Policy of a replayed page: no scripts, forms or origin; only inline styles and embedded images.
 const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline' data:; img-src data:; font-src data:; media-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// Codings that browsers take off themselves.
+/// Codings that browsers remove themselves.
 const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 
 /// Which capture.
@@ -99,24 +99,24 @@ pub(crate) struct ListedCapture {
     offset: u64,
 }
 
-/// Where a capture is.
+/// The place of a capture.
 #[derive(Clone, Debug, PartialEq)]
 struct Location {
     file: String,
     offset: u64,
-    /// To the second, where it is from an index.
+    /// Time of the capture; to the second if it is from an index.
     date: Timestamp,
 }
 
-/// What the frontier knows of the URI that was asked about.
+/// The frontier's information on the requested URI.
 pub(super) struct Known {
-    /// Under which the job has it.
+    /// The URI in the form known to the job.
     pub(super) uri: String,
     /// The last archived version.
     last: Option<Location>,
 }
 
-/// A payload, as it is shown.
+/// A payload for display.
 pub(super) struct Payload {
     pub(super) headers: HeaderMap,
     pub(super) bytes: Vec<u8>,
@@ -169,7 +169,7 @@ pub(crate) async fn list(
     }))
 }
 
-/// What stays where it is when captures are added.
+/// A position in the list of captures that stays valid when captures are added.
 fn cursor(entry: &CdxjEntry) -> String {
     let capture = &entry.capture;
     format!(
@@ -204,7 +204,7 @@ fn location(entry: &CdxjEntry) -> Option<Location> {
     })
 }
 
-/// How the job calls a URI, and where its last version is. One that the job does not know any more may still be archived.
+/// Looks up the job's form of a URI, and the place of its last version. A URI unknown to the job may still be archived.
 pub(super) async fn known(
     daemon: &Daemon,
     job: &str,
@@ -228,7 +228,7 @@ pub(super) async fn known(
     })
 }
 
-/// The place that a URI's record names.
+/// The place of a capture in a URI's record.
 fn archived(record: &serde_json::Value) -> Option<Location> {
     let archived = record.get("archived")?;
     Some(Location {
@@ -238,7 +238,7 @@ fn archived(record: &serde_json::Value) -> Option<Location> {
     })
 }
 
-/// Where a job has its archive.
+/// The archive directories of a job.
 pub(super) struct Archive {
     pub(super) directories: Vec<PathBuf>,
 }
@@ -250,7 +250,7 @@ impl Archive {
         })
     }
 
-    /// A version of a URI as it was at a time; none: the last one.
+    /// The version of a URI at a time; the last one without a time.
     pub(super) fn version(&self, known: &Known, at: Option<Timestamp>) -> Result<Payload, Problem> {
         let location = match (at, &known.last) {
             (None, Some(last)) => last.clone(),
@@ -259,7 +259,7 @@ impl Archive {
         self.payload(&location)
     }
 
-    /// What was received of a URI next to a time, before or after it; none: nothing is archived that could be read.
+    /// The capture of a URI closest to a time, before or after it; `None` if no readable one is archived.
     pub(super) fn nearest(&self, uri: &str, moment: Timestamp) -> Option<Payload> {
         let found = self.captures(uri).ok()?;
         let is_whole = |entry: &&CdxjEntry| {
@@ -278,7 +278,7 @@ impl Archive {
         })
     }
 
-    /// The last capture that is not younger than `at`.
+    /// The last capture at or before `at`.
     fn at(&self, uri: &str, at: Timestamp, last: Option<Location>) -> Result<Location, Problem> {
         let found = self.captures(uri)?;
         let mut places: Vec<Location> = found.entries.iter().filter_map(location).collect();
@@ -290,7 +290,7 @@ impl Archive {
         }
         let begun = |one: &&Location| one.date <= at;
         for place in places.iter().rev().filter(begun) {
-            // Of two in the same second the index does not say which was first.
+            // The index does not tell which of two captures in one second was first.
             let is_close = at.duration_since(place.date) < SignedDuration::from_secs(1);
             if !is_close || self.date(place)? <= at {
                 return Ok(place.clone());
@@ -307,7 +307,7 @@ impl Archive {
         ))
     }
 
-    /// When exactly a capture was made.
+    /// The exact time of a capture.
     fn date(&self, place: &Location) -> Result<Timestamp, Problem> {
         let (mut reader, file) = self.open(place)?;
         let record = reader.next_record().map_err(unreadable(&file))?;
@@ -328,7 +328,7 @@ impl Archive {
         Ok((reader, file))
     }
 
-    /// What a browser would have shown; that of a revisit is where it refers to.
+    /// The payload as a browser would have shown it. The payload of a revisit is that of the capture it refers to.
     fn payload(&self, place: &Location) -> Result<Payload, Problem> {
         match self.read(place)? {
             Stored::Payload(payload) => Ok(payload.restrained(place.date)),
@@ -413,10 +413,10 @@ impl Archive {
     }
 }
 
-/// What a record holds.
+/// The content of a record.
 enum Stored {
     Payload(Payload),
-    /// It was unchanged: the payload is with another capture.
+    /// The document was unchanged: the payload is in another capture.
     Elsewhere {
         uri: String,
         date: Timestamp,
@@ -433,9 +433,9 @@ impl Location {
     }
 }
 
-/// A file of the archive, finished or not.
+/// Finds a file of the archive, finished or not.
 fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
-    // Names come from the job's own store; one that leads elsewhere is a defect there, and stays without effect.
+    // Names come from the job's own store. A name with a path is an error there, and has no effect.
     if name.contains(['/', '\\']) {
         return None;
     }
@@ -447,7 +447,7 @@ fn find(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
 }
 
 impl Payload {
-    /// Of what the server said only what the payload is.
+    /// Takes only the headers that describe the payload.
     fn take_headers(&mut self, head: &[u8]) {
         for line in head.split(|byte| *byte == b'\n').skip(1) {
             let Some(colon) = line.iter().position(|byte| *byte == b':') else {

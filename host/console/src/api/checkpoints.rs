@@ -1,4 +1,4 @@
-//! Checkpoints of a job: which there are, and the way back to one. [`super::jobs`] makes them.
+//! Lists the checkpoints of a job, and restores one. [`super::jobs`] creates them.
 
 use axum::Json;
 use axum::extract::State;
@@ -72,7 +72,7 @@ pub(crate) async fn restore(
 }
 
 impl Daemon {
-    /// Takes a job back to the checkpoint of this name. Whoever looks at the job afterwards sees it as it is then.
+    /// Restores the checkpoint of this name, and waits until the daemon's view of the job shows it.
     pub(crate) async fn go_back(
         &self,
         job: &str,
@@ -100,7 +100,7 @@ impl Daemon {
         Ok(made)
     }
 
-    /// Waits until what is known of a job is not older than its `course.json`.
+    /// Waits until the daemon's view of a job is as new as its `course.json`.
     async fn seen_as_written(&self, job: &str) -> Result<(), Problem> {
         let directory = self.directory(job)?;
         let Some(written) = Course::read(&directory).ok().flatten() else {

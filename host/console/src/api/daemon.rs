@@ -1,4 +1,4 @@
-//! The daemon itself.
+//! Information on the daemon itself.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,4 +1,4 @@
-//! What happens, as it happens: server-sent events. However many listen, jobs are looked at once.
+//! Server-sent events. Jobs are queried once, however many clients listen.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::input::Place;
 use crate::overview::{JobOverview, Jobs};
 use crate::problem::Problem;
 
-/// Streams at the same time: so many that there are connections left for everything else.
+/// Maximum streams at the same time. Enough connections are left for other requests.
 pub(crate) const STREAMS_MAX: usize = 500;
 
-/// Proxies break off what is silent for long.
+/// Interval of keep-alive events: proxies close connections that are silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How a job gets on.
@@ -79,7 +79,7 @@ pub(crate) async fn of_job(
     daemon.directory(&job)?;
     let mut before = None;
     follow(&daemon, move |jobs| {
-        // One that was just made is seen with the next look; one that is gone ends the stream.
+        // A new job appears at the next look; a removed one ends the stream.
         let Some(known) = jobs.get(&job) else {
             return before.is_none().then_some(None);
         };
@@ -94,7 +94,7 @@ pub(crate) async fn of_job(
     })
 }
 
-/// A stream of what `say` makes of each look at all jobs; none ends it.
+/// A stream of the events that `say` makes at each look at all jobs. `None` ends the stream.
 fn follow(
     daemon: &Daemon,
     mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
@@ -128,7 +128,7 @@ fn follow(
     Ok(Sse::new(Received(receiver)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
 }
 
-/// What comes out of a channel, as a stream.
+/// The output of a channel, as a stream.
 pub(crate) struct Received(mpsc::Receiver<Result<Event, Infallible>>);
 
 impl Stream for Received {

@@ -1,4 +1,4 @@
-//! Jobs as a whole.
+//! Operations on jobs as a whole.
 
 use std::cmp::Ordering;
 
@@ -306,7 +306,7 @@ pub(crate) async fn start(
         }
         _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
     }
-    // What is known of it may be a second old.
+    // The daemon's view of the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
         let was = orders.crawl;
         if !was {
@@ -329,12 +329,12 @@ pub(crate) async fn stop(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let directory = daemon.directory(&job)?;
-    // What the daemon saw last may be a second old, in which it may have begun.
+    // The daemon's view may be a second old; the job may have begun since.
     let orders = Orders::read(&directory).ok().flatten();
     let was = orders.is_some_and(|orders| orders.crawl);
     if was {
         let mut waits = false;
-        // First, so that it is not begun again if it dies on its way.
+        // This comes first, so that the job is not restarted if it dies while it stops.
         let ordered = daemon.order_for(&job, |orders| {
             waits = process::is_awaited(&directory, orders);
             orders.crawl = false;
@@ -369,7 +369,7 @@ pub(crate) async fn pause(
     if has_orders {
         daemon.order_for(&job, |orders| {
             orders.paused = true;
-            // Somebody wants it, so that the window does not end it.
+            // An operator has paused it, so the window must not resume it.
             orders.window_closed = false;
         })?;
     }
@@ -390,7 +390,7 @@ pub(crate) async fn resume(
     }
     let now = daemon.clock.now();
     if !crate::window::is_open(&daemon.config.window, &job, now) {
-        // Whoever paused it wants that no more; from now on it is the window that does.
+        // The operator's pause ends. From now on the window keeps the job paused.
         let was_paused = has_orders
             && daemon.order_for(&job, |orders| {
                 orders.window_closed |= orders.paused;
@@ -433,7 +433,7 @@ fn word(state: JobState) -> String {
         .unwrap_or_default()
 }
 
-/// Has something done that may take its time.
+/// Runs blocking work on a thread of its own.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
@@ -442,13 +442,13 @@ pub(crate) async fn blocking<T: Send + 'static>(
 }
 
 impl Daemon {
-    /// Whether anything was ever wanted of a job.
+    /// Whether a job has ever had orders.
     fn has_orders(&self, job: &str) -> Result<bool, Problem> {
         let orders = Orders::read(&self.directory(job)?);
         Ok(orders.is_ok_and(|orders| orders.is_some()))
     }
 
-    /// Whether a job has no process and waits for one; then that begins paused, or does not.
+    /// Whether a job waits for a process. If so, it sets whether that process begins paused.
     fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
         let directory = self.directory(job)?;
         self.order_for(job, |orders| {
@@ -460,7 +460,7 @@ impl Daemon {
         })
     }
 
-    /// What is known of a job. One that was just made is waited for.
+    /// The daemon's view of a job. For a new job it waits until there is one.
     pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::Known, Problem> {
         self.directory(job)?;
         let mut jobs = self.jobs.subscribe();

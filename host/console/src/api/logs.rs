@@ -18,10 +18,10 @@ use crate::access::Caller;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
-/// Lines of a page.
+/// Maximum lines of a page.
 const LINES_MAX: usize = 10_000;
 
-/// What an expression may take when compiled.
+/// Maximum size of a compiled expression.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Logs.
@@ -61,7 +61,7 @@ async fn folder(daemon: &crate::daemon::Daemon, job: &str) -> Result<PathBuf, Pr
     blocking(move || Ok(places(&directory)?.logs)).await
 }
 
-/// Where a job has its files, as far as that is within its folder or the profile says otherwise.
+/// The directories of a job's files. They are inside its folder, unless the profile says otherwise.
 pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
     let inside = |path: &Path| {
         stays_inside(job, path).map_err(|problem| Problem::conflict(problem.to_string()))
@@ -72,7 +72,7 @@ pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
     })?;
     inside(&places.logs)?;
     inside(&job.join("reports"))?;
-    // A folder of archive files may be a link: that is how they come onto a larger disk. Only archive files are shown of it.
+    // A folder of archive files may be a link, for example to a larger disk. Only archive files in it are shown.
     Ok(places)
 }
 
@@ -103,7 +103,7 @@ pub(crate) async fn page(
     let wanted = lines.wanted()?;
     let page = blocking(move || {
         let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
-        // Looked up in the list: no name leads anywhere else.
+        // Looked up in the list: no name can lead elsewhere.
         if !files.iter().any(|known| known.name == file) {
             return Err(Problem::not_found(format!("there is no log {file:?}")));
         }

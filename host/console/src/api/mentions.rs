@@ -1,7 +1,7 @@
-//! What the logs say of a URI: its visits as `crawl.log` has them, with what plugins and the crawler noted, and lines of the
-//! other logs that name it.
+//! Log entries about a URI: its visits in `crawl.log`, with annotations of plugins and the crawler, and lines of the other logs
+//! that name it.
 //!
-//! Searched from the ends, so that what came last is found however long a log is, and no further than a bound.
+//! Logs are searched from their ends, up to a limit, so that the latest entries are found however long a log is.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -23,16 +23,16 @@ use super::uris::{Asked, seed};
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
-/// The log that has a line for each visit.
+/// The log with a line for each visit.
 const CRAWL: &str = "crawl.log";
-/// And that which has the same lines as JSON.
+/// The log with the same lines as JSON.
 const CRAWL_AGAIN: &str = "crawl.jsonl";
 
-/// Visits that are told, and lines of each of the other logs.
+/// Maximum visits listed, and maximum lines of each other log.
 const VISITS_MAX: usize = 50;
 const LINES_MAX: usize = 20;
 
-/// Bytes of a log, with its rotated files, past which no further page of it is looked at.
+/// Bytes of a log, with its rotated files, after which no further page of it is searched.
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
 /// What the logs say of a URI.
@@ -94,7 +94,7 @@ impl Mentions {
     fn of(uri: &Uri, folder: &Path) -> io::Result<Mentions> {
         let quoted = regex::escape(uri.as_str());
         let visit = expression(&format!(r"^\S+ +-?\d+ +(?:\d+|-) {quoted} "))?;
-        // Not within a longer one, of which it is the beginning.
+        // Not as the beginning of a longer URI.
         let named = expression(&format!(r#"(?:^|[\s"'(<\[=,]){quoted}(?:$|[\s"')>\],;])"#))?;
         let mut found = Mentions {
             uri: uri.to_string(),
@@ -121,7 +121,7 @@ impl Mentions {
 }
 
 impl LoggedLine {
-    /// The visit of a line of `crawl.log`.
+    /// Parses the visit of a line of `crawl.log`.
     fn visit(&self) -> Option<LoggedVisit> {
         let mut columns = self.text.split_ascii_whitespace();
         let at = columns.next()?.parse().ok()?;
@@ -144,7 +144,7 @@ fn expression(text: &str) -> io::Result<Regex> {
 /// The files of each log by its name, the latest first.
 fn by_log(files: Vec<LogFile>) -> BTreeMap<String, Vec<String>> {
     let mut logs: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    // Rotated ones have the time behind the name, and so come behind the one that is written, the latest last.
+    // Rotated files have the time after the name. In name order they follow the current file, the latest last.
     for LogFile { name, .. } in files.into_iter().rev() {
         let stamp = |it: &str| it.len() == 17 && it.bytes().all(|byte| byte.is_ascii_digit());
         let log = name.rsplit_once('.').filter(|(_, end)| stamp(end));
@@ -161,7 +161,7 @@ fn by_log(files: Vec<LogFile>) -> BTreeMap<String, Vec<String>> {
     logs
 }
 
-/// The last lines in which this is found, the latest first, and whether there can be no others.
+/// The last matching lines, the latest first, and whether the search reached the beginning.
 fn search(
     folder: &Path,
     files: &[String],
@@ -190,7 +190,7 @@ fn search(
                 at: line.at,
                 text: line.text,
             }));
-            // A line without an end, longer than anything is looked at, would be looked at for ever.
+            // A line without an end, longer than a page, would be read again and again.
             if page.start == 0 || before == Some(page.start) {
                 break;
             }
@@ -243,11 +243,11 @@ mod tests {
         let page = "http://a.org/page";
         write("crawl.log.20261122100001000", visit(1, 200, page, &["new"]));
         write("crawl.log.20261122100002000", visit(2, 404, page, &[]));
-        // Others were found on it, or begin as it does.
+        // Other URIs were found on it, or begin like it.
         let others = visit(3, 200, "http://a.org/page2", &["other"]);
         let last = visit(4, -5004, page, &["botblock:cloudflare", "3t"]);
         write("crawl.log", others + &last);
-        // The same once more.
+        // The JSON log repeats the visits.
         write("crawl.jsonl", format!("{{\"uri\":\"{page}\"}}\n"));
         let found = mentions(home.path());
         let visits: Vec<_> = found

@@ -1,4 +1,4 @@
-//! Plugins of a job, and the lists that they look things up in.
+//! Plugins of a job, and their tables.
 
 use axum::Json;
 use axum::extract::State;

@@ -1,8 +1,8 @@
-//! What jobs are made of: profiles of the operator's own, those that ship, and texts that come over the API.
+//! Profiles for jobs: the operator's own, the shipped ones, and texts sent over the API.
 //!
-//! The folder of the operator's own is filled by whoever administers the machine. What comes over the API is checked for
-//! settings that reach out of the crawl, since a token for crawling is none for running programs or reading files. Components
-//! of registries are for admins: they bring in code, and have this machine ask wherever they are said to be.
+//! The administrator of the machine fills the folder of the operator's own profiles. Texts sent over the API are checked for
+//! settings that reach beyond the crawl: a token for crawling must not run programs or read files. Components of registries
+//! are only for admins: they are foreign code, and this machine would send requests to any named registry.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use crate::access::{Caller, Role};
 use crate::input::{Body, Place};
 use crate::problem::Problem;
 
-/// Settings that name programs, files or secrets of this machine, or networks within. `*` is any name.
+/// Settings that name programs, files or secrets of this machine, or internal networks. `*` is any name.
 const OUTSIDE: [&[&str]; 22] = [
     &["seeds-file"],
     &["archive", "directory"],
@@ -122,7 +122,7 @@ pub(crate) async fn show(
     Ok(Json(ProfileText { name, toml }))
 }
 
-/// The text of a file of the operator's, who is told what is wrong with it.
+/// Reads the text of an operator's own file, and reports errors in it.
 fn text_of(file: &Path) -> Result<String, Problem> {
     let bytes = std::fs::read(file).map_err(|problem| {
         let said = format!("{} cannot be read: {problem}", file.display());
@@ -173,7 +173,7 @@ pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())
 }
 
-/// That a profile has faults, with all that is to be said of it.
+/// The problem of a faulty profile, with all its errors.
 pub(crate) fn faulty(faults: &Faults) -> Problem {
     let count = faults
         .iter()
@@ -190,10 +190,10 @@ fn found(faults: &Faults) -> Vec<FaultFound> {
     faults.iter().map(FaultFound::from).collect()
 }
 
-/// Refuses settings that reach out of the crawl, and of those who are no admins, components of registries. Nothing is asked
-/// anywhere for that.
+/// Refuses settings that reach beyond the crawl, and components of registries unless the caller is an admin. No registry is
+/// contacted for this check.
 pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem> {
-    // What is no TOML is told by whoever reads it next.
+    // The next parser of the text reports invalid TOML.
     let Some(Value::Object(profile)) = toml_value(text) else {
         return Ok(());
     };

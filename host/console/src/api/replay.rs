@@ -1,8 +1,8 @@
-//! A capture replayed as a page: with the style sheets, images and fonts that the archive has of the same time.
+//! Replays a capture as a page, with the style sheets, images and fonts that the archive has of the same time.
 //!
-//! They are written into the page as `data:` URIs, so that the frame in which a hostile page is shown has nothing to ask for: no
-//! address, no cookie, and no exception in its policy. That does not rest on the rewriting of the page: what it overlooks, the
-//! policy of [`capture`](super::capture) keeps from loading.
+//! They are written into the page as `data:` URIs. So the frame of a hostile page needs no address, no cookie and no exception
+//! in its policy. Safety does not depend on the rewriting of the page: the policy of [`capture`](super::capture) blocks every
+//! load that the rewriting overlooks.
 
 mod markup;
 mod sheet;
@@ -25,16 +25,16 @@ use crate::access::Caller;
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
-/// Longest text that is rewritten, and longest part of a page; longer ones are left out.
+/// Longest text that is rewritten, and longest part of a page. Longer ones are left out.
 const PART_BYTES_MAX: u64 = 8 << 20;
 
-/// What all parts of a page may come to, each counted as often as it stands there.
+/// Maximum size of all parts of a page, each counted as often as it is used.
 const PARTS_BYTES_MAX: usize = 32 << 20;
 
-/// Most parts that are looked for.
+/// Maximum parts that are looked up.
 const PARTS_MAX: usize = 500;
 
-/// Style sheets that import each other are followed so deep.
+/// Maximum depth of style sheets that import each other.
 const IMPORTS_MAX: usize = 4;
 
 /// A version of a URI as a page, with its parts of the same time written into it, under a policy that lets nothing in it run or
@@ -80,19 +80,19 @@ fn whole(archive: &Archive, uri: &str, moment: Timestamp, mut payload: Payload) 
     payload
 }
 
-/// What a page is put together from.
+/// The parts of a page, and their limits.
 struct Parts<'a> {
     archive: &'a Archive,
     moment: Timestamp,
-    /// What was looked for already; none: it is not there.
+    /// Parts that were looked up already; `None` if not found.
     found: HashMap<String, Option<String>>,
     bytes_left: usize,
-    /// Style sheets that are being read, one for the other.
+    /// Nesting depth of the style sheets that are being read.
     imports: usize,
 }
 
 impl Parts<'_> {
-    /// A part as a `data:` URI; none where the archive has nothing that could be one, or the page has become too long.
+    /// A part as a `data:` URI; `None` if the archive has no suitable one, or the page has become too long.
     fn data(&mut self, base: &Uri, reference: &str) -> Option<String> {
         let reference = reference.trim();
         if reference
@@ -129,7 +129,7 @@ impl Parts<'_> {
             self.imports -= 1;
             return Some(data_uri("text/css;charset=utf-8", sheet.as_bytes()));
         }
-        // Fonts often come as anything; a page is no part of a page.
+        // Fonts often have an arbitrary type. A page is not a part of a page.
         let is_part = ["image/", "font/", "audio/", "video/"]
             .iter()
             .any(|kinds| kind.starts_with(kinds))
@@ -142,7 +142,7 @@ impl Parts<'_> {
     }
 }
 
-/// As the server said, without parameters.
+/// The media type sent by the server, without parameters.
 fn media_type(payload: &Payload) -> String {
     let kind = header_of(payload, header::CONTENT_TYPE).unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
@@ -153,7 +153,7 @@ fn header_of(payload: &Payload, name: header::HeaderName) -> Option<&str> {
     payload.headers.get(name)?.to_str().ok()
 }
 
-/// The bytes without their coding; none where they cannot be had whole.
+/// The bytes without content coding; `None` if they are incomplete.
 fn content(payload: &Payload) -> Option<Vec<u8>> {
     let codings: Vec<String> = header_of(payload, header::CONTENT_ENCODING)
         .map(str::to_ascii_lowercase)
@@ -175,7 +175,7 @@ fn text(payload: &Payload) -> Option<String> {
     Some(decide(clues, &content).decode(&content).into_owned())
 }
 
-/// The media type is the server's word, and goes into an attribute or a style sheet.
+/// Formats a `data:` URI. The media type comes from the server and goes into an attribute or a style sheet, so it is cleaned.
 fn data_uri(kind: &str, bytes: &[u8]) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/+-.;=".contains(c);
     let kind = kind.chars().filter(|c| is_plain(*c)).collect::<String>();
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a page at `http://example.org/dir/`, where the archive has `a.png` beside it.
+    /// Checks the rewritten form of a page at `http://example.org/dir/`, with `a.png` archived beside it.
     #[track_caller]
     fn check(html: &str, expected: &str) {
         let archive = Archive {

@@ -1,4 +1,4 @@
-//! Sessions of browsers: a token is exchanged for a cookie that no script can read.
+//! Browser sessions: a token is exchanged for a cookie that scripts cannot read.
 
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -71,12 +71,12 @@ pub(crate) async fn sign_in(
         None => "",
     };
     let set = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
-    // For the audit log: the request itself came from nobody.
+    // For the audit log: the request itself was not authenticated.
     let signed_in = Extension(SignedIn(caller.user));
     Ok((signed_in, [(header::SET_COOKIE, set)], Json(session)))
 }
 
-/// Who has signed in by a request.
+/// The user who has signed in by a request.
 #[derive(Clone)]
 pub(crate) struct SignedIn(pub(crate) String);
 

@@ -1,4 +1,4 @@
-//! Settings and seeds of a job, and what was changed of them.
+//! Settings and seeds of a job, and the history of their changes.
 
 use axum::Json;
 use axum::extract::State;
@@ -27,7 +27,7 @@ pub(crate) struct Settings {
     settings: Vec<SettingInForce>,
 }
 
-/// What `set` may have: settings, which no JSON schema describes.
+/// The schema of `set`: settings in a notation that JSON schemas cannot describe.
 fn setting_lines() -> Array {
     texts(
         "setting",
@@ -35,7 +35,7 @@ fn setting_lines() -> Array {
     )
 }
 
-/// What `matching` may have, as profiles describe it.
+/// The schema of `matching`, from that of profiles.
 fn conditions() -> RefOr<Schema> {
     let mut profile = Profile::schema();
     serde_json::from_value(profile["$defs"]["MatchFile"].take())

@@ -1,4 +1,4 @@
-//! How a job gets on: its status, its course, what it has brought in, alerts, reports, metrics.
+//! Progress of a job: status, time series, breakdown, alerts, reports, metrics.
 
 use std::path::Path;
 
@@ -78,7 +78,7 @@ pub(crate) struct AsReport {
 }
 
 impl AsReport {
-    /// As it stands in the job's folder.
+    /// The text form, as in the job's folder.
     pub(crate) fn text() -> AsReport {
         AsReport {
             format: ReportForm::Text,
@@ -95,14 +95,14 @@ enum ReportForm {
     Text,
 }
 
-/// Alerts that held when a job was last crawled. Where they cannot be read there are none: asking for them says why.
+/// Alerts in effect when a job was last crawled. Empty if they cannot be read: the request for alerts reports the error.
 fn held(job: &Path) -> Vec<Alert> {
     let mut alerts = opilio_crawl::kept_alerts(job).unwrap_or_default();
     alerts.retain(|alert| alert.until.is_none());
     alerts
 }
 
-/// What is known of a job without asking it.
+/// The status of a job without asking its process.
 pub(crate) fn status_of(known: &Known) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
@@ -282,7 +282,7 @@ pub(super) fn plain(text: String) -> Response {
     (kind, text).into_response()
 }
 
-/// The figures of all jobs that crawl, for Prometheus. Those at rest do not change.
+/// The metrics of all running jobs, for Prometheus. Those of other jobs do not change.
 pub(crate) async fn all_metrics(
     State(daemon): Shared,
     caller: Caller,
@@ -303,7 +303,7 @@ pub(crate) async fn all_metrics(
         for (name, directory) in running {
             match Figures::ask(&directory, &by) {
                 Ok(found) => figures.push((name, found)),
-                // It has just ended, most likely.
+                // The job has most likely just ended.
                 Err(problem) => tracing::warn!(job = name, "no metrics: {problem}"),
             }
         }

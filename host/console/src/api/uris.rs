@@ -1,4 +1,4 @@
-//! URIs of a job: those of a pattern, and single ones.
+//! URIs of a job: those that match a pattern, and single ones.
 
 use axum::Json;
 use axum::extract::State;
@@ -304,12 +304,12 @@ pub(crate) async fn act(
     }
 }
 
-/// A URI as somebody types it.
+/// Parses a URI as an operator types it.
 pub(super) fn seed(text: &str) -> Result<Uri, Problem> {
     Uri::parse_seed(text).map_err(|problem| Problem::unusable(no_uri(text, &problem)))
 }
 
-/// A pattern that one URI fits.
+/// A pattern that matches exactly one URI.
 fn exactly(uri: &str) -> Result<Which, Problem> {
     let uri = seed(uri)?;
     Ok(Which {

@@ -1,7 +1,9 @@
-//! Who is let in to `/engine`: the user of `[heritrix]`, by HTTP digest authentication (RFC 7616), as clients of Heritrix are.
+//! Authentication for `/engine`: the user of `[heritrix]`, by HTTP digest authentication (RFC 7616), as Heritrix's clients
+//! expect.
 //!
-//! A digest can only be checked by who knows the password, so that tokens, of which hashes are kept, cannot serve here. It is
-//! MD5, since clients of that age know nothing else; the password never travels, and what does is behind TLS or on loopback.
+//! Only a server that knows the password can check a digest. Therefore tokens, of which only hashes are stored, do not work
+//! here. The algorithm is MD5, since clients of that age know no other. The password is never sent, and the digests travel
+//! within TLS or on loopback.
 
 use std::fs;
 use std::io;
@@ -16,7 +18,7 @@ use uuid::Uuid;
 use crate::access::{Access, Caller, Refusal, Role};
 use crate::config::HeritrixFile;
 
-/// A challenge may be answered for so long; then the client is given another, without being asked for the password again.
+/// Validity of a challenge. After it the client gets another one, without a new question for the password.
 const NONCE_SECONDS: i64 = 300;
 
 const REALM: &str = "opilio";
@@ -24,15 +26,15 @@ const REALM: &str = "opilio";
 /// The user of `[heritrix]`.
 pub(crate) struct Door {
     user: String,
-    /// Of user, realm and password.
+    /// Digest of user, realm and password.
     digest: String,
-    /// What challenges are made with. A new one each time the daemon begins.
+    /// Secret of the challenges, created at each start of the daemon.
     secret: String,
-    /// What all jobs that are made here extend.
+    /// Base profile of all jobs made here.
     pub profile: Option<String>,
 }
 
-/// What somebody answered to a challenge.
+/// A client's answer to a challenge.
 struct Answer {
     user: String,
     nonce: String,
@@ -42,10 +44,10 @@ struct Answer {
     response: String,
 }
 
-/// Why an answer is none.
+/// The reason why an answer is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoAnswer {
-    /// The challenge is too old, or of another daemon: here is another.
+    /// The challenge is too old, or from another process of the daemon. The client gets a new one.
     Stale,
     Refused(Refusal),
 }
@@ -76,7 +78,7 @@ impl Door {
         })
     }
 
-    /// What a client is asked.
+    /// The challenge for a client.
     pub(crate) fn challenge(&self, is_stale: bool) -> String {
         let nonce = self.nonce(Timestamp::now().as_second());
         let stale = match is_stale {
@@ -86,7 +88,7 @@ impl Door {
         format!("Digest realm=\"{REALM}\", nonce=\"{nonce}\", qop=\"auth\", algorithm=MD5{stale}")
     }
 
-    /// Who answers; `uri` is the request's.
+    /// Checks an answer and returns the caller. `uri` is that of the request.
     pub(crate) fn admit(
         &self,
         header: &str,
@@ -137,7 +139,7 @@ impl Door {
 
 impl Answer {
     fn read(header: &str) -> Option<Answer> {
-        // Answers are written as challenges are.
+        // Answers have the syntax of challenges.
         let parsed = parse_challenges(header).ok()?;
         let [parsed] = &parsed[..] else {
             return None;

@@ -1,6 +1,6 @@
-//! Configurations of jobs that have not been built: folders with a `crawler-beans.cxml`. Those that come over the API are
-//! kept beside the daemon's own files; those that somebody has put into the folder of jobs are found there, and move when
-//! their job is made, since a job begins in an empty folder.
+//! Configurations of jobs that have not been built: folders with a `crawler-beans.cxml`. Those sent over the API are stored
+//! beside the daemon's own files. Others are put into the folder of jobs by hand. They move when their job is made, since a
+//! job begins in an empty folder.
 
 use std::fs;
 use std::io;
@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use crate::folder::is_name;
 use crate::problem::Problem;
 
-/// What a job's configuration is called.
+/// File name of a job's configuration.
 pub(super) const CONFIG: &str = "crawler-beans.cxml";
 
-/// The same, of what jobs are copied from.
+/// File name of a configuration that is only for copying.
 const PROFILE: &str = "profile-crawler-beans.cxml";
 
-/// Says that a job was torn down.
+/// File that marks a job as torn down.
 const TORN_DOWN: &str = "torn-down";
 
 /// Largest file of a configuration.
@@ -31,12 +31,12 @@ pub(super) struct Drafts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Draft {
     pub folder: PathBuf,
-    /// It is there to be copied, not to be built.
+    /// Whether it is only for copying, and not to be built.
     pub is_profile: bool,
 }
 
 impl Draft {
-    /// Its `crawler-beans.cxml`.
+    /// Path of its `crawler-beans.cxml`.
     pub(super) fn config(&self) -> PathBuf {
         self.folder.join(match self.is_profile {
             true => PROFILE,
@@ -53,7 +53,7 @@ impl Drafts {
         }
     }
 
-    /// The configuration of this name; what lies in the folder of jobs is newer.
+    /// The configuration of this name. One in the folder of jobs takes precedence, because it is newer.
     pub(super) fn find(&self, name: &str) -> Option<Draft> {
         if !is_name(name) {
             return None;
@@ -90,7 +90,7 @@ impl Drafts {
         Ok(names)
     }
 
-    /// Makes one of these files.
+    /// Creates a configuration with these files.
     pub(super) fn make(
         &self,
         name: &str,
@@ -120,7 +120,7 @@ impl Drafts {
         Ok(())
     }
 
-    /// The files of one, for a copy.
+    /// The files of a configuration, for a copy.
     pub(super) fn files(&self, draft: &Draft) -> Result<Vec<(String, Vec<u8>)>, Problem> {
         let failed = |problem: io::Error| failed(&draft.folder, &problem);
         let mut files = Vec::new();
@@ -135,7 +135,7 @@ impl Drafts {
         Ok(files)
     }
 
-    /// Takes one out of the folder of jobs, so that the job can be made there. Gives back where it was.
+    /// Moves a configuration out of the folder of jobs, so that its job can be made there. Returns its former path.
     pub(super) fn clear(&self, name: &str) -> Result<Option<PathBuf>, Problem> {
         let Some(draft) = self
             .find(name)
@@ -158,7 +158,7 @@ impl Drafts {
         Ok(Some(draft.folder))
     }
 
-    /// Puts it back there.
+    /// Moves a configuration back to its former path.
     pub(super) fn put_back(&self, name: &str, folder: &Path) -> Result<(), Problem> {
         fs::rename(self.shelf.join(name), folder).map_err(|problem| failed(folder, &problem))
     }
@@ -167,7 +167,7 @@ impl Drafts {
         is_name(name) && self.shelf.join(name).join(TORN_DOWN).exists()
     }
 
-    /// Whether a job counts as torn down from now on.
+    /// Sets whether a job counts as torn down.
     pub(super) fn tear_down(&self, name: &str, is_torn_down: bool) -> Result<(), Problem> {
         let folder = self.shelf.join(name);
         let file = folder.join(TORN_DOWN);
@@ -182,7 +182,7 @@ impl Drafts {
     }
 }
 
-/// Whether a file may be put into a configuration: texts, in no folder.
+/// Whether a file may be written into a configuration: text files without a folder.
 pub(super) fn is_editable(name: &str) -> bool {
     let is_text = [".cxml", ".xml", ".txt"]
         .iter()

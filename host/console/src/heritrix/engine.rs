@@ -1,4 +1,4 @@
-//! The engine: all jobs, and what is done with their list.
+//! The engine of Heritrix's interface: the list of jobs, and actions on the list.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::folder::is_name;
 use crate::input::Form;
 use crate::problem::Problem;
 
-/// What a job that is created begins with.
+/// The configuration of a newly created job.
 const CREATED: &str = include_str!("crawler-beans.cxml");
 
 #[derive(Debug, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) async fn act(
 ) -> Result<Response, Problem> {
     let url = daemon.engine_url(&headers);
     match asked.action.as_deref() {
-        // The list is always as the folders are, and no memory waits to be freed.
+        // The list is always current, and there is no garbage collector to run.
         Some("rescan" | "gc") => {}
         Some("create") => {
             let name = asked
@@ -89,7 +89,7 @@ impl Daemon {
         names.dedup();
         let cases = names.into_iter().map(|name| Case {
             draft: drafts.find(&name),
-            // One that was just deleted may still be in the list.
+            // A job that was just deleted may still be in the list.
             known: jobs
                 .get(&name)
                 .filter(|_| self.folder.job(&name).is_ok())
@@ -102,11 +102,11 @@ impl Daemon {
             .collect())
     }
 
-    /// Folders within that of the jobs are found by themselves; no other is looked into.
+    /// Checks a folder to be added. Folders within that of the jobs are found automatically; no other folder is examined.
     fn can_add(&self, path: &str) -> Result<(), Problem> {
         let jobs = self.folder.path();
         let jobs = jobs.canonicalize().unwrap_or_else(|_| jobs.to_owned());
-        // Whether there is anything at any other place is nobody's business.
+        // The answer does not reveal whether something exists at another place.
         let wanted = Path::new(path).canonicalize().ok();
         let wanted = wanted.filter(|wanted| wanted.parent() == Some(&jobs));
         let name = wanted.as_deref().and_then(Path::file_name);

@@ -1,5 +1,5 @@
-//! Files of a job: its configuration, profile, logs, reports and archive. Nothing else is shown, and configurations alone can be
-//! written, as long as no job was made of them.
+//! Files of a job: its configuration, profile, logs, reports and archive. No other file is shown. Only configurations can be
+//! written, and only before a job was made of them.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -21,19 +21,19 @@ use crate::daemon::Daemon;
 use crate::input::{Place, Whole};
 use crate::problem::Problem;
 
-/// Read at once.
+/// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 
-/// Chunks that wait for whoever reads them.
+/// Maximum chunks that wait for the client.
 const CHUNKS_MAX: usize = 4;
 
-/// Ends of the names of files in a job's own folder that may be seen.
+/// Endings of visible files in a job's own folder.
 const SHOWN: [&str; 5] = [".cxml", ".xml", ".txt", ".toml", ".log"];
 
-/// Ends of the names of archive files and their indexes.
+/// Endings of archive files and their indexes.
 const ARCHIVED: [&str; 6] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".cdxj"];
 
-/// The names of what may be seen, a line each.
+/// Lists the visible files, one name a line.
 pub(super) async fn list(
     State(daemon): State<Arc<Daemon>>,
     Place(name): Place<String>,
@@ -94,12 +94,12 @@ fn is_archived(name: &str) -> bool {
     ARCHIVED.iter().any(|end| name.ends_with(end))
 }
 
-/// A folder of a job that may be seen.
+/// A visible folder of a job.
 struct Seen {
-    /// As it is called here.
+    /// Its name in this interface.
     called: &'static str,
     at: PathBuf,
-    /// By name: archive files may be anywhere, beside what is none of the job's.
+    /// Test for visible file names: a folder of archive files may have files that are not the job's.
     shows: fn(&str) -> bool,
 }
 
@@ -122,7 +122,7 @@ fn folders(job: &Path) -> Result<Vec<Seen>, Problem> {
     Ok(folders)
 }
 
-/// A file of the job's.
+/// Sends a file of the job.
 pub(super) async fn show(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
@@ -130,7 +130,7 @@ pub(super) async fn show(
 ) -> Result<Response, Problem> {
     let case = daemon.case(&name).await?;
     let (file, length) = blocking(move || {
-        // What Heritrix has in a folder for each launch a job has once.
+        // Heritrix has a folder for each launch; a job here has only one.
         let path = path.strip_prefix("latest/").unwrap_or(&path);
         let found = match path.split('/').collect::<Vec<_>>()[..] {
             [file] if is_shown(file) => {
@@ -168,7 +168,7 @@ pub(super) async fn show(
     )
 }
 
-/// Opens a file that is in this very folder.
+/// Opens a file directly in this folder.
 fn within(folder: &Path, name: &str) -> Option<(File, u64)> {
     let is_plain = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', '\0']);
     let path = folder.join(name);
@@ -179,7 +179,7 @@ fn within(folder: &Path, name: &str) -> Option<(File, u64)> {
     Some((File::open(path).ok()?, metadata.len()))
 }
 
-/// A file by its place on this machine, as long as it belongs to a job.
+/// Sends a file by its path on this machine, if it belongs to a job.
 pub(super) async fn any_path(
     State(daemon): State<Arc<Daemon>>,
     headers: HeaderMap,
@@ -202,7 +202,7 @@ pub(super) async fn any_path(
     show(State(daemon.clone()), headers, place).await
 }
 
-/// Writes a file of a configuration of which no job was made.
+/// Writes a file of a configuration, before a job was made of it.
 pub(super) async fn put(
     State(daemon): State<Arc<Daemon>>,
     Place((name, file)): Place<(String, String)>,
@@ -237,7 +237,7 @@ pub(super) async fn put(
     Ok(StatusCode::OK)
 }
 
-/// The whole file, or the range that is asked for (RFC 9110 §14).
+/// Sends the whole file, or the requested range (RFC 9110 §14).
 fn respond(file: File, length: u64, range: Option<&str>) -> Result<Response, Problem> {
     let Some((from, to)) = range.and_then(|range| part(range, length)) else {
         if length == 0 || range.is_none_or(|range| !range.starts_with("bytes=")) {
@@ -253,7 +253,7 @@ fn respond(file: File, length: u64, range: Option<&str>) -> Result<Response, Pro
     Ok(response(status, file, from, to, Some(told)))
 }
 
-/// From where up to where, the end left out.
+/// Parses a range into start and end, the end exclusive.
 fn part(range: &str, length: u64) -> Option<(u64, u64)> {
     let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
     let (from, to) = match (from, to) {
@@ -281,7 +281,7 @@ fn response(status: StatusCode, file: File, from: u64, to: u64, range: Option<St
     response
 }
 
-/// A part of a file, read as it is sent: archive files are large.
+/// A part of a file, read while it is sent: archive files are large.
 struct Chunks(mpsc::Receiver<io::Result<Bytes>>);
 
 impl Chunks {
@@ -296,7 +296,7 @@ impl Chunks {
                     .and_then(|()| file.read_exact(&mut chunk));
                 left -= chunk.len() as u64;
                 let is_over = read.is_err();
-                // Whoever reads may have gone.
+                // The client may have disconnected.
                 if send.blocking_send(read.map(|()| chunk.into())).is_err() || is_over {
                     return;
                 }

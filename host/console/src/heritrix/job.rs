@@ -1,4 +1,4 @@
-//! A job, and what is done with it.
+//! A job in Heritrix's interface, and actions on it.
 
 use std::sync::{Arc, LazyLock};
 
@@ -27,10 +27,10 @@ use crate::orders::Orders;
 use crate::overview::JobState;
 use crate::problem::Problem;
 
-/// Lines of the log that come with a job.
+/// Lines of the log in a job's document.
 const LOG_LINES: usize = 10;
 
-/// How a configuration says that its crawl is not to begin paused.
+/// Patterns by which a configuration says that its crawl does not begin paused.
 #[expect(
     clippy::unwrap_used,
     reason = "constants, compiled by every test that builds a job"
@@ -71,7 +71,7 @@ pub(super) async fn show(
     Ok(answer(&headers, "job", &value))
 }
 
-/// Heritrix' names of reports, and ours.
+/// Heritrix's names of reports, with ours.
 const REPORTS: [(&str, ReportKind); 10] = [
     ("CrawlSummaryReport", ReportKind::Crawl),
     ("SeedsReport", ReportKind::Seeds),
@@ -85,7 +85,7 @@ const REPORTS: [(&str, ReportKind); 10] = [
     ("ToeThreadsReport", ReportKind::Threads),
 ];
 
-/// A report as of now, as text.
+/// Sends a current report as text.
 pub(super) async fn report(
     State(daemon): State<Arc<Daemon>>,
     caller: Caller,
@@ -103,7 +103,7 @@ pub(super) async fn report(
 
 impl Files {
     fn of(directory: &std::path::Path, is_active: bool) -> Files {
-        // What is wrong with them is said to whoever launches from one.
+        // Errors in checkpoints are reported when a job is launched from one.
         let kept = match is_active {
             true => Vec::new(),
             false => control::checkpoints(directory).unwrap_or_default(),
@@ -115,7 +115,7 @@ impl Files {
     }
 }
 
-/// The names of those that are whole.
+/// The names of complete checkpoints, the latest first.
 fn latest_first(mut kept: Vec<KeptCheckpoint>) -> Vec<String> {
     kept.retain(|kept| kept.is_whole);
     kept.sort_by_key(|kept| std::cmp::Reverse(kept.made));
@@ -191,7 +191,7 @@ pub(super) async fn act(
 }
 
 impl Daemon {
-    /// What there is of a job.
+    /// Finds a job's configuration and state.
     pub(super) async fn case(&self, name: &str) -> Result<Case, Problem> {
         let drafts = self.drafts();
         let known = match self.folder.job(name) {
@@ -210,7 +210,7 @@ impl Daemon {
         })
     }
 
-    /// Makes a job of its configuration, unless there is one.
+    /// Makes a job of its configuration, unless the job exists.
     async fn build(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
         let built = self.clone();
         blocking(move || {
@@ -254,7 +254,7 @@ impl Daemon {
             .map_err(|problem| cannot("the profile made of crawler-beans.cxml", &problem))?;
         let mut seeds = Vec::new();
         if let Some(file) = &imported.seeds_file {
-            // One beside the configuration has come with it.
+            // A seed list beside the configuration was sent with it.
             let path = draft.folder.join(file);
             let is_beside = is_editable(file)
                 && path
@@ -303,7 +303,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Begins it, paused unless its configuration says otherwise, as clients of Heritrix expect.
+    /// Begins a job, paused unless its configuration says otherwise, as Heritrix's clients expect.
     async fn launch(
         self: Arc<Self>,
         case: Case,
@@ -315,7 +315,7 @@ impl Daemon {
             Stage::Active(state) => {
                 return Err(Problem::conflict(format!("it is {state} already")));
             }
-            // It goes on from its checkpoint, which nobody can mistake for its beginning.
+            // The job continues from its checkpoint, which cannot be mistaken for its beginning.
             Stage::Finished(_) if went_back => {}
             Stage::Finished(_) => {
                 return Err(Problem::conflict(
@@ -346,7 +346,7 @@ impl Daemon {
         .await
     }
 
-    /// Takes a job back to a checkpoint before it is launched; `latest` is the last one that was made.
+    /// Restores a job's checkpoint before it is launched; `latest` is the most recent one.
     async fn go_back_to(
         &self,
         case: &Case,
@@ -387,7 +387,7 @@ impl Daemon {
 
     async fn terminate(self: Arc<Self>, case: &Case, caller: Caller) -> Result<(), Problem> {
         match case.stage() {
-            // It has ended, as is wanted.
+            // The job has ended, as wanted.
             Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
             Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("it does not crawl")),
             Stage::Active(_) => {
@@ -399,7 +399,7 @@ impl Daemon {
         }
     }
 
-    /// Ends it where it crawls. One that never has is unmade, so that its configuration can be changed.
+    /// Ends a job that crawls. A job that never crawled is deleted, so that its configuration can be changed.
     async fn tear_down(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
         let stage = case.stage();
         if let Stage::Active(_) = stage {
@@ -440,7 +440,7 @@ impl Daemon {
         }
     }
 
-    /// Waits until the job's state is seen to be so.
+    /// Waits until the daemon sees the job in a matching state.
     async fn seen(&self, name: &str, is_so: impl Fn(JobState) -> bool) -> Result<(), Problem> {
         let mut jobs = self.jobs.subscribe();
         loop {
@@ -460,8 +460,8 @@ impl Daemon {
     }
 }
 
-/// A line of the list of what could not be carried over. What the profile's check says may quote a file that the configuration
-/// names, which is not for whoever may only crawl.
+/// Formats a line of the list of settings that could not be imported. An error of the profile's check may quote a file named in
+/// the configuration. Clients who may only crawl must not see that.
 fn left_out(left: &LeftOut) -> String {
     match left.line {
         0 => {

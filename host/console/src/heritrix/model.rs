@@ -1,4 +1,4 @@
-//! Jobs as Heritrix tells of them: its words for what a job is doing, and its figures.
+//! Jobs in Heritrix's terms: its words for the state of a job, and its figures.
 
 use jiff::Timestamp;
 use opilio_crawl::control::Status;
@@ -8,38 +8,38 @@ use serde_json::{Value, json};
 use super::drafts::{CONFIG, Draft};
 use crate::overview::{JobState, Known};
 
-/// A job, whatever is there of it.
+/// A job with its configuration, its state, or both.
 pub(super) struct Case {
     pub name: String,
-    /// Its configuration. None: it was made in another way.
+    /// Its configuration; `None` if it was made in another way.
     pub draft: Option<Draft>,
-    /// None: it was not built.
+    /// Its state; `None` if it was not built.
     pub known: Option<Known>,
     pub is_torn_down: bool,
 }
 
-/// What is read of a job's files for its document.
+/// Contents of a job's files, for its document.
 #[derive(Default)]
 pub(super) struct Files {
     /// The end of `crawl.log`.
     pub log: Vec<String>,
-    /// The names of checkpoints that it can be launched from, the last first.
+    /// The names of checkpoints for a launch, the latest first.
     pub checkpoints: Vec<String>,
 }
 
-/// What a job is doing, in Heritrix' words.
+/// The state of a job in Heritrix's words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     Unbuilt,
     Ready,
-    /// With the state of its crawl controller.
+    /// Active, with the state of its crawl controller.
     Active(&'static str),
-    /// With how it ended.
+    /// Finished, with its exit status.
     Finished(&'static str),
 }
 
 impl Stage {
-    /// Of a job that was made.
+    /// The stage of a job that was made.
     fn of(state: JobState, is_torn_down: bool) -> Stage {
         let rests = |stage| match is_torn_down {
             true => Stage::Unbuilt,
@@ -91,7 +91,7 @@ impl Case {
         self.known.is_none() && self.draft.as_ref().is_some_and(|draft| draft.is_profile)
     }
 
-    /// What may be done with it now.
+    /// The actions that are possible now.
     fn actions(&self) -> Vec<&'static str> {
         match self.stage() {
             Stage::Unbuilt if self.is_profile() => vec![],
@@ -107,7 +107,7 @@ impl Case {
         }
     }
 
-    /// As the list of all jobs has it.
+    /// The short document in the list of all jobs.
     pub(super) fn short(&self, engine: &str) -> Value {
         let stage = self.stage();
         let url = format!("{engine}/job/{}", self.name);
@@ -130,7 +130,7 @@ impl Case {
             "key": self.name,
             "url": url,
             "isProfile": self.is_profile(),
-            // How often is not kept, only whether it was more than once.
+            // The number of launches is not stored, only whether there was more than one.
             "launchCount": u8::from(course.is_some()),
             "isLaunchInfoPartial": course.is_some_and(|course| course.began != course.first_began),
             "lastLaunch": launched,
@@ -146,7 +146,7 @@ impl Case {
         })
     }
 
-    /// All of it.
+    /// The whole document of a job.
     pub(super) fn whole(&self, engine: &str, files: &Files) -> Value {
         let stage = self.stage();
         let mut value = self.short(engine);
@@ -231,7 +231,7 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
                 "total": total_bytes,
                 "totalCount": statistics.visits,
                 "novel": bytes.novel + bytes.unknown,
-                // As the others, prerequisites included.
+                // Like the other counts, with prerequisites.
                 "novelCount": statistics.visits.saturating_sub(same),
                 "notModified": bytes.unchanged,
                 "notModifiedCount": same,
@@ -288,7 +288,7 @@ fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static st
     reports
 }
 
-/// A rate in KiB: clients read whole numbers there, and nothing out of `0.4`.
+/// Rounds a rate to whole KiB: clients parse integers here and cannot read `0.4`.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "a rate in KiB a second is far below the bounds"
@@ -302,7 +302,7 @@ fn pretty(seconds: u64) -> String {
     format!("{hours}h{minutes}m{}s", seconds % 60)
 }
 
-/// What the engine is, as far as its jobs go.
+/// The engine's document, with its jobs.
 pub(super) fn engine(jobs_dir: &str, began: Timestamp, jobs: Vec<Value>) -> Value {
     json!({
         "heritrixVersion": concat!("3.4.0 (opilio ", env!("CARGO_PKG_VERSION"), ")"),
@@ -313,7 +313,7 @@ pub(super) fn engine(jobs_dir: &str, began: Timestamp, jobs: Vec<Value>) -> Valu
     })
 }
 
-/// As Heritrix writes it: an element for each name, and `value` for each entry of a list.
+/// Formats a value as Heritrix's XML: an element for each name, and `value` for each entry of a list.
 pub(super) fn xml(root: &str, value: &Value) -> String {
     let mut text = "<?xml version=\"1.0\" standalone='yes'?>\n\n".to_owned();
     element(&mut text, root, value);
@@ -344,7 +344,7 @@ fn element(text: &mut String, name: &str, value: &Value) {
     text.push_str(&format!("</{name}>"));
 }
 
-/// What may stand in XML: logs hold whatever servers have sent.
+/// Escapes a character for XML. Logs contain arbitrary characters from servers, and those invalid in XML are replaced.
 fn escaped(character: char) -> String {
     match character {
         '&' => "&amp;".to_owned(),

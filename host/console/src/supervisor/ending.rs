@@ -1,4 +1,4 @@
-//! Ends crawls with the daemon, where they cannot go on without it.
+//! Ends crawls with the daemon, if they cannot continue without it.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use super::{DAEMON, PERIOD, ProcessState, Supervisor};
 use crate::process::Alive;
 
 impl Supervisor {
-    /// Has the crawls of the folder end in good order, whoever began them, and waits until they have. What is wanted of them
-    /// stays as it is: those that are to crawl are begun again by the next daemon.
+    /// Ends the crawls of the folder in good order, whoever began them, and waits for their end. Their orders stay unchanged: the
+    /// next daemon resumes jobs that are to crawl.
     pub(super) async fn end_crawls(&mut self) {
         let (mut asked, mut deaf) = (BTreeSet::new(), BTreeSet::new());
         loop {
@@ -46,7 +46,7 @@ impl Supervisor {
                         );
                         deaf.insert(name.clone());
                     }
-                    // It may have ended just now; otherwise it is asked again.
+                    // The job may have ended just now; otherwise it is asked again.
                     Err(problem) => tracing::warn!(job = name, "{}", problem.detail()),
                 }
             }

@@ -1,4 +1,4 @@
-//! Jobs of the calendar: made and begun when their time has come.
+//! Makes and begins the jobs of the calendar when they are due.
 
 use jiff::Timestamp;
 use opilio_crawl::Course;
@@ -9,7 +9,7 @@ use crate::folder::{FolderError, NewJob};
 use crate::orders::Orders;
 
 impl Supervisor {
-    /// Makes a job of the calendar, and has it begun.
+    /// Makes a job of the calendar, and orders it to begin.
     async fn make(&self, entry: &CalendarEntry, due: &Due) -> Result<(), String> {
         let (job, by) = (due.job.as_str(), format!("calendar {}", entry.name));
         let profile = self.daemon.profile(&entry.profile);
@@ -24,7 +24,7 @@ impl Supervisor {
         let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
         match made {
             Ok(Ok(_)) => {}
-            // One that a daemon made before it died is begun nevertheless, and another's is left alone.
+            // A job that a daemon made before it died is begun too. A job of somebody else is left alone.
             Ok(Err(FolderError::Taken(_))) => {
                 let directory = self.daemon.folder.path().join(job);
                 let orders = Orders::read(&directory).ok().flatten();
@@ -43,7 +43,7 @@ impl Supervisor {
         Ok(())
     }
 
-    /// Makes and begins what the calendar wants. What cannot be made is tried again, as long as one that was missed would be.
+    /// Makes and begins the due jobs of the calendar. Failed ones are retried, within the time limit for missed occurrences.
     pub(super) async fn see_to_calendar(&mut self, now: Timestamp) {
         let before = self.seen_to.clone();
         for entry in self.daemon.config.calendar.clone() {

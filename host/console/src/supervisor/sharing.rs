@@ -1,4 +1,4 @@
-//! Tells jobs what they may take of what all have together, as `share.rs` divides it.
+//! Sends jobs their shares in the common limits, as divided by `share.rs`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -11,20 +11,20 @@ use crate::overview::{Jobs, Known};
 use crate::process::Alive;
 use crate::share::{Member, attainable, lowered};
 
-/// Longest wait for a job that is told what it may take.
+/// Longest wait for a job to accept its share.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Why a job could not be told what it may take.
+/// The reason why a job could not be given its share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Deaf {
-    /// It is tried again at the next look.
+    /// A temporary error: it is retried at the next look.
     Now,
-    /// This process never understands it.
+    /// This process does not understand the command.
     Process(Option<u32>),
 }
 
 impl Supervisor {
-    /// A job that crawls, as far as what all jobs have together goes.
+    /// A running job as a member of the division.
     pub(super) fn member(&self, name: &str, known: &Known) -> Member {
         let status = known.status.as_ref();
         let begun = self.processes.get(name).map(|process| process.share);
@@ -38,8 +38,7 @@ impl Supervisor {
         }
     }
 
-    /// Tells jobs what they may take from now on. Who has to give something back is told first. Of those that are to begin,
-    /// the ones for which there is something now, and how much.
+    /// Sends jobs their new shares, reductions first. Returns the jobs that can begin now, with their shares.
     pub(super) async fn divide(
         &mut self,
         jobs: &Jobs,
@@ -72,7 +71,7 @@ impl Supervisor {
             };
             if share != held {
                 self.tell(jobs, name, share).await;
-                // Even where no answer came: it may have it.
+                // Even without an answer the job may have the share.
                 if let Some(member) = members.get_mut(name) {
                     member.share = Some(share);
                 }
@@ -91,7 +90,7 @@ impl Supervisor {
         shares
     }
 
-    /// Tells a job what it may take. False: it has not heard.
+    /// Sends a job its share. Returns `false` if it did not accept the share.
     async fn tell(&mut self, jobs: &Jobs, name: &str, share: Share) -> bool {
         let Some(known) = jobs.get(name).filter(|known| known.alive == Alive::Yes) else {
             return false;
@@ -117,7 +116,7 @@ impl Supervisor {
             Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
             Err(_) => (Deaf::Now, "it does not answer".to_owned()),
         };
-        // At every look it would be the same.
+        // Logged once, not at every look.
         if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
             tracing::warn!(job = name, "it takes what it took before: {problem}");
         }

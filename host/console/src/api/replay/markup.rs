@@ -1,4 +1,4 @@
-//! A page of HTML with its parts written into it, and without what leads out of it: scripts, forms, frames, links.
+//! Rewrites a page of HTML: writes its parts into it, and removes scripts, forms, frames and links.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use opilio_uri::Uri;
 
 use super::{Parts, sheet};
 
-/// Links lead nowhere; they look like links unless the page says otherwise.
+/// Style of disabled links: they look like links unless the page says otherwise.
 const LINKS: &str =
     "<style>:where(a[data-href]){color:-webkit-link;text-decoration:underline}</style>";
 
-/// Writes a page.
+/// Rewrites a page.
 pub(super) fn rewrite(html: &str, base: Uri, parts: &mut Parts<'_>) -> String {
     let mut page = Page {
         base,
@@ -25,13 +25,13 @@ pub(super) fn rewrite(html: &str, base: Uri, parts: &mut Parts<'_>) -> String {
     page.written
 }
 
-/// Elements whose content is no markup to a tokenizer.
+/// Elements whose content a tokenizer does not read as markup.
 #[derive(Clone, Copy, PartialEq)]
 enum Inside {
     Style,
-    /// Read as markup by a browser that runs no script.
+    /// Read as markup by a browser without scripts.
     Noscript,
-    /// Shown as it stands.
+    /// Copied unchanged.
     Verbatim,
     /// Left out.
     Dropped,
@@ -45,7 +45,7 @@ struct Page<'a, 'b> {
     parts: &'a mut Parts<'b>,
 }
 
-/// What becomes of an attribute.
+/// The rewritten form of an attribute.
 enum Written<'a> {
     As(Cow<'a, str>),
     /// Under another name.
@@ -77,7 +77,7 @@ impl Page<'_, '_> {
         }
     }
 
-    /// As it was: how a page is laid out hangs on it.
+    /// Copies the doctype, on which the layout of a page depends.
     fn doctype(&mut self, doctype: &Doctype<()>) {
         self.written.push_str("<!DOCTYPE ");
         self.written
@@ -146,7 +146,7 @@ impl Page<'_, '_> {
                 (self.base, self.has_base) = (base, true);
             }
         }
-        // A declared encoding is not that of what is written here.
+        // The declared encoding is not that of the rewritten page.
         let is_instruction =
             name == "meta" && (attribute("http-equiv").is_some() || attribute("charset").is_some());
         if is_dropped(&name) || is_instruction {
@@ -188,7 +188,7 @@ impl Page<'_, '_> {
             Some(data) => Written::As(data.into()),
             None => Written::Dropped,
         };
-        // What no element has as an attribute's name, no browser wrote; a name that ends the tag would write markup.
+        // Other characters do not occur in attribute names of browsers. A name that ends the tag would inject markup.
         let is_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
         if name.starts_with("on") || !name.chars().all(is_name) {
             return Written::Dropped;
@@ -212,7 +212,7 @@ impl Page<'_, '_> {
         }
     }
 
-    /// The first of an image's candidates that the archive has.
+    /// Writes the first of an image's candidates that the archive has.
     fn best_of(&mut self, candidates: &str) {
         let references = candidates
             .split(", ")
@@ -227,7 +227,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// Elements that are left out: they would run, send, or bring another page in.
+/// Whether an element is left out, because it would run code, send data, or load another page.
 fn is_dropped(name: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     matches!(

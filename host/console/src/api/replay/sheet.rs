@@ -1,17 +1,17 @@
-//! A style sheet with what it names written into it.
+//! Rewrites a style sheet: writes the named images, fonts and sheets into it.
 
 use cssparser::{ParseError, Parser, Token};
 use opilio_uri::Uri;
 
 use super::Parts;
 
-/// Blocks in blocks that are followed; what is deeper stays as it is, and loads nothing.
+/// Maximum depth of nested blocks. Deeper ones are left unchanged, and the policy blocks their loads.
 const DEPTH_MAX: usize = 64;
 
-/// Stands for what is not archived.
+/// Replacement for a part that is not archived.
 const NOTHING: &str = "data:,";
 
-/// A reference: from where to where it stands, and what it says.
+/// A reference in a sheet, with its position.
 struct Named {
     from: usize,
     to: usize,
@@ -30,7 +30,7 @@ pub(super) fn rewrite(css: &str, base: &Uri, parts: &mut Parts<'_>) -> String {
         reference,
     } in named
     {
-        // A fragment names something of the same page, such as a gradient.
+        // A fragment refers to the same page, for example to a gradient.
         if reference.starts_with('#') {
             continue;
         }
@@ -97,7 +97,7 @@ fn read(parser: &mut Parser<'_>, depth: usize, named: &mut Vec<Named>) {
     }
 }
 
-/// What stands in the block that has just begun; the parser is behind it afterwards.
+/// Reads the block that has just begun. Afterwards the parser is at its end.
 fn inside<T>(
     parser: &mut Parser<'_>,
     read: impl FnOnce(&mut Parser<'_>) -> Option<T>,
