@@ -1,7 +1,7 @@
-//! The canonical form: one text for the many URIs of one document. It is an index for the seen test; it is never fetched.
+//! The canonical form: one text for the many URIs of one document. It is an index for the seen test and is never fetched.
 //!
-//! A canonicaliser is a list of rules, each of which rewrites the text. Which rules, and in which order, is the profile's
-//! choice; the default is the predecessor's, so that crawls agree on what has been seen.
+//! A canonicaliser is a list of rules, each of which rewrites the text. The profile sets the rules and their order. The default
+//! is Heritrix's, so that crawls agree on the documents they know.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,26 +16,26 @@ use crate::uri::Uri;
 pub enum Rule {
     /// Makes the whole text lower-case, path and query included.
     Lowercase,
-    /// Takes `user:password@` from the authority.
+    /// Removes `user:password@` from the authority.
     StripUserinfo,
-    /// Takes `www.` from the start of the host, however often it stands there.
+    /// Removes every `www.` from the start of the host.
     StripWww,
-    /// Takes `www.`, `www2.`, `www12.` … from the start of the host, however often they stand there.
+    /// Removes every `www.`, `www2.`, `www12.` … from the start of the host.
     StripWwwN,
-    /// Takes session ids: `jsessionid` and `sid` with 32 letters and digits, `phpsessid` with 22 to 256, ASP's
+    /// Removes session ids: `jsessionid` and `sid` with 32 letters and digits, `phpsessid` with 22 to 256, ASP's
     /// `aspsessionid…`, `;jsessionid=…` in the path, and ASP.NET's `/(S(…))/` before an `.aspx`.
     StripSessionIds,
-    /// Takes ColdFusion's `cfid` and the `cftoken` beside it.
+    /// Removes ColdFusion's `cfid` and the `cftoken` beside it.
     StripSessionCfids,
-    /// Takes what an empty query leaves: `?` and `&` at the end, `&` at the start.
+    /// Removes the remains of an empty query: `?` and `&` at the end, `&` at the start.
     FixupQuery,
-    /// Makes runs of slashes in the path one slash.
+    /// Replaces runs of slashes in the path by one slash.
     StripExtraSlashes,
-    /// Where a pattern matches the whole text, puts something else in its place.
+    /// Replaces a text that a pattern matches as a whole.
     Regex(RegexRule),
 }
 
-/// Why a rule cannot be made.
+/// The reason why a rule cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RuleError {
     /// No rule has this name.
@@ -46,14 +46,14 @@ pub enum RuleError {
     Regex(#[from] RegexRuleError),
 }
 
-/// What one rule did to the text, for people who ask why two URIs are one.
+/// The effect of one rule on the text. It shows operators why two URIs count as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleEffect {
     /// The rule, as [`Rule`] displays itself: its name in profiles, or `regex` and the pattern.
     pub rule: String,
-    /// The text it was given.
+    /// The text before the rule.
     pub before: String,
-    /// The text it left.
+    /// The text after the rule.
     pub after: String,
 }
 
@@ -72,7 +72,7 @@ pub struct Canonicaliser {
 }
 
 impl Default for Canonicaliser {
-    /// Lower-case, userinfo, www, session ids, ColdFusion ids, query: the predecessor's list and order.
+    /// Heritrix's list and order: lower-case, userinfo, www, session ids, ColdFusion ids, query.
     fn default() -> Canonicaliser {
         Canonicaliser::new(vec![
             Rule::Lowercase,
@@ -110,8 +110,8 @@ impl Canonicaliser {
         text.into_owned()
     }
 
-    /// What each rule does to a URI, in order. The text after the last one is the canonical form; without rules there is
-    /// no effect, and the canonical form is the URI.
+    /// The effect of each rule on a URI, in order. The text after the last rule is the canonical form. Without rules the list is
+    /// empty, and the canonical form is the URI.
     #[must_use]
     pub fn explain(&self, uri: &Uri) -> Vec<RuleEffect> {
         let mut text = uri.as_str().to_owned();
@@ -172,7 +172,7 @@ impl Rule {
         }
     }
 
-    /// Rewrites `text`; borrowed where the rule has nothing to do.
+    /// Rewrites `text`; borrowed if the rule changes nothing.
     #[must_use]
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self {
@@ -206,7 +206,7 @@ fn lowercase(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The parts of a text that rules work on: `scheme://`, authority, path, `?query` (with its question mark).
+/// The parts of a text for the rules: `scheme://`, authority, path, `?query` (with its question mark).
 struct Parts<'t> {
     scheme: &'t str,
     authority: &'t str,
@@ -215,7 +215,7 @@ struct Parts<'t> {
 }
 
 impl<'t> Parts<'t> {
-    /// None where there is no authority.
+    /// Splits a text; `None` if it has no authority.
     fn of(text: &'t str) -> Option<Parts<'t>> {
         let start = text.find("://")? + 3;
         let end = text[start..]
@@ -243,7 +243,7 @@ fn strip_userinfo(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Which labels count as `www`.
+/// The labels that count as `www`.
 #[derive(Clone, Copy)]
 enum Www {
     /// `www` alone.
@@ -265,7 +265,7 @@ impl Www {
     }
 }
 
-/// Takes `www` labels from the start of the host. `www.com` stays: what is left would be no host.
+/// Removes `www` labels from the start of the host. `www.com` stays, because the rest would not be a host.
 fn strip_www(text: &str, www: Www) -> Cow<'_, str> {
     let Some(parts) = Parts::of(text) else {
         return Cow::Borrowed(text);
@@ -300,8 +300,8 @@ fn strip_session_ids(text: &str) -> Cow<'_, str> {
     text
 }
 
-/// Path segments `(24 letters and digits)`, or `(X(24 letters and digits)…)`, somewhere before an `.aspx`: how ASP.NET
-/// keeps sessions without cookies.
+/// Removes path segments `(24 letters and digits)`, or `(X(24 letters and digits)…)`, before an `.aspx`. ASP.NET uses them for
+/// sessions without cookies.
 fn strip_aspx_session(text: &str) -> Option<String> {
     const PAGE: &[u8] = b".aspx";
     let (path, query) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
@@ -337,7 +337,7 @@ fn is_aspx_session(inner: &str) -> bool {
             .is_some_and(|parts| parts.split(')').all(is_lettered))
 }
 
-/// `;jsessionid=…` up to the next `;`, `/`, `?` or `#` (Servlet specification 3.1 §7.1.3: a path parameter of that name).
+/// Removes `;jsessionid=…` up to the next `;`, `/`, `?` or `#` (a path parameter, Servlet specification 3.1 §7.1.3).
 fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     const NAME: &str = ";jsessionid=";
     let (path, query) = text.split_at(text.find(['?', '#']).unwrap_or(text.len()));
@@ -358,14 +358,14 @@ fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     Cow::Owned([&kept, rest, query].concat())
 }
 
-/// Tells by name and value which parameters of a query are session ids.
+/// Whether a parameter of a query is a session id, by name and value.
 fn is_session_id(name: &str, value: &str) -> bool {
     let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     if named("jsessionid") || named("sid") {
         return value.len() == 32 && value.bytes().all(|b| b.is_ascii_alphanumeric());
     }
     if named("phpsessid") {
-        // `session.sid_length` is 22 to 256, 26 as shipped since PHP 7.1; six bits a character bring `,` and `-`.
+        // `session.sid_length` is 22 to 256, by default 26 since PHP 7.1. Six bits a character add `,` and `-`.
         return (22..=256).contains(&value.len())
             && value
                 .bytes()
@@ -381,7 +381,7 @@ fn is_session_id(name: &str, value: &str) -> bool {
         && value.bytes().all(|b| b.is_ascii_alphabetic())
 }
 
-/// ColdFusion writes both, one beside the other; a `cfid` alone may mean anything.
+/// Removes ColdFusion's ids. ColdFusion writes both, side by side; a `cfid` alone may have another meaning.
 fn strip_cfids(text: &str) -> Cow<'_, str> {
     let named = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
     let Some((_, query)) = text.split_once('?') else {
@@ -405,8 +405,8 @@ fn strip_cfids(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Takes the parameters of the query that `unwanted` names, each with the `&` after it. The `?` and the `&` before stay:
-/// cleaning up is the work of [`Rule::FixupQuery`]. None where there is nothing to take.
+/// Removes the query parameters that match `unwanted`, each with the `&` after it. The `?` and the `&` before stay for
+/// [`Rule::FixupQuery`]. `None` if no parameter matches.
 fn strip_parameters(text: &str, unwanted: impl Fn(&str, &str) -> bool) -> Option<String> {
     let (before, query) = text.split_once('?')?;
     let mut out: Option<String> = None;

@@ -1,8 +1,8 @@
-//! CDX keys: the `urlkey` of CDX and CDXJ files, under which replay looks a capture up.
+//! CDX keys: the `urlkey` of CDX and CDXJ files, by which replay looks up a capture.
 //!
-//! A key is right when whoever reads the index asks for the same one. pywb, cdxj-indexer and the tools of the Internet
-//! Archive agree on the keys of the Python package `surt` (0.3.1), so its rules hold here, odd ones included, and not those
-//! of [`Uri`](crate::Uri). `cargo xtask judges replay` compares the keys of 5,000 fuzzed URIs with cdxj-indexer's.
+//! A key is right if readers of the index compute the same one. pywb, cdxj-indexer and the tools of the Internet Archive agree
+//! on the keys of the Python package `surt` (0.3.1). Therefore its rules apply here, odd ones included, and not those of
+//! [`Uri`](crate::Uri). `cargo xtask judges replay` compares the keys of 5,000 fuzzed URIs with cdxj-indexer's.
 
 use std::borrow::Cow;
 use std::net::Ipv4Addr;
@@ -21,8 +21,8 @@ static PATH_SESSIONS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Session ids in a lower-case query. Each is looked for once, in this order, from the right, and at the end of longer
-/// names too: `xsid=` loses its `sid=`.
+/// Session ids in a lower-case query. Each pattern is applied once, in this order, from the right. It also matches the end of
+/// longer names: `xsid=` loses its `sid=`.
 static QUERY_SESSIONS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
     [
         "jsessionid=[0-9a-z]{32}",
@@ -40,12 +40,12 @@ static QUERY_SESSIONS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 ///
 /// | part | in the key |
 /// |---|---|
-/// | scheme | left out, except where there is no host: `dns:example.org` |
+/// | scheme | left out, except without a host: `dns:example.org` |
 /// | userinfo, fragment | left out |
 /// | host | lower-case, without one `www.` or `www2.`, reversed, IPv4 addresses too (`1,0,0,127`); IPv6 without brackets |
 /// | port | kept, except 80 of http and 443 of https |
-/// | path | percent-encoding undone as often as it was done and applied once, lower-case, no `.`, `..`, `//`, no slash at its end, no ASP.NET session |
-/// | query | encoded as the path, lower-case, no session ids, parameters sorted |
+/// | path | fully decoded, encoded once, lower-case, without `.`, `..`, `//`, final slash and ASP.NET session |
+/// | query | encoded like the path, lower-case, no session ids, parameters sorted |
 ///
 /// Empty text is `-`. Text that cannot be read as a URI is its own key.
 #[must_use]
@@ -123,7 +123,7 @@ fn has_scheme(text: &str) -> bool {
     })
 }
 
-/// `https://a` of `http://https://a`.
+/// The last of several schemes: `https://a` of `http://https://a`.
 fn last_scheme(mut text: &str) -> &str {
     let is_web = |text: &str| text.starts_with("http://") || text.starts_with("https://");
     while let Some((_, inner)) = text.split_once("://")
@@ -135,8 +135,7 @@ fn last_scheme(mut text: &str) -> &str {
     text
 }
 
-/// The host of an authority as written, without the brackets of IPv6, and the port. None where the port is no number that
-/// a port can have.
+/// The host of an authority as written, without the brackets of IPv6, and the port. `None` if the port is invalid.
 fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
     let server = authority.trim_end_matches(':');
     let server = server.rsplit_once('@').map_or(server, |(_, server)| server);
@@ -155,11 +154,11 @@ fn host_and_port(authority: &str) -> Option<(String, Option<u16>)> {
     Some((host.to_owned(), port.filter(|port| *port != 0)))
 }
 
-/// A host decoded, its spare dots gone, lower-case; names in other letters as A-labels, numbers as IPv4.
+/// Normalises a host: decoded, without superfluous dots, lower-case. Other scripts become A-labels, numbers IPv4 addresses.
 fn plain_host(host: &str) -> String {
     let mut bytes = decoded_fully(host);
     if !bytes.is_ascii() {
-        // `surt` follows IDNA 2003, which maps the four characters that UTS 46 has a switch for.
+        // `surt` follows IDNA 2003, which maps the four characters for which UTS 46 has an option.
         let name = String::from_utf8_lossy(&bytes)
             .replace('\u{fffd}', "")
             .replace('ß', "ss")
@@ -174,11 +173,11 @@ fn plain_host(host: &str) -> String {
     ipv4(host).map_or_else(|| host.to_owned(), |address| address.to_string())
 }
 
-/// The address that up to four numbers with dots between them stand for, as `inet_aton` of C has it.
+/// Parses an IPv4 address of up to four numbers with dots between them, like `inet_aton` of C.
 fn ipv4(host: &str) -> Option<Ipv4Addr> {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     if is_number(host) {
-        // Always decimal, and of a larger number the lowest 32 bits.
+        // Always decimal; of a larger number the lowest 32 bits.
         let digits = host.bytes().map(|digit| u32::from(digit - b'0'));
         let number = digits.fold(0, |n: u32, digit| n.wrapping_mul(10).wrapping_add(digit));
         return Some(Ipv4Addr::from(number));
@@ -204,7 +203,7 @@ fn is_default_port(scheme: &str, port: u16) -> bool {
         || scheme.eq_ignore_ascii_case("https") && port == 443
 }
 
-/// Text with its percent-encoding undone as often as it was done and applied once, lower-case.
+/// Normalises text: fully decoded, percent-encoded once, lower-case.
 fn plain(text: &str) -> String {
     encoded(&decoded_fully(text))
 }
@@ -220,8 +219,8 @@ fn encoded(bytes: &[u8]) -> String {
     text
 }
 
-/// A path without `.`, `..` and empty segments. A `..` above the root stays; a slash at the end stays, but not one that
-/// only `.` or `..` would leave.
+/// Normalises a path without `.`, `..` and empty segments. A `..` above the root stays. A slash at the end stays, unless only
+/// `.` or `..` would leave it.
 fn normal_path(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     for segment in path.split('/').skip(1) {
@@ -246,7 +245,7 @@ fn without_sessions(mut text: String, sessions: &[Regex]) -> String {
     text
 }
 
-/// A query with its parameters in the order of their names, then of their values, none before an empty one.
+/// Sorts a query's parameters by name, then by value; a missing value comes before an empty one.
 fn sorted(query: &str) -> String {
     let mut parameters: Vec<&str> = query.split('&').collect();
     parameters.sort_by_key(|parameter| match parameter.split_once('=') {

@@ -1,4 +1,4 @@
-//! Hop paths: how a URI was reached from its seed, one letter a hop.
+//! Hop paths: the hops from a seed to a URI, one letter each.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,21 +6,21 @@ use std::str::FromStr;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Hops a path keeps by letter. Older ones are only counted, in the prefix `N+`.
+/// Maximum hops that a path keeps by letter. Older ones are only counted, in the prefix `N+`.
 pub const HOPS_KEPT_MAX: usize = 50;
 
-/// How one URI was found from another (glossary, "Discovery path").
+/// The type of a hop from one URI to another (glossary, "Discovery path").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Hop {
-    /// `L`: a link to be followed by a reader.
+    /// `L`: a link for readers.
     Link,
-    /// `E`: embedded in the page, needed to show it.
+    /// `E`: embedded in the page and needed to show it.
     Embed,
     /// `X`: a string in a script that looks like a URI.
     Speculative,
     /// `R`: a redirect.
     Redirect,
-    /// `P`: needed before the other can be fetched: DNS, robots.txt.
+    /// `P`: a prerequisite of the other URI: DNS, robots.txt.
     Prerequisite,
     /// `I`: inferred from the URI, not found in the document.
     Inferred,
@@ -31,7 +31,7 @@ pub enum Hop {
 }
 
 impl Hop {
-    /// The letter that stands for it.
+    /// The letter of the hop.
     #[must_use]
     pub fn letter(self) -> char {
         match self {
@@ -46,7 +46,7 @@ impl Hop {
         }
     }
 
-    /// The hop of a letter; None for letters that stand for none.
+    /// The hop of a letter; `None` for other letters.
     #[must_use]
     pub fn from_letter(letter: char) -> Option<Hop> {
         Some(match letter {
@@ -62,7 +62,7 @@ impl Hop {
         })
     }
 
-    /// Whether it leads to another document rather than to a part of this one: link, manifest, submit.
+    /// Whether the hop leads to another document rather than to a part of this one: link, manifest, submit.
     #[must_use]
     pub fn is_navigation(self) -> bool {
         matches!(self, Hop::Link | Hop::Manifest | Hop::Submit)
@@ -74,18 +74,18 @@ impl Hop {
 /// Beyond [`HOPS_KEPT_MAX`] hops the oldest are only counted: `3+LLLL…` has 53 hops.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HopPath {
-    /// As it is shown. Letters and prefix are ASCII.
+    /// The path as shown. Letters and prefix are ASCII.
     text: String,
     dropped: u32,
 }
 
-/// Why a text is no hop path.
+/// The reason why a text is not a hop path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopPathError {
-    /// A letter that stands for no hop.
+    /// A letter without a hop.
     #[error("{0:?} is no hop")]
     Letter(char),
-    /// The part before `+` is no number.
+    /// The part before `+` is not a number.
     #[error("{0:?} is no number of hops")]
     Count(String),
     /// More letters than [`HOPS_KEPT_MAX`], or a count of older hops before fewer.
@@ -93,10 +93,10 @@ pub enum HopPathError {
     Kept(usize),
 }
 
-/// The hops at the end of a path, after the last one that navigates: what is embedded in the page that a reader reached.
+/// The hops at the end of a path, after the last one that navigates: for the embeds of a page that a reader reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrailingHops {
-    /// All of them.
+    /// Number of all these hops.
     pub total: u32,
     /// Embeds among them.
     pub embeds: u32,
@@ -113,10 +113,10 @@ impl HopPath {
         HopPath::default()
     }
 
-    /// Reads a path as [`HopPath::as_str`] writes it.
+    /// Parses a path in the form of [`HopPath::as_str`].
     ///
     /// # Errors
-    /// [`HopPathError`], with what is wrong.
+    /// [`HopPathError`], with the reason.
     pub fn parse(text: &str) -> Result<HopPath, HopPathError> {
         let (dropped, letters) = match text.split_once('+') {
             None => (0, text),
@@ -150,7 +150,7 @@ impl HopPath {
         *self = HopPath::of(self.dropped.saturating_add(1), &letters);
     }
 
-    /// This path and one hop more.
+    /// This path with one more hop.
     #[must_use]
     pub fn then(&self, hop: Hop) -> HopPath {
         let mut path = self.clone();
@@ -158,13 +158,13 @@ impl HopPath {
         path
     }
 
-    /// The path as logs show it: at most [`HOPS_KEPT_MAX`] letters, `N+` before them where N older hops are not shown.
+    /// The path as logs show it: at most [`HOPS_KEPT_MAX`] letters, preceded by `N+` if N older hops are not shown.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// All hops, those not shown included.
+    /// Number of all hops, including those not shown.
     #[must_use]
     pub fn len(&self) -> u32 {
         let kept = u32::try_from(self.letters().len()).unwrap_or(u32::MAX);
@@ -177,18 +177,18 @@ impl HopPath {
         self.text.is_empty()
     }
 
-    /// The newest hop; None for a seed.
+    /// The newest hop; `None` for a seed.
     #[must_use]
     pub fn last(&self) -> Option<Hop> {
         self.hops().next_back()
     }
 
-    /// The hops that are kept, oldest first.
+    /// The kept hops, oldest first.
     pub fn hops(&self) -> impl DoubleEndedIterator<Item = Hop> + '_ {
         self.letters().chars().filter_map(Hop::from_letter)
     }
 
-    /// Hops that navigate ([`Hop::is_navigation`]). Those no longer kept count as such.
+    /// Number of hops that navigate ([`Hop::is_navigation`]). Those no longer kept count as such.
     #[must_use]
     pub fn link_hops(&self) -> u32 {
         let kept = self.hops().filter(|hop| hop.is_navigation()).count();
@@ -196,7 +196,7 @@ impl HopPath {
             .saturating_add(u32::try_from(kept).unwrap_or(u32::MAX))
     }
 
-    /// What follows the last hop that navigates, for scope rules that let a page have what it embeds.
+    /// The hops after the last one that navigates, for scope rules that admit the embeds of a page.
     #[must_use]
     pub fn trailing(&self) -> TrailingHops {
         let mut trailing = TrailingHops::default();

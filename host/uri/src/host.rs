@@ -1,4 +1,4 @@
-//! Host names: what may be one, how its labels turn round for SURT, and where the registrable domain begins.
+//! Host names: their validity, their reversed labels in SURT, and their registrable domain.
 
 use std::net::Ipv4Addr;
 
@@ -8,10 +8,10 @@ pub const HOST_BYTES_MAX: usize = 253;
 /// Longest label of a host name in bytes (RFC 1035 §2.3.4).
 pub const LABEL_BYTES_MAX: usize = 63;
 
-/// Why a host name can belong to no server.
+/// The reason why a host name cannot belong to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostFault {
-    /// There is none.
+    /// The host is missing.
     #[error("no host")]
     Empty,
     /// Two dots in a row, or a dot at the start.
@@ -29,13 +29,13 @@ pub enum HostFault {
         /// Bytes of the name without its trailing dot.
         length: usize,
     },
-    /// Something other than letters, digits, hyphen and underscore.
+    /// A character other than letters, digits, hyphen and underscore.
     #[error("the character {0:?}")]
     Character(char),
 }
 
-/// Checks a lower-case ASCII name. Underscores and hyphens are allowed anywhere, because such servers exist; everything
-/// else outside letters and digits is refused, because no name server answers for it and SURT gives it a meaning.
+/// Checks a lower-case ASCII name. Underscores and hyphens are allowed anywhere, because such servers exist. All other
+/// characters except letters and digits are refused: no name server answers for them, and SURT gives them a meaning.
 pub(crate) fn check_name(name: &str) -> Result<(), HostFault> {
     let name = name.strip_suffix('.').unwrap_or(name);
     if name.is_empty() {
@@ -65,7 +65,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), HostFault> {
     Ok(())
 }
 
-/// Whether a host is an address rather than a name: it is then never turned round and has no domain.
+/// Whether a host is an address rather than a name. An address is never reversed and has no domain.
 pub(crate) fn is_address(host: &str) -> bool {
     match host.as_bytes().first() {
         Some(b'[') => true,
@@ -75,7 +75,7 @@ pub(crate) fn is_address(host: &str) -> bool {
 }
 
 /// Appends the labels of `host` from the right, each followed by a comma: `www.example.org` → `org,example,www,`.
-/// Addresses are appended as they are. The trailing dot of the root is left out.
+/// Addresses are appended unchanged. The trailing dot of the root is left out.
 pub(crate) fn push_reversed(out: &mut String, host: &str) {
     if is_address(host) {
         out.push_str(host);
@@ -87,7 +87,7 @@ pub(crate) fn push_reversed(out: &mut String, host: &str) {
     }
 }
 
-/// The opposite of [`push_reversed`], for names and addresses alike.
+/// Appends the host of a reversed one, the inverse of [`push_reversed`], for names and addresses alike.
 pub(crate) fn push_restored(out: &mut String, reversed: &str) {
     match reversed.strip_suffix(',') {
         None => out.push_str(reversed),
@@ -102,7 +102,7 @@ pub(crate) fn push_restored(out: &mut String, reversed: &str) {
     }
 }
 
-/// The registrable domain of a host: its public suffix and one label more. None for addresses and for public suffixes.
+/// The registrable domain of a host: its public suffix and one label more. `None` for addresses and public suffixes.
 pub(crate) fn registrable(host: &str) -> Option<&str> {
     if is_address(host) {
         return None;

@@ -1,37 +1,37 @@
 //! The record key: the exact URI in SURT order.
 //!
-//! `org,example,www,)/path?query#https` — the queue key of the default policy (see [`Uri::surt_authority`]), `)`, path and
-//! query with their case, `#`, and what SURT order has no place for: the scheme, a `.` where the host was written with the
+//! `org,example,www,)/path?query#https` consists of the queue key of the default policy (see [`Uri::surt_authority`]), `)`,
+//! path and query with their case, and `#`. Then follow the parts that SURT order lacks: the scheme, a `.` for a host with the
 //! root's dot, `@` and the userinfo. `dns:` and `whois:` have a `:` after the scheme.
 //!
-//! - Injective, and [`Uri::from_key`] reads it back: a host holds no `)`, a normalised URI no `#`.
-//! - A host is one range, `org,example,www,` + (`#port`) + `)`; a domain with everything below it is the range of the
-//!   prefix `org,example,`. http and https of one path lie side by side, and so does a path with its sub-paths.
-//! - `#` and `)` sort below every character of a label, so a host comes before its sub-domains, its ports included.
+//! - The key is injective, and [`Uri::from_key`] reads it back: a host has no `)`, a normalised URI no `#`.
+//! - A host is one range, `org,example,www,` + (`#port`) + `)`. A domain with all hosts below it is the range of the
+//!   prefix `org,example,`. http and https of one path are adjacent, and so are a path and its sub-paths.
+//! - `#` and `)` sort below every character of a label, so a host, with its ports, comes before its sub-domains.
 
 use crate::host::{push_restored, push_reversed};
 use crate::scheme::Scheme;
 use crate::uri::{Uri, UriError};
 
-/// Why a text is no record key.
+/// The reason why a text is not a record key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// It does not have the shape `authority)path#scheme`.
+    /// It does not have the form `authority)path#scheme`.
     #[error("{0:?} is no record key")]
     Shape(String),
-    /// It has the shape, but stands for no URI.
+    /// It has the form, but not a valid URI.
     #[error("record key {key:?} stands for no URI")]
     Uri {
         /// The key.
         key: String,
-        /// Why the URI is refused.
+        /// The reason why the URI is refused.
         #[source]
         source: UriError,
     },
 }
 
 impl Uri {
-    /// The record key: see the head of `key.rs`, and [`Uri::from_key`] for the way back.
+    /// The record key: see the head of `key.rs`, and [`Uri::from_key`] for the inverse.
     /// `https://www.example.org:8080/Path?q` → `org,example,www,#8080)/Path?q#https`.
     #[must_use]
     pub fn key(&self) -> String {
@@ -63,7 +63,7 @@ impl Uri {
     /// The URI of a record key.
     ///
     /// # Errors
-    /// [`KeyError`] where the text was not made by [`Uri::key`].
+    /// [`KeyError`] if the text was not made by [`Uri::key`].
     pub fn from_key(key: &str) -> Result<Uri, KeyError> {
         let text = spelled(key).ok_or_else(|| KeyError::Shape(key.to_owned()))?;
         let uri = Uri::parse(&text).map_err(|source| KeyError::Uri {
@@ -73,7 +73,7 @@ impl Uri {
         if uri.key() == key {
             return Ok(uri);
         }
-        // Stores of 0.1.0 have paths with `^` as it is. What is stored is fetched as it was found.
+        // Stores of 0.1.0 have paths with an unencoded `^`. A stored URI is fetched as it was found.
         let (path, _) = key
             .split_once(')')
             .and_then(|(_, rest)| rest.split_once(['?', '#']))
@@ -86,7 +86,7 @@ impl Uri {
     }
 }
 
-/// Writes the URI that a key stands for, without judging it.
+/// Writes the URI of a key, without checking it.
 fn spelled(key: &str) -> Option<String> {
     let (authority, rest) = key.split_once(')')?;
     let (path, tail) = rest.rsplit_once('#')?;

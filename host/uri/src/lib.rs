@@ -1,10 +1,10 @@
-//! URIs as a crawler needs them: parsed and normalised, in SURT order, with canonical form, hop path and public suffix.
+//! URIs for a crawler: parsed and normalised, in SURT order, with canonical form, hop path and public suffix.
 //!
-//! Three forms of one URI, which never mix:
-//! - [`Uri`] is the **exact** normalised URI: what is fetched, recorded and shown. [`Uri::key`] is the same thing in SURT
-//!   order and reads back without loss; it is the record key of the frontier.
+//! One URI has three forms, which never mix:
+//! - [`Uri`] is the **exact** normalised URI, which is fetched, recorded and shown. [`Uri::key`] is the same URI in SURT order,
+//!   and reads back without loss; it is the record key of the frontier.
 //! - [`Uri::surt`] is the **SURT form** (glossary): lower-case, `https` read as `http`. Scope prefixes are compared with it.
-//! - [`Canonicaliser`] makes the **canonical form**, used for the seen test alone.
+//! - [`Canonicaliser`] makes the **canonical form**, used only for the seen test.
 //!
 //! Nothing here does I/O, reads a clock or resolves a name.
 

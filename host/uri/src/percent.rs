@@ -1,8 +1,8 @@
-//! Percent-encoding (RFC 3986 §2.1): made uniform, undone, applied.
+//! Percent-encoding (RFC 3986 §2.1): normalises, decodes and encodes.
 
 use std::borrow::Cow;
 
-/// Makes the digits of percent-encodings upper-case (RFC 3986 §6.2.2.1). A `%` without two of them stays as found.
+/// Makes the digits of percent-encodings upper-case (RFC 3986 §6.2.2.1). A `%` without two digits stays unchanged.
 pub(crate) fn upper_hex(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let is_lower = |at: usize| {
@@ -30,7 +30,7 @@ pub(crate) fn upper_hex(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Undoes percent-encoding once. Bytes that are no UTF-8 become replacement characters.
+/// Decodes percent-encoding once. Invalid UTF-8 becomes replacement characters.
 pub(crate) fn decoded_once(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -50,7 +50,7 @@ pub(crate) fn decoded_once(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Undoes percent-encoding until none is left, in one pass: a byte that completes an encoding is looked at again.
+/// Decodes percent-encoding until none is left, in one pass: a byte that completes an encoding is decoded again.
 pub(crate) fn decoded_fully(text: &str) -> Vec<u8> {
     let mut out: Vec<u8> = Vec::with_capacity(text.len());
     for byte in text.bytes() {
@@ -67,7 +67,7 @@ pub(crate) fn decoded_fully(text: &str) -> Vec<u8> {
     out
 }
 
-/// Appends `bytes`, those for which `is_encoded` holds in percent-encoding. The others must be ASCII.
+/// Appends `bytes`. Those that satisfy `is_encoded` are percent-encoded; the others must be ASCII.
 pub(crate) fn push_encoded(
     out: &mut String,
     bytes: impl IntoIterator<Item = u8>,
@@ -85,7 +85,7 @@ pub(crate) fn push_encoded(
     }
 }
 
-/// The byte that `bytes` begins with in percent-encoding.
+/// The byte of a percent-encoding at the start of `bytes`.
 fn encoded_byte(bytes: &[u8]) -> Option<u8> {
     let [b'%', high, low, ..] = bytes else {
         return None;

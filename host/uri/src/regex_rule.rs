@@ -1,26 +1,26 @@
-//! A rule of an operator's own: a pattern for the whole URI, and a template of what takes its place.
+//! A rule of the operator: a pattern for the whole URI, and a template for its replacement.
 //!
-//! Patterns are those of the `regex` crate, which match in time linear in the text: no URI, however made, can hold a crawl
-//! up. What they cannot say (look-around, back-references) is refused when the rule is made. They are patterns of ASCII, as
-//! URIs are: `\w` is a letter of the Latin alphabet, a digit or `_`, which keeps them small.
+//! Patterns are those of the `regex` crate. They match in time linear in the text, so no URI can delay a crawl. Features that
+//! the crate lacks (look-around, back-references) are refused when the rule is made. Patterns are ASCII, as URIs are: `\w` is a
+//! Latin letter, a digit or `_`. This keeps them small.
 
 use std::borrow::Cow;
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
-/// Longest pattern, and longest replacement, in bytes.
+/// Longest pattern and longest replacement, in bytes.
 pub const REGEX_RULE_BYTES_MAX: usize = 4096;
 
-/// Largest compiled pattern in bytes: some thousands of literal characters, some hundreds of repetitions of a group.
-/// Matching takes time by the size of the pattern times that of the text; the worst pattern we could find of this size
-/// takes 0.7 s for a URI of 64 KiB, ordinary ones a millisecond.
+/// Largest compiled pattern in bytes: some thousands of literal characters, or some hundreds of repetitions of a group.
+/// Matching time is proportional to the sizes of pattern and text. The worst pattern of this size that we found takes 0.7 s
+/// for a URI of 64 KiB, ordinary ones a millisecond.
 pub const REGEX_COMPILED_BYTES_MAX: usize = 128 * 1024;
 
-/// Longest text that a rule may write, in bytes: that of a URI. Where it would be longer the rule leaves the text alone;
-/// otherwise a list of rules that double the text could fill the memory.
+/// Longest result of a rule in bytes: that of a URI. If the result would be longer, the rule leaves the text unchanged.
+/// Otherwise a list of rules that double the text could fill the memory.
 pub const REGEX_RESULT_BYTES_MAX: usize = crate::URI_BYTES_MAX;
 
-/// A pattern that must match the whole text, and the template of what takes its place.
+/// A pattern that must match the whole text, and the template of its replacement.
 #[derive(Clone, Debug)]
 pub struct RegexRule {
     pattern: String,
@@ -29,15 +29,15 @@ pub struct RegexRule {
     template: Vec<Piece>,
 }
 
-/// What a replacement is made of.
+/// A part of a replacement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Piece {
     Text(String),
-    /// What the group of this number matched; nothing where it took no part in the match.
+    /// The match of the group with this number; empty if the group took no part in the match.
     Group(usize),
 }
 
-/// Why a regex rule cannot be made.
+/// The reason why a regex rule cannot be made.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RegexRuleError {
     /// The pattern, or the replacement, has more than [`REGEX_RULE_BYTES_MAX`] bytes.
@@ -45,26 +45,26 @@ pub enum RegexRuleError {
     TooLong {
         /// `pattern` or `replacement`.
         what: &'static str,
-        /// Bytes it has.
+        /// Its length in bytes.
         length: usize,
     },
-    /// The pattern is none, or would take more than [`REGEX_COMPILED_BYTES_MAX`] bytes.
+    /// The pattern is invalid, or needs more than [`REGEX_COMPILED_BYTES_MAX`] bytes.
     #[error("{pattern:?} cannot be used as a pattern")]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// What the parser says, over several lines where it points at the place.
+        /// The parser's error, over several lines if it marks the place.
         #[source]
         source: regex::Error,
     },
-    /// The replacement asks for a group that the pattern does not have.
+    /// The replacement names a group that the pattern does not have.
     #[error(
         "the replacement {replacement:?} asks for group {group:?}, and pattern {pattern:?} has no such group"
     )]
     Group {
         /// The replacement.
         replacement: String,
-        /// The group it asks for: a number or a name.
+        /// The group: a number or a name.
         group: String,
         /// The pattern.
         pattern: String,
@@ -80,10 +80,10 @@ pub enum RegexRuleError {
 }
 
 impl RegexRule {
-    /// A rule that puts `replacement` in the place of a text that `pattern` matches as a whole.
+    /// Creates a rule that replaces a text by `replacement` if `pattern` matches it as a whole.
     ///
-    /// In the replacement `${1}`, `${name}` and `$1` stand for what a group matched (`${0}` for the whole text), `$$` and
-    /// `\$` for a dollar sign. `$12` is group 12 where there is one, else group 1 and a `2`.
+    /// In the replacement `${1}`, `${name}` and `$1` mean the match of a group (`${0}` the whole text), and `$$` and `\$` a
+    /// dollar sign. `$12` is group 12 if the pattern has it, otherwise group 1 and a `2`.
     ///
     /// # Errors
     /// [`RegexRuleError`], with the reason.
@@ -121,8 +121,8 @@ impl RegexRule {
         &self.replacement
     }
 
-    /// Rewrites `text`; borrowed where the pattern does not match all of it, and where the result would be empty, longer
-    /// than [`REGEX_RESULT_BYTES_MAX`], or no UTF-8.
+    /// Rewrites `text`. It is borrowed if the pattern does not match all of it, or if the result would be empty, longer than
+    /// [`REGEX_RESULT_BYTES_MAX`], or invalid UTF-8.
     #[must_use]
     pub fn apply<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let groups = self.regex.captures(text.as_bytes());
@@ -147,7 +147,7 @@ impl RegexRule {
     }
 }
 
-/// Compiles a pattern so that it matches whole texts alone.
+/// Compiles a pattern so that it only matches whole texts.
 fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
     let compile = |text: &str| {
         RegexBuilder::new(text)
@@ -155,9 +155,9 @@ fn anchored(pattern: &str) -> Result<Regex, regex::Error> {
             .size_limit(REGEX_COMPILED_BYTES_MAX)
             .build()
     };
-    // On its own first: errors then quote what was written, and `a)|(b` is no way out of the anchors.
+    // Compiled alone first: errors then quote the original, and `a)|(b` cannot escape the anchors.
     compile(pattern)?;
-    // With a line end where the last line is a comment of an `(?x)` pattern.
+    // The line end is needed if the last line is a comment of an `(?x)` pattern.
     compile(&format!(r"\A(?:{pattern})\z")).or_else(|_| compile(&format!("\\A(?:{pattern}\n)\\z")))
 }
 
@@ -176,7 +176,7 @@ fn template(replacement: &str, regex: &Regex, pattern: &str) -> Result<Vec<Piece
         let escape = rest[at..].starts_with('\\');
         rest = &rest[at + 1..];
         let group = if escape || rest.starts_with('$') {
-            // The next character as it is.
+            // An escape: the next character stays unchanged.
             let next = rest.chars().next();
             text.extend(next);
             rest = &rest[next.map_or(0, char::len_utf8)..];
@@ -201,7 +201,7 @@ fn template(replacement: &str, regex: &Regex, pattern: &str) -> Result<Vec<Piece
             }
             let number =
                 |length: usize| rest[..length].parse::<usize>().ok().filter(|n| *n < groups);
-            // As many digits as make a group.
+            // The longest sequence of digits that is the number of a group.
             let (length, number) = (1..=digits)
                 .rev()
                 .find_map(|length| Some((length, number(length)?)))

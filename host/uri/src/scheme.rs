@@ -1,8 +1,8 @@
-//! The schemes a crawl can fetch, and how a piece of text is found to begin with one.
+//! The schemes that a crawl can fetch, and the detection of a scheme at the start of a text.
 
 use std::borrow::Cow;
 
-/// A scheme that something in the crawler can fetch.
+/// A scheme that the crawler can fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scheme {
     Http,
@@ -34,7 +34,7 @@ impl Scheme {
         }
     }
 
-    /// The port a URI of this scheme means when it names none (IANA).
+    /// The default port of this scheme (IANA).
     pub(crate) fn default_port(self) -> u16 {
         match self {
             Scheme::Http => 80,
@@ -53,18 +53,18 @@ impl Scheme {
     }
 }
 
-/// What a piece of text begins with.
+/// The beginning of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Beginning<'t> {
-    /// A scheme we fetch, and what follows its colon.
+    /// A scheme that the crawler fetches, and the text after its colon.
     Known(Scheme, &'t str),
-    /// A scheme that nobody here fetches, such as `mailto`.
+    /// A scheme that the crawler does not fetch, such as `mailto`.
     Unknown(Cow<'t, str>),
     /// No scheme: a relative reference.
     Relative,
 }
 
-/// Tells how `text` begins. Tabs and line ends inside a scheme count for nothing, as in browsers (WHATWG URL §4.4).
+/// Examines the beginning of `text`. Tabs and line ends inside a scheme are ignored, as in browsers (WHATWG URL §4.4).
 pub(crate) fn beginning(text: &str) -> Beginning<'_> {
     let mut broken = false;
     for (index, byte) in text.bytes().enumerate() {

@@ -3,9 +3,9 @@
 use crate::host::push_reversed;
 use crate::uri::{Uri, UriError, trim, with_scheme};
 
-/// The SURT form of a text that looks like a URI, whether or not it is a valid one: authority turned round, lower-case,
-/// `https` read as `http`; what else was written stays, userinfo (`(org,example,@user:pass)`), fragment and a missing
-/// slash included. Text without `://` is only made lower-case. For URIs in hand there is [`Uri::surt`].
+/// The SURT form of a text that looks like a URI, valid or not: authority reversed, lower-case, `https` read as `http`. All
+/// other parts stay as written, including userinfo (`(org,example,@user:pass)`), fragment and a missing slash. Text without
+/// `://` is only made lower-case. For a parsed URI use [`Uri::surt`].
 #[must_use]
 pub fn surt_of(text: &str) -> String {
     let mut surt = String::with_capacity(text.len() + 4);
@@ -46,12 +46,12 @@ pub fn surt_of(text: &str) -> String {
 
 /// The SURT prefix that a seed implies, from the seed as written (glossary, "SURT prefix", rules 1 to 3).
 ///
-/// A slash decides: `http://example.org` means the domain with all below it (`http://(org,example,`),
-/// `http://example.org/` that host alone (`http://(org,example,)/`), and a path is cut after its last slash.
+/// The slash decides: `http://example.org` means the domain with all hosts below it (`http://(org,example,`),
+/// `http://example.org/` only that host (`http://(org,example,)/`), and a path is cut after its last slash.
 /// `example.org` means `http://example.org`. The result is normalised, so that it compares with [`Uri::surt`].
 ///
 /// # Errors
-/// [`UriError`] where the seed is no URI.
+/// [`UriError`] if the seed is not a URI.
 pub fn implied_surt_prefix(seed: &str) -> Result<String, UriError> {
     let seed = with_scheme(trim(seed));
     let mut prefix = Uri::parse_seed(&seed)?.surt();
@@ -69,13 +69,13 @@ pub fn implied_surt_prefix(seed: &str) -> Result<String, UriError> {
     Ok(prefix)
 }
 
-/// The prefix that a line of a SURT file or a seed list stands for; None for a blank line or a comment (`#`).
+/// The prefix of a line of a SURT file or a seed list; `None` for a blank line or a comment (`#`).
 ///
-/// `+` before it changes nothing. A line with `(` is a prefix already (`http://(org,example,`, `(org,example,`), anything
-/// else is a URI and stands for its implied prefix. What follows a blank is a comment.
+/// A leading `+` changes nothing. A line with `(` is a prefix already (`http://(org,example,`, `(org,example,`). Another line
+/// is a URI and means its implied prefix. Text after a blank is a comment.
 ///
 /// # Errors
-/// [`UriError`] where the line is a URI that is none.
+/// [`UriError`] if the line has an invalid URI.
 pub fn surt_prefix_from_line(line: &str) -> Result<Option<String>, UriError> {
     let line = trim(line);
     let line = trim(line.strip_prefix('+').unwrap_or(line));
@@ -97,18 +97,18 @@ pub fn surt_prefix_from_line(line: &str) -> Result<Option<String>, UriError> {
     }
 }
 
-/// A set of SURT prefixes that answers whether one of them begins a SURT form, in one binary search.
+/// A set of SURT prefixes. One binary search tells whether one of them begins a SURT form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurtPrefixSet {
-    /// Sorted; none begins another, because the longer one would be redundant.
+    /// Sorted. No prefix begins another, because the longer one would be redundant.
     prefixes: Vec<Box<str>>,
 }
 
 impl SurtPrefixSet {
-    /// Reads a SURT file, a line at a time as [`surt_prefix_from_line`] does.
+    /// Parses a SURT file, line by line as [`surt_prefix_from_line`] does.
     ///
     /// # Errors
-    /// The first line that is none, with its number from 1.
+    /// The first invalid line, with its number from 1.
     pub fn parse(file: &str) -> Result<SurtPrefixSet, (usize, UriError)> {
         let mut prefixes = Vec::new();
         for (index, line) in file.lines().enumerate() {
@@ -120,7 +120,7 @@ impl SurtPrefixSet {
         Ok(prefixes.into_iter().collect())
     }
 
-    /// Whether some prefix begins `surt` (as [`Uri::surt`] makes it).
+    /// Whether a prefix begins `surt`, a text as from [`Uri::surt`].
     #[must_use]
     pub fn covers(&self, surt: &str) -> bool {
         self.prefix_of(surt).is_some()
@@ -135,7 +135,7 @@ impl SurtPrefixSet {
         surt.starts_with(candidate).then_some(candidate)
     }
 
-    /// Adds a prefix, and drops those it makes redundant.
+    /// Adds a prefix, and removes those that it makes redundant.
     pub fn insert(&mut self, prefix: &str) {
         if self.covers(prefix) {
             return;
@@ -150,13 +150,13 @@ impl SurtPrefixSet {
         self.prefixes.iter().map(|prefix| &**prefix)
     }
 
-    /// How many there are once redundant ones are gone.
+    /// Number of prefixes, without redundant ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.prefixes.len()
     }
 
-    /// Whether there is none: nothing is covered.
+    /// Whether the set has no prefixes and so covers nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
@@ -175,7 +175,7 @@ impl<S: Into<String>> FromIterator<S> for SurtPrefixSet {
     }
 }
 
-/// Whether nothing was written after the authority, so that the slash of the normalised form is not the author's.
+/// Whether the seed ends with its authority, so that the slash of the normalised form is not the author's.
 fn ends_with_its_authority(seed: &str) -> bool {
     let seed = seed.split('#').next().unwrap_or_default();
     let after = seed.split_once(':').map_or("", |(_, after)| after);

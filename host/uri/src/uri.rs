@@ -1,8 +1,8 @@
-//! The exact normalised URI: what is fetched, recorded and shown.
+//! The exact normalised URI, which is fetched, recorded and shown.
 //!
-//! Parsing is that of browsers (WHATWG URL, through the `url` crate), because pages are written for browsers. On top of it
-//! come the rules of a crawler: only schemes that can be fetched, no fragment, hosts that can exist, upper-case
-//! percent-encodings, a maximum length. Every refusal says why.
+//! Parsing is that of browsers (WHATWG URL, through the `url` crate), because pages are written for browsers. A crawler adds its
+//! own rules: only schemes that can be fetched, no fragment, hosts that can exist, upper-case percent-encodings, a maximum
+//! length. Every refusal has its reason.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -18,8 +18,8 @@ use crate::host::{self, HostFault};
 use crate::percent::{self, upper_hex};
 use crate::scheme::{Beginning, Scheme, beginning};
 
-/// Longest URI in bytes, as written and as normalised. Longer ones are refused with [`UriError::TooLong`].
-/// RFC 9110 §4.1 asks for at least 8000 octets; the store's keys end just above this.
+/// Longest URI in bytes, both as written and as normalised. Longer ones are refused with [`UriError::TooLong`].
+/// RFC 9110 §4.1 requires at least 8000 octets; the limit of the store's keys is just above this.
 pub const URI_BYTES_MAX: usize = 64 * 1024;
 
 /// Longest piece of refused text that an error quotes, in characters.
@@ -27,33 +27,33 @@ const QUOTED_CHARS_MAX: usize = 80;
 
 /// A normalised absolute URI of a scheme that can be fetched (http, https, ftp, ftps, dns, whois).
 ///
-/// Its text is ASCII without blanks, control characters and fragment. The host is lower-case (IDNs as UTS 46 A-labels),
-/// a port is there only when it is not the scheme's own, dot segments are gone, an empty path reads `/`, percent-encodings
-/// are upper-case. Userinfo stays: the URI as found is what is fetched. Order, equality and hash are those of the text.
+/// Its text is ASCII without blanks, control characters and fragment. The host is lower-case (IDNs as UTS 46 A-labels). The
+/// scheme's default port and dot segments are removed, an empty path reads `/`, and percent-encodings are upper-case. Userinfo
+/// stays: the URI is fetched as it was found. Order, equality and hash are those of the text.
 #[derive(Clone)]
 pub struct Uri {
     scheme: Scheme,
     form: Form,
 }
 
-/// Encodes the text of a query in the character encoding of the page it was found in.
+/// Encodes the text of a query in the character encoding of its page.
 pub type EncodeQuery<'e> = &'e dyn Fn(&str) -> Cow<'_, [u8]>;
 
-/// Why a text is no URI that a crawl can use.
+/// The reason why a crawl cannot use a text as URI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UriError {
-    /// An absolute URI of a scheme that cannot be fetched, such as `mailto` or `javascript`. Not a fault of the page.
+    /// An absolute URI of a scheme that cannot be fetched, such as `mailto` or `javascript`. The page has no error.
     #[error("scheme {0:?} is not crawled")]
     Scheme(String),
-    /// A relative reference where an absolute URI is needed.
+    /// A relative reference in place of an absolute URI.
     #[error("{0:?} has no scheme")]
     NoScheme(String),
     /// More than [`URI_BYTES_MAX`] bytes, as written or after percent-encoding.
     #[error("{length} bytes, more than {max}")]
     TooLong {
-        /// Bytes it has.
+        /// Its length.
         length: usize,
-        /// Bytes it may have.
+        /// The maximum length.
         max: usize,
     },
     /// The host cannot exist.
@@ -61,7 +61,7 @@ pub enum UriError {
     Host {
         /// The host, lower-case.
         host: String,
-        /// What is wrong with it.
+        /// The error in it.
         #[source]
         fault: HostFault,
     },
@@ -70,18 +70,18 @@ pub enum UriError {
     SchemeAsHost {
         /// The start of the seed.
         text: String,
-        /// The start of the URI that was probably meant.
+        /// The start of the URI that was probably intended.
         meant: String,
     },
     /// Port 0, which nothing can listen on.
     #[error("port 0")]
     PortZero,
-    /// The parser of the WHATWG standard refuses it.
+    /// The parser of the WHATWG standard refuses the text.
     #[error("{text:?} is no URI")]
     Syntax {
         /// The start of the text.
         text: String,
-        /// What the parser says.
+        /// The parser's error.
         #[source]
         source: ParseError,
     },
@@ -92,10 +92,10 @@ pub enum UriError {
 
 #[derive(Clone)]
 enum Form {
-    /// http, https and ftp: the schemes the standard calls special.
+    /// http, https and ftp: the special schemes of the standard.
     Special(Url),
-    /// ftps and `whois://server/…`, which deserve the same rules and do not get them from the standard, and hosts that the
-    /// `url` crate refuses although the standard does not (see [`parse_url`]).
+    /// ftps and `whois://server/…`, which follow the same rules although the standard does not treat them so. Also hosts that the
+    /// `url` crate refuses, although the standard allows them (see [`parse_url`]).
     Alike(Box<Alike>),
     /// `dns:host` and `whois:query`.
     Opaque(Box<str>),
@@ -104,7 +104,7 @@ enum Form {
 #[derive(Clone)]
 struct Alike {
     text: Box<str>,
-    /// The same URI as the `url` crate takes it. Its scheme, host and port mean nothing.
+    /// The same URI in a form that the `url` crate accepts. Its scheme, host and port are meaningless.
     url: Url,
     port: Option<u16>,
 }
@@ -123,7 +123,7 @@ impl Uri {
         }
     }
 
-    /// Parses a seed as people write them: like [`Uri::parse`], and `example.org/path` means `http://example.org/path`.
+    /// Parses a seed as operators write it: like [`Uri::parse`], but `example.org/path` means `http://example.org/path`.
     ///
     /// # Errors
     /// [`UriError`], with the reason; [`UriError::SchemeAsHost`] for `http//example.org`.
@@ -139,8 +139,8 @@ impl Uri {
         Ok(uri)
     }
 
-    /// Resolves a reference as found in a page (entities undone, nothing else) against this URI and normalises it.
-    /// The fragment is dropped, so `#top` resolves to this URI itself.
+    /// Resolves a reference from a page (with entities decoded) against this URI and normalises it. The fragment is dropped, so
+    /// `#top` resolves to this URI itself.
     ///
     /// # Errors
     /// [`UriError`], with the reason.
@@ -161,7 +161,7 @@ impl Uri {
         self.resolve(reference, Some(encode_query))
     }
 
-    /// `dns:` and a host, the URI under which a look-up is scheduled and archived. The host is that of a [`Uri`].
+    /// `dns:` and a host, the URI of a scheduled and archived look-up. The host is that of a [`Uri`].
     #[must_use]
     pub fn dns(host: &str) -> Uri {
         let mut text = String::with_capacity(4 + host.len());
@@ -174,7 +174,7 @@ impl Uri {
         }
     }
 
-    /// Where the rules for robots of this URI's server stand (RFC 9309 §2.3). None outside http and https.
+    /// The URI of the robots.txt for this URI's server (RFC 9309 §2.3). `None` for schemes other than http and https.
     #[must_use]
     pub fn robots_txt(&self) -> Option<Uri> {
         if !self.is_http() {
@@ -205,7 +205,7 @@ impl Uri {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
     }
 
-    /// The host: a name, an IPv4 address, or an IPv6 address in brackets. For `dns:` the host asked about; None for
+    /// The host: a name, an IPv4 address, or an IPv6 address in brackets. For `dns:` the host of the look-up; `None` for
     /// `whois:query`.
     #[must_use]
     pub fn host(&self) -> Option<&str> {
@@ -222,7 +222,7 @@ impl Uri {
         }
     }
 
-    /// The port, where it is not the scheme's own.
+    /// The port, if it is not the scheme's default.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         match &self.form {
@@ -232,13 +232,13 @@ impl Uri {
         }
     }
 
-    /// The port a connection goes to.
+    /// The port for the connection.
     #[must_use]
     pub fn port_or_default(&self) -> u16 {
         self.port().unwrap_or_else(|| self.scheme.default_port())
     }
 
-    /// Everything between `//` and the path: userinfo, host, port. Empty for `dns:` and `whois:query`.
+    /// The text between `//` and the path: userinfo, host, port. Empty for `dns:` and `whois:query`.
     #[must_use]
     pub fn authority(&self) -> &str {
         let text = self.as_str();
@@ -266,8 +266,8 @@ impl Uri {
             .map(|(userinfo, _)| userinfo)
     }
 
-    /// The URI without user name and password: whoever needs them has them from the operator, and a link that has some is
-    /// a way to leave a password in every log.
+    /// The URI without user name and password. Operators configure credentials in settings. Those in a link would put a password
+    /// into every log.
     #[must_use]
     pub fn without_userinfo(self) -> Uri {
         let Some(userinfo) = self.userinfo() else {
@@ -277,7 +277,7 @@ impl Uri {
         Uri::parse(&text).unwrap_or(self)
     }
 
-    /// The path; never empty where there is an authority. For `dns:` and `whois:query` what follows the colon.
+    /// The path; never empty with an authority. For `dns:` and `whois:query` the text after the colon.
     #[must_use]
     pub fn path(&self) -> &str {
         match &self.form {
@@ -297,7 +297,7 @@ impl Uri {
         }
     }
 
-    /// The same http, https or ftp URI with another path, in which `^` stays.
+    /// The same http, https or ftp URI with another path, in which `^` is not encoded.
     pub(crate) fn with_path(mut self, path: &str) -> Uri {
         if let Form::Special(url) = &mut self.form {
             url.set_path(path);
@@ -305,7 +305,7 @@ impl Uri {
         self
     }
 
-    /// Path, and where there is a query `?` and the query: the request target of HTTP.
+    /// Path and, if there is one, `?` and the query: the request target of HTTP.
     #[must_use]
     pub fn path_and_query(&self) -> &str {
         match &self.form {
@@ -315,14 +315,14 @@ impl Uri {
         }
     }
 
-    /// The host's public suffix and one label more (`example.co.uk`). None for addresses and bare suffixes.
+    /// The host's public suffix and one label more (`example.co.uk`). `None` for addresses and bare suffixes.
     #[must_use]
     pub fn registrable_domain(&self) -> Option<&str> {
         host::registrable(self.host()?)
     }
 
     /// The SURT form for comparison with scope prefixes (glossary): `http://(org,example,www,:8080)/path?query`,
-    /// lower-case, `https` read as `http`, without userinfo. URIs without an authority (`dns:`) stay as they are.
+    /// lower-case, `https` read as `http`, without userinfo. URIs without an authority (`dns:`) are only made lower-case.
     #[must_use]
     pub fn surt(&self) -> String {
         let (Form::Special(_) | Form::Alike(_), Some(host)) = (&self.form, self.host()) else {
@@ -342,8 +342,8 @@ impl Uri {
         surt
     }
 
-    /// The key of this URI's queue under the default policy: `org,example,www,`, with a port that is not the scheme's own
-    /// `org,example,www,#8080`. A `dns:` URI has that of the host it asks about; all `whois` URIs share `whois`.
+    /// The key of this URI's queue under the default policy: `org,example,www,`, with a port other than the scheme's default
+    /// `org,example,www,#8080`. A `dns:` URI has the key of the host of its look-up; all `whois` URIs share `whois`.
     #[must_use]
     pub fn surt_authority(&self) -> String {
         match (self.scheme, self.host()) {
@@ -364,7 +364,7 @@ impl Uri {
         }
     }
 
-    /// Whether the path is written without slashes and authority: `dns:host`, `whois:query`.
+    /// Whether the URI has neither slashes nor authority: `dns:host`, `whois:query`.
     pub(crate) fn is_opaque(&self) -> bool {
         matches!(self.form, Form::Opaque(_))
     }
@@ -406,7 +406,7 @@ impl Uri {
         }
     }
 
-    /// `text` begins with the scheme (or with `//`), `rest` is what follows its colon.
+    /// Parses an absolute URI. `text` begins with the scheme (or with `//`); `rest` is the text after its colon.
     fn absolute(scheme: Scheme, text: &str, rest: &str) -> Result<Uri, UriError> {
         check_length(text.len())?;
         match scheme {
@@ -421,7 +421,7 @@ impl Uri {
                     parse_url(&format!("{name}:{rest}")).map_err(|source| syntax(text, source))
                 };
                 let (url, host) = as_http("http")?;
-                // Read as http, port 80 is dropped as the default one; read as https, it shows.
+                // Read as http, port 80 is dropped as the default one; read as https, it is visible.
                 let port = match url.port() {
                     None => as_http("https")?.0.port().filter(|port| *port == 80),
                     port => port,
@@ -431,10 +431,9 @@ impl Uri {
         }
     }
 
-    /// A second try after a refusal: for hosts that only the `url` crate refuses ([`parse_url`]), and for two slips of an
-    /// author's pen that can mean one thing only: encoded blanks at the end of a host (`http://example.org%20/`), and
-    /// slashes too many, which browsers ignore in a reference too (`///example.org/`, WHATWG URL §4.4 "special authority
-    /// ignore slashes").
+    /// Parses again after a refusal. It accepts hosts that only the `url` crate refuses ([`parse_url`]), and two unambiguous
+    /// typing errors. One is encoded blanks at the end of a host (`http://example.org%20/`). The other is superfluous slashes,
+    /// which browsers ignore in a reference too (`///example.org/`, WHATWG URL §4.4 "special authority ignore slashes").
     fn repaired(
         scheme: Scheme,
         written: &str,
@@ -468,7 +467,7 @@ impl Uri {
 
     fn special(scheme: Scheme, url: Url) -> Result<Uri, UriError> {
         let url = settled(url)?;
-        // A reference such as `//host/` or `page` keeps the base's scheme, which `scheme` already is.
+        // A reference such as `//host/` or `page` keeps the base's scheme, which is `scheme`.
         debug_assert_eq!(url.scheme(), scheme.as_str());
         if url.port() == Some(0) {
             return Err(UriError::PortZero);
@@ -479,7 +478,7 @@ impl Uri {
         })
     }
 
-    /// `host` is the URI's own where it is not that of `url`.
+    /// Builds a URI of the form `Alike`. `host` is set if the URI's host differs from that of `url`.
     fn alike(
         scheme: Scheme,
         url: Url,
@@ -529,7 +528,7 @@ impl Uri {
         }
         let query = match Host::parse(&query) {
             Ok(Host::Domain(name)) if host::check_name(&name).is_ok() => name,
-            // Whatever else a registry understands.
+            // Other queries that a registry may understand.
             _ => {
                 let mut out = String::with_capacity(query.len());
                 percent::push_encoded(&mut out, query.bytes(), |byte| !byte.is_ascii_graphic());
@@ -609,8 +608,8 @@ impl<'de> Deserialize<'de> for Uri {
     }
 }
 
-/// Drops what surrounds a URI in hand-written pages: control characters and every kind of blank, no-break space and byte
-/// order mark included.
+/// Removes the surroundings of a URI in hand-written pages: control characters and all kinds of blanks, including no-break
+/// space and byte order mark.
 pub(crate) fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| {
         c <= ' ' || c.is_whitespace() || matches!(c, '\u{feff}' | '\u{200b}')
@@ -636,9 +635,9 @@ pub(crate) fn with_scheme(seed: &str) -> Cow<'_, str> {
     }
 }
 
-/// Parses as the `url` crate does, but does not refuse a host in ASCII for a label such as `xn--a`, which encodes nothing:
-/// the URL Standard lets those pass (whatwg/url#914), the crate does not yet (servo/rust-url#1135). The second value is then
-/// the host, for which one of the same length stands in the `Url`.
+/// Parses like the `url` crate, but accepts an ASCII host with a label such as `xn--a`, which encodes nothing. The URL Standard
+/// allows them (whatwg/url#914), the crate not yet (servo/rust-url#1135). The second value is then the host; the `Url` has a
+/// replacement of the same length.
 fn parse_url(text: &str) -> Result<(Url, Option<String>), ParseError> {
     let refusal = match Url::parse(text) {
         Ok(url) => return Ok((url, None)),
@@ -664,15 +663,15 @@ fn parse_url(text: &str) -> Result<(Url, Option<String>), ParseError> {
     Ok((url, Some(name)))
 }
 
-/// A host in ASCII with a label that begins with `xn--`, decoded and lower-case.
+/// An ASCII host with a label that begins with `xn--`, decoded and lower-case.
 fn unchecked_name(host: &str) -> Option<String> {
     let name = percent::decoded_once(host).to_ascii_lowercase();
     let is_name = host::check_name(&name).is_ok();
     (is_name && name.split('.').any(|label| label.starts_with("xn--"))).then_some(name)
 }
 
-/// The rules that the standard leaves out: no fragment, a host that can exist, upper-case percent-encodings, the length; and
-/// one that the `url` crate does not have yet: `^` in a path is encoded.
+/// Applies the rules beyond the standard: no fragment, a host that can exist, upper-case percent-encodings, the length. It also
+/// encodes `^` in a path, which the `url` crate does not do yet.
 fn settled(mut url: Url) -> Result<Url, UriError> {
     if url.fragment().is_some() {
         url.set_fragment(None);
@@ -719,7 +718,7 @@ fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\')
 }
 
-/// Whether an authority follows, as browsers read it: two slashes of either kind, tabs and line ends apart.
+/// Whether an authority follows, as in browsers: two slashes of either kind, ignoring tabs and line ends.
 fn begins_with_slashes(text: &str) -> bool {
     let mut characters = text.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
     characters.next().is_some_and(is_slash) && characters.next().is_some_and(is_slash)
@@ -824,7 +823,7 @@ mod tests {
 
     #[test]
     fn labels_that_encode_nothing_pass() {
-        // whatwg/url#914: a host in ASCII never fails for its A-labels.
+        // whatwg/url#914: an ASCII host never fails for its A-labels.
         for (text, uri) in [
             ("http://xn--a/", "http://xn--a/"),
             (
@@ -861,7 +860,7 @@ mod tests {
             assert_eq!(page.join(reference).unwrap().as_str(), uri);
         }
         check_join("http://example.org/", "//xn--a/", "http://xn--a/");
-        // What else is wrong with a host still counts.
+        // Other errors in a host are still refused.
         for text in [
             "http://xn--a.1/",
             "http://xn--a<b/",
