@@ -1,4 +1,4 @@
-//! Files that operators drop into a job's folder `action`.
+//! Settings of the folder `action` of a job, into which operators put files.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// Files that operators drop into a job's folder `action`: seeds, URIs, exclusions.
+/// Settings of the folder `action` of a job. Operators put files with seeds, URIs and exclusions into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ActionsFile {
-    /// How often the folder is looked at; `"none"` for never. Default `"30s"`: as operators of Heritrix know it.
+    /// Interval at which the crawl reads the folder; `"none"` for never. Default `"30s"`: as operators of Heritrix know it.
     pub interval: DurationWritten,
 }
 
-/// Files that operators drop into a job's folder `action`.
+/// Settings of the folder `action` of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actions {
-    /// How often the folder is looked at; none: never.
+    /// Interval at which the crawl reads the folder; `None`: never.
     pub interval: Option<Duration>,
 }
 

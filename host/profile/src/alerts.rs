@@ -1,4 +1,4 @@
-//! When the operator is told that something is wrong, and how.
+//! Alert settings: thresholds of problems, and the channels to the operator.
 
 use std::time::Duration;
 
@@ -9,106 +9,106 @@ use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 
-/// When the operator is told that something is wrong with the crawl, and how. Every alert stands in `alerts.log`, in the job's
-/// status and on the terminal.
+/// Alerts about problems of the crawl. Every alert is written to `alerts.log`, to the job's status and to the terminal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct AlertsFile {
-    /// Less room than this on a disk that the job writes to is an alert. Default `"4GiB"`: a few archive files, and time to
-    /// do something about it.
+    /// Free space on a disk that the job writes to, below which there is an alert. Default `"4GiB"`: a few archive files, and
+    /// time to do something about it.
     pub disk_warn: SizeWritten,
 
-    /// Less room than this pauses the crawl. Default `"1GiB"`: what is in flight is finished, and the store stays sound.
+    /// Free space on a disk below which the crawl pauses. Default `"1GiB"`: what is in flight is finished, and the store stays
+    /// sound.
     pub disk_pause: SizeWritten,
 
-    /// A crawl that was paused for lack of room goes on by itself once there is more than `disk-warn`. Default `false`:
-    /// whoever has made room knows whether it is to stay.
+    /// Whether a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`.
+    /// Default `false`: whoever has made room knows whether it is to stay.
     pub disk_resume: bool,
 
-    /// Time over which shares are taken. Default `"10m"`: a bad minute is no alert.
+    /// Period over which the percentages are computed. Default `"10m"`: a bad minute is no alert.
     pub window: DurationWritten,
 
-    /// URIs that must have been finished in that time before a share means anything. Default `50`: of ten that fail, five
-    /// are chance.
+    /// URIs that must have been finished in that period before a percentage counts. Default `50`: of ten that fail, five are
+    /// chance.
     #[schemars(range(min = 1))]
     pub window_uris: u64,
 
-    /// Faults of plugins, in percent of the URIs finished; 0 for no such alert. Default `5`: a plugin that fails on every
-    /// twentieth page is broken.
+    /// Plugin errors, in percent of the URIs finished, at which there is an alert; 0 for no such alert. Default `5`: a plugin
+    /// that fails on every twentieth page is broken.
     #[schemars(range(max = 100))]
     pub faults_percent: u8,
 
-    /// Fetches that failed, in percent of the URIs finished; 0 for no such alert. Default `50`: more is the crawl's own
-    /// network as a rule.
+    /// Failed fetches, in percent of the URIs finished, at which there is an alert; 0 for no such alert. Default `50`: more is
+    /// the crawl's own network as a rule.
     #[schemars(range(max = 100))]
     pub failures_percent: u8,
 
-    /// Responses that a filter took for a wall against robots, in percent of the URIs finished; 0 for no such alert.
-    /// Default `20`: what is archived then is walls.
+    /// Responses that a filter took for a wall against robots, in percent of the URIs finished, at which there is an alert; 0 for
+    /// no such alert. Default `20`: what is archived then is walls.
     #[schemars(range(max = 100))]
     pub walls_percent: u8,
 
-    /// Queues that back off after failures, in percent of those that hold URIs, where there are ten or more; 0 for no such
-    /// alert. Default `50`: so many hosts are seldom down at once.
+    /// Queues that back off after failures, in percent of those that hold URIs, at which there is an alert. It needs ten or more
+    /// queues that hold URIs; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
     #[schemars(range(max = 100))]
     pub failing_hosts_percent: u8,
 
-    /// Nothing was finished for so long although URIs are due; `"none"` for no such alert. Default `"30m"`: longer than a
-    /// large file takes, and than hosts rest.
+    /// Time without a finished URI, although URIs are due, after which there is an alert; `"none"` for no such alert.
+    /// Default `"30m"`: longer than a large file takes, and than hosts rest.
     pub stalled_after: DurationWritten,
 
-    /// The machine's clock was put forward or back by more than this; `"none"` for no such alert. Default `"30s"`: due times
-    /// and dates of captures go by it.
+    /// Largest change of the machine's clock, forward or back, without an alert; `"none"` for no such alert. Default `"30s"`: due
+    /// times and dates of captures go by it.
     pub clock_jump: DurationWritten,
 
-    /// Where alerts are sent to as JSON, by POST. No default: nowhere.
+    /// URL to which alerts are sent as JSON, by POST. No default: nowhere.
     #[schemars(extend("examples" = ["https://alerts.example.org/opilio"]))]
     pub webhook: Option<String>,
 
-    /// How long the webhook may take. Default `"10s"`: it is tried four times.
+    /// Longest time for the webhook. Default `"10s"`: it is tried four times.
     pub webhook_timeout: DurationWritten,
 
-    /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{name}`, `{profile}`, `{event}`, `{kind}`,
-    /// `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: nobody is told by a program.
+    /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{name}`, `{profile}`,
+    /// `{event}`, `{kind}`, `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: nobody is told by a program.
     #[schemars(extend("examples" = [["mail", "-s", "{kind} {event}: {job}", "crawls@example.org"]]))]
     pub command: Vec<String>,
 
-    /// How long the program may take before it is killed. Default `"1m"`: longer than a mail server takes.
+    /// Longest time for the program before it is killed. Default `"1m"`: longer than a mail server takes.
     pub command_timeout: DurationWritten,
 }
 
-/// When the operator is told that something is wrong, and how.
+/// Alerts about problems of the crawl.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alerts {
-    /// Less room than this is an alert; none: never.
+    /// Free space below which there is an alert; `None`: never.
     pub disk_warn: Option<ByteSize>,
-    /// Less room than this pauses the crawl; none: never.
+    /// Free space below which the crawl pauses; `None`: never.
     pub disk_pause: Option<ByteSize>,
-    /// A crawl that was paused for lack of room goes on by itself.
+    /// Whether a crawl that was paused because of a full disk resumes by itself.
     pub disk_resume: bool,
-    /// Time over which shares are taken.
+    /// Period over which the percentages are computed.
     pub window: Duration,
-    /// URIs that must have been finished in that time; at least 1.
+    /// URIs that must have been finished in that period; at least 1.
     pub window_uris: u64,
-    /// Percent of URIs finished; 0: no alert.
+    /// Plugin errors in percent of URIs finished; 0: no alert.
     pub faults_percent: u8,
-    /// Percent of URIs finished; 0: no alert.
+    /// Failed fetches in percent of URIs finished; 0: no alert.
     pub failures_percent: u8,
-    /// Percent of URIs finished; 0: no alert.
+    /// Walls against robots in percent of URIs finished; 0: no alert.
     pub walls_percent: u8,
-    /// Percent of queues that hold URIs; 0: no alert.
+    /// Queues in back-off, in percent of queues that hold URIs; 0: no alert.
     pub failing_hosts_percent: u8,
-    /// Nothing was finished for so long; none: no alert.
+    /// Time without a finished URI; `None`: no alert.
     pub stalled_after: Option<Duration>,
-    /// The clock was put by more than this; none: no alert.
+    /// Largest change of the clock without an alert; `None`: no alert.
     pub clock_jump: Option<Duration>,
-    /// Where alerts are sent to.
+    /// URL to which alerts are sent.
     pub webhook: Option<String>,
-    /// How long that may take.
+    /// Longest time for the webhook.
     pub webhook_timeout: Duration,
-    /// A program and its arguments; empty: none.
+    /// A program and its arguments; empty: no program.
     pub command: Vec<String>,
-    /// How long it may take.
+    /// Longest time for the program.
     pub command_timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the archive is written as, how its files are named, sized, kept safe and handed over, and what is not stored twice.
+//! Archive settings: the format of the archive, the names and sizes of its files, their safety and hand-over, and duplicates.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 
-/// Smallest `size-max`: below it files hold little more than their own `warcinfo`.
+/// Smallest `size-max`. Smaller files hold little more than their own `warcinfo` record.
 const SIZE_MIN: ByteSize = ByteSize::from_bytes(64 * 1024);
 
 /// Largest dictionary: those in use have some hundred kilobytes.
@@ -19,114 +19,114 @@ const DICTIONARY_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// Most files written at the same time.
 const WRITERS_MAX: u32 = 64;
 
-/// What a command may have filled in.
+/// Placeholders of a command.
 const PLACES: [&str; 4] = ["{file}", "{size}", "{sha1}", "{sha256}"];
 
 /// Longest prefix of a WARC file name; with time, serial number and host it has to stay below 255 bytes.
 const PREFIX_BYTES_MAX: usize = 100;
 
-/// How the archive is written, named, kept safe and handed over.
+/// Format, names, sizes, safety and hand-over of the archive files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ArchiveFile {
-    /// What is written. `"arc"` is the format of before 2009: it has no place for requests, revisits and metadata, so these
-    /// are not kept and nothing is left out as a duplicate. Default `"warc"`: WARC/1.1, the standard.
+    /// Format of the archive. `"arc"` is the format from before 2009. It has no place for requests, revisits and metadata, so
+    /// these are not kept and duplicates are always stored. Default `"warc"`: WARC/1.1, the standard.
     pub format: ArchiveFormat,
 
     /// The folder of the WARC files, relative to the job's. Default `"warcs"`: where operators look first.
     pub directory: String,
 
-    /// Folders that files go to as well, each new file to the next of all: disks that fill at the same pace.
+    /// Further folders for the files. Each new file goes to the next of all folders, so that disks fill at the same pace.
     /// Default `[]`: one folder is enough for most.
     pub more_directories: Vec<String>,
 
-    /// What file names begin with. Default `"WEB"`: as operators know it; institutions set their own.
+    /// Prefix of file names. Default `"WEB"`: as operators know it; institutions set their own.
     pub prefix: String,
 
-    /// How files are called, with `${prefix}`, `${timestamp17}`, `${timestamp14}`, `${timestamp12}`, `${serialno}`, `${pid}`,
-    /// `${host}` and `${port}`; the predecessor's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the
-    /// last three. Default `"${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}"`: tools take such names apart.
+    /// Template of file names, with `${prefix}`, `${timestamp17}`, `${timestamp14}`, `${timestamp12}`, `${serialno}`, `${pid}`,
+    /// `${host}` and `${port}`. Heritrix's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the last three.
+    /// Default `"${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}"`: tools take such names apart.
     pub name: String,
 
-    /// A file that has grown past this is closed and the next begun. Default `"1GiB"`: the size that archives
-    /// move around.
+    /// Size at which a file is closed and the next begun. Default `"1GiB"`: the size that archives move around.
     pub size_max: SizeWritten,
 
-    /// A file open for this long is closed and the next begun, however small. Default `"none"`: a snapshot needs it not;
+    /// Time after which an open file is closed and the next begun, however small. Default `"none"`: a snapshot needs it not;
     /// continuous crawls hand over a file a day with `"24h"`.
     pub age_max: DurationWritten,
 
-    /// The crawl ends when the job's files together have this size; what is under way is still written.
-    /// Default `"none"`: disks are watched by whoever owns them.
+    /// Total size of the job's files at which the crawl ends; fetches in flight are still written. Default `"none"`: disks are
+    /// watched by whoever owns them.
     pub max_total_bytes: SizeWritten,
 
-    /// How many files are written at the same time; 0 for one to each 32 workers. Default `0`: beyond that compression would
-    /// hold workers up, and more files than needed are more to look after.
+    /// Files that are written at the same time; 0 for one to each 32 workers. Default `0`: beyond that compression would hold
+    /// workers up, and more files than needed are more to look after.
     #[schemars(range(max = 64))]
     pub writers: u32,
 
-    /// How records are packed, each by itself: `"gzip"`, `"zstd"` (`.warc.zst`; smaller, but fewer tools read it) or
-    /// `"none"`. Default `"gzip"`: every tool reads it.
+    /// Compression of records, each by itself: `"gzip"`, `"zstd"` (`.warc.zst`; smaller, but fewer tools read it) or `"none"`.
+    /// Default `"gzip"`: every tool reads it.
     pub compression: ArchiveCompression,
 
-    /// How hard it tries: gzip from 0 to 9, zstd from 1 to 22. Default `6`: past it files shrink by a percent and cost
-    /// twice the time.
+    /// Compression level: gzip from 0 to 9, zstd from 1 to 22. Default `6`: past it files shrink by a percent and cost twice the
+    /// time.
     #[schemars(range(max = 22))]
     pub compression_level: u8,
 
-    /// A zstd dictionary, relative to the profile, as `zstd --train` makes it; each file begins with it. No default: there
-    /// is none. One of the pages of a crawl makes its small records a third smaller.
+    /// A zstd dictionary, relative to the profile, as `zstd --train` makes it; each file begins with it. No default: there is
+    /// none. One of the pages of a crawl makes its small records a third smaller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dictionary: Option<String>,
 
-    /// How digests are made: `"sha1"`, `"sha256"`, or `"both"`: SHA-1 where the standard has its one place, SHA-256 in
-    /// headers beside it that end in `-SHA256`. Default `"sha1"`: what indexes and replay compare.
+    /// Digest algorithm: `"sha1"`, `"sha256"`, or `"both"`. With both, SHA-1 is in the standard's one place, and SHA-256 in
+    /// further headers whose names end in `-SHA256`. Default `"sha1"`: what indexes and replay compare.
     pub digest: ArchiveDigest,
 
-    /// Whether an index (CDXJ) is written beside each file. Default `true`: the console and the API find older versions of a URI
+    /// Whether an index (CDXJ) is written next to each file. Default `true`: the console and the API find older versions of a URI
     /// by it, and it costs next to nothing while records are written.
     pub index: bool,
 
-    /// How long a capture may be in the operating system's hands alone before it is forced to disk. A crash of the
-    /// crawler loses nothing; power loss loses at most this much, and those URIs are fetched again. 0 forces
-    /// every capture, `"none"` leaves it to the operating system. Default `"5s"`: costs next to nothing.
+    /// Longest time for which a capture may be only in the operating system's buffers before it is forced to disk. A crash of the
+    /// crawler loses nothing. Power loss loses at most this much, and those URIs are fetched again. 0 forces every capture,
+    /// `"none"` leaves it to the operating system. Default `"5s"`: costs next to nothing.
     pub fsync: DurationWritten,
 
-    /// A command that takes over each file when it is closed: a program and its arguments, without a shell. In the arguments
-    /// `{file}`, `{size}`, `{sha1}` and `{sha256}` are filled in; where none has `{file}`, the path is the last argument. It is
-    /// tried again when it fails, and what was not handed over is at the next start.
-    /// Default `[]`: files stay where they are, and nobody is told.
+    /// A command that takes over each closed file: a program and its arguments, without a shell. `{file}`, `{size}`, `{sha1}` and
+    /// `{sha256}` are filled in. If no argument has `{file}`, the path is the last argument. The command is retried when it
+    /// fails. Files that were not handed over are handed over at the next start. Default `[]`: files stay where they are, and
+    /// nobody is told.
     pub on_close: Vec<String>,
 
-    /// How long the command may take before it is killed and counts as failed. Default `"1h"`: a gigabyte over a slow line.
+    /// Longest time for the command; then it is killed and counts as failed. Default `"1h"`: a gigabyte over a slow line.
     pub on_close_timeout: DurationWritten,
 
-    /// What is not stored a second time.
+    /// Payloads that are not stored a second time.
     pub duplicates: DuplicatesFile,
 }
 
-/// Payloads that are stored already, under whatever URI.
+/// Payloads that are stored already, under any URI.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DuplicatesFile {
-    /// Whether a payload that another URI has brought is left out, and a revisit record refers to it. The same payload of
-    /// the same URI is always. Default `false`: a reader of one file alone then finds every page of it whole.
+    /// Whether a payload that another URI has brought is not stored again, and a revisit record refers to it. For the same
+    /// payload of the same URI this is always so. Default `false`: a reader of one file alone then finds every page of it whole.
     pub across_uris: bool,
 
-    /// Smaller payloads are always stored. Default `"256B"`: a record that refers elsewhere is no smaller.
+    /// Smallest payload that is not stored again; smaller payloads are always stored. Default `"256B"`: a record that refers
+    /// elsewhere is no smaller.
     pub size_min: SizeWritten,
 
-    /// Folder of the index of digests, relative to the job's, on a local disk. Jobs that name the same folder know each
-    /// other's payloads, also while they crawl at the same time. Default `"digests"`: the job's own.
+    /// Folder of the digest index, relative to the job's, on a local disk. Jobs with the same folder know each other's payloads,
+    /// also while they crawl at the same time. Default `"digests"`: the job's own.
     pub index: String,
 
-    /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile: their payloads count as stored. Each is
-    /// read once into the index of digests, and again when it has changed.
-    /// Default `[]`: nothing but what this job, and those that share its index, have stored.
+    /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile; their payloads count as stored. Each is read
+    /// once into the digest index, and again when it has changed. Default `[]`: nothing but what this job, and those that share
+    /// its index, have stored.
     pub history: Vec<String>,
 }
 
-/// What is written.
+/// Format of the archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveFormat {
@@ -136,7 +136,7 @@ pub enum ArchiveFormat {
     Arc,
 }
 
-/// How records are packed.
+/// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCompression {
@@ -144,11 +144,11 @@ pub enum ArchiveCompression {
     Gzip,
     /// A zstd frame each.
     Zstd,
-    /// Not at all.
+    /// No compression.
     None,
 }
 
-/// How digests are made.
+/// Digest algorithms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveDigest {
@@ -156,57 +156,57 @@ pub enum ArchiveDigest {
     Sha1,
     /// SHA-256.
     Sha256,
-    /// SHA-1, and SHA-256 beside it.
+    /// SHA-1 and SHA-256.
     Both,
 }
 
-/// How the archive is written, named, kept safe and handed over.
+/// Format, names, sizes, safety and hand-over of the archive files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Archive {
     /// WARC or ARC.
     pub format: ArchiveFormat,
     /// The folder of the WARC files, relative to the job's.
     pub directory: PathBuf,
-    /// Folders they go to as well, relative to the job's.
+    /// Further folders for the files, relative to the job's.
     pub more_directories: Vec<PathBuf>,
-    /// What file names begin with: ASCII letters, digits, `-`, `_`, `.`.
+    /// Prefix of file names: ASCII letters, digits, `-`, `_`, `.`.
     pub prefix: String,
-    /// How files are called: a template of variables and plain characters.
+    /// Template of file names: variables and plain characters.
     pub name: String,
-    /// A file past this is closed; at least 64 KiB.
+    /// Size at which a file is closed; at least 64 KiB.
     pub size_max: ByteSize,
-    /// A file open for this long is closed; none: never for its age.
+    /// Time after which an open file is closed; `None`: never.
     pub age_max: Option<Duration>,
-    /// The crawl ends at this size of all files.
+    /// Total size of all files at which the crawl ends.
     pub max_total_bytes: Option<ByteSize>,
-    /// Files written at a time; none: by the workers.
+    /// Files written at a time; `None`: derived from the workers.
     pub writers: Option<usize>,
-    /// How records are packed.
+    /// Compression of records.
     pub compression: ArchiveCompression,
-    /// 0 to 9 of gzip, 1 to 22 of zstd.
+    /// Compression level: 0 to 9 of gzip, 1 to 22 of zstd.
     pub compression_level: u32,
     /// A zstd dictionary.
     pub dictionary: Option<PathBuf>,
-    /// How digests are made.
+    /// Digest algorithm.
     pub digest: ArchiveDigest,
     /// Whether each file has an index.
     pub index: bool,
-    /// Longest time before a capture is forced to disk: zero for at once, none for never.
+    /// Longest time before a capture is forced to disk: zero for at once, `None` for never.
     pub fsync: Option<Duration>,
-    /// The command that takes files over, and its arguments; empty: there is none.
+    /// The command that takes files over, and its arguments; empty: no command.
     pub on_close: Vec<String>,
-    /// How long it may take.
+    /// Longest time for the command.
     pub on_close_timeout: Duration,
-    /// What is not stored twice.
+    /// Payloads that are not stored twice.
     pub duplicates: Duplicates,
 }
 
-/// Payloads that are stored already, under whatever URI.
+/// Payloads that are stored already, under any URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicates {
-    /// Whether those that another URI has brought are left out.
+    /// Whether payloads that another URI has brought are not stored again.
     pub across_uris: bool,
-    /// Smaller payloads are always stored.
+    /// Smallest payload that is not stored again.
     pub size_min: ByteSize,
     /// The folder of the index, relative to the job's.
     pub index: PathBuf,
@@ -214,7 +214,7 @@ pub struct Duplicates {
     pub history: Vec<PathBuf>,
 }
 
-/// What [`Archive::name`] may have between `${` and `}`.
+/// Variables of [`Archive::name`], between `${` and `}`.
 const NAME_VARIABLES: [&str; 11] = [
     "prefix",
     "timestamp17",
@@ -464,7 +464,7 @@ impl DuplicatesFile {
     }
 }
 
-/// What is wrong with a piece of a file name, if anything.
+/// The error in a piece of a file name, if any.
 fn plain_name(text: &str) -> Option<String> {
     let odd = text
         .chars()

@@ -1,4 +1,4 @@
-//! Sizes as a profile writes them: `"64MiB"`, `"1GB"`.
+//! Sizes in the form of a profile: `"64MiB"`, `"1GB"`.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,29 +16,29 @@ const UNITS: [(&str, &str, u64); 5] = [
     ("B", "B", 1),
 ];
 
-/// Most memory that a setting may ask for: more than this is a slip of the pen, and no machine would have it.
+/// Most memory that a setting may ask for. A larger value is a mistake: no machine has it.
 pub(crate) const MEMORY_MAX: ByteSize = ByteSize::from_gib(256);
 
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ByteSize(u64);
 
-/// A size, or where the setting allows it `"none"`, as it stands in the file. The number 0 needs no unit.
+/// A size as it is written in the file, or `"none"` if the setting allows it. The number 0 needs no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum SizeWritten {
     /// With a unit.
     Text(String),
-    /// Without: right for 0 alone.
+    /// Without a unit: valid for 0 only.
     Number(i64),
 }
 
-/// Why a text is no size.
+/// Reason for which a text is not a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SizeProblem {
-    /// There is no whole number where one is expected.
+    /// A whole number is missing.
     Number,
-    /// The number has no unit, or one that is not known.
+    /// The number has no unit, or an unknown one.
     Unit,
     /// A unit of bits (`Kb`): sizes are in bytes.
     Bits,
@@ -47,29 +47,29 @@ pub enum SizeProblem {
 }
 
 impl ByteSize {
-    /// This many bytes.
+    /// Makes a size of this many bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// This many MiB.
+    /// Makes a size of this many MiB.
     pub(crate) const fn from_mib(mib: u64) -> Self {
         Self(mib << 20)
     }
 
-    /// This many GiB.
+    /// Makes a size of this many GiB.
     pub(crate) const fn from_gib(gib: u64) -> Self {
         Self(gib << 30)
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 }
 
 impl SizeProblem {
-    /// A fragment for the fault, and what would be right.
+    /// A fragment for the error, and a suggestion.
     pub(crate) fn explain(self, written: &str) -> (String, String) {
         let digits: String = written.chars().filter(char::is_ascii_digit).collect();
         let digits = if digits.is_empty() {
@@ -107,7 +107,7 @@ impl From<&str> for SizeWritten {
     }
 }
 
-/// A whole number and a unit; `0` needs no unit.
+/// Parses a whole number and a unit; `0` needs no unit.
 impl FromStr for ByteSize {
     type Err = SizeProblem;
 
@@ -139,7 +139,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// In the largest unit that says it exactly.
+/// Formats the size in the largest unit that is exact.
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = UNITS

@@ -1,4 +1,4 @@
-//! Which URIs count as the same.
+//! Canonicalisation: the rules by which URIs count as the same.
 
 use std::borrow::Cow;
 
@@ -8,36 +8,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Part;
 
-/// Which URIs count as the same. The canonical form serves the seen test alone; what is fetched and archived is the URI
-/// as it was found. Defines identity: frozen when a job is made.
+/// Rules by which URIs count as the same. Only the seen test uses the canonical form; the URI is fetched and archived as it was
+/// found. Defines identity: frozen when a job is made.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CanonicalizationFile {
-    /// Rules, applied in this order: names, and tables `{ regex = "…", replace = "…" }` whose pattern must match the whole
-    /// URI, with `${1}` or `${name}` for its groups.
-    /// Default `["lowercase", "strip-userinfo", "strip-www-n", "strip-session-ids", "strip-session-cfids", "fixup-query"]`:
-    /// those that archives are used to; two URIs that differ in nothing else are nearly always one page.
+    /// Rules, applied in this order: names, and tables `{ regex = "…", replace = "…" }` whose pattern must match the whole URI,
+    /// with `${1}` or `${name}` for its groups. Default `["lowercase", "strip-userinfo", "strip-www-n", "strip-session-ids",
+    /// "strip-session-cfids", "fixup-query"]`: those that archives are used to; two URIs that differ in nothing else are nearly
+    /// always one page.
     pub rules: Vec<RuleFile>,
 }
 
-/// A rule, as it stands in the file.
+/// A rule as it is written in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RuleFile {
-    /// One that is built in.
+    /// A built-in rule.
     Name(RuleName),
-    /// One of the operator's own.
+    /// A rule of the operator.
     Regex(RegexRuleFile),
 }
 
-/// A rule of the operator's own.
+/// A rule of the operator.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RegexRuleFile {
     /// The pattern; it must match the whole URI.
     #[schemars(extend("examples" = ["(.*)[?&]print=1"]))]
     pub regex: String,
-    /// What takes the place of the URI; `${1}` or `${name}` stands for what a group matched.
+    /// The replacement of the URI; `${1}` or `${name}` is the text of a group.
     #[schemars(extend("examples" = ["${1}"]))]
     pub replace: String,
 }
@@ -46,19 +46,19 @@ pub struct RegexRuleFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleName {
-    /// Makes the whole text lower-case, path and query included.
+    /// Makes the whole text lower-case, with path and query.
     Lowercase,
-    /// Takes `user:password@` from the authority.
+    /// Removes `user:password@` from the authority.
     StripUserinfo,
-    /// Takes `www.` from the host.
+    /// Removes `www.` from the host.
     StripWww,
-    /// Takes `www.`, `www2.`, `www12.` and so on from the host.
+    /// Removes `www.`, `www2.`, `www12.` and so on from the host.
     StripWwwN,
-    /// Takes session ids of common servers: `jsessionid`, `phpsessid`, `sid`, `aspsessionid`.
+    /// Removes session ids of common servers: `jsessionid`, `phpsessid`, `sid`, `aspsessionid`.
     StripSessionIds,
-    /// Takes ColdFusion's `cfid` and `cftoken`.
+    /// Removes ColdFusion's `cfid` and `cftoken`.
     StripSessionCfids,
-    /// Takes what an empty query leaves.
+    /// Removes the rest of an empty query.
     FixupQuery,
     /// Makes runs of slashes in the path one slash.
     StripExtraSlashes,
@@ -126,7 +126,7 @@ impl CanonicalizationFile {
     }
 }
 
-/// The sources of an error after it, each cut to its last line: parsers of patterns draw pictures above it.
+/// The text of an error with its sources, each cut to its last line: parsers of patterns draw pictures above it.
 fn in_one_line(problem: &dyn std::error::Error) -> String {
     let mut text = problem.to_string();
     let mut source = problem.source();
@@ -144,7 +144,8 @@ impl JsonSchema for RuleFile {
         "Rule".into()
     }
 
-    /// A table is held against what tables hold, everything else against the names, so that faults are told of one alone.
+    /// A table is checked against the schema of tables, every other value against the names, so that only one set of errors is
+    /// reported.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "if": { "type": "object" },

@@ -1,5 +1,5 @@
-//! Every setting of a profile with its value, and what is known of settings by name: what they are for, who changes them,
-//! what follows from a bad value.
+//! The catalogue of settings. Each setting of a profile has its value, its purpose, whether it is for experts, and the level of
+//! errors in it.
 
 use std::sync::OnceLock;
 
@@ -14,8 +14,7 @@ use crate::overrides::dotted;
 use crate::profile::Profile;
 use crate::shape::toml_text;
 
-/// Settings that few ever change: how things are done inside, and limits that are there in case. Tables stand for what is
-/// in them.
+/// Settings that few operators change: internals and safety limits. A table stands for all settings in it.
 const EXPERT: &[&str] = &[
     "/record",
     "/dns/negative-expires",
@@ -56,8 +55,7 @@ const EXPERT: &[&str] = &[
     "/limits/plugin-variants",
 ];
 
-/// Settings of which a value may be accepted and still be worth a word: a warning, which keeps a job from starting, or a
-/// note.
+/// Settings with values that are accepted but reported: with a warning, which keeps a job from starting, or with a note.
 const LEVELS: [(&str, Level); 6] = [
     ("/operator/contact-url", Level::Warning),
     ("/politeness/min-delay", Level::Info),
@@ -70,21 +68,21 @@ const LEVELS: [(&str, Level); 6] = [
 /// A setting of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// JSON Pointer to it.
+    /// Its JSON Pointer.
     pub pointer: String,
     /// Its name with its tables, such as `politeness.min-delay`.
     pub key: String,
-    /// Its value, where no override says otherwise.
+    /// Its value, unless an override changes it.
     pub value: Value,
-    /// Where it comes from.
+    /// The origin of the value.
     pub place: Origin,
-    /// `job`, `queue`, `uri` or `response`: when it is needed, and so what overrides of it may match by.
+    /// The stage at which it is needed: `job`, `queue`, `uri` or `response`. The stage decides by what overrides of it may match.
     pub stage: &'static str,
-    /// What follows from a value that is no good.
+    /// The level of an error in its value.
     pub level: Level,
-    /// Few ever change it.
+    /// Whether few operators change it.
     pub expert: bool,
-    /// What it is for; empty for settings of plugins.
+    /// Its purpose; empty for settings of plugins.
     pub description: String,
 }
 
@@ -95,22 +93,22 @@ impl Entry {
     }
 }
 
-/// What a text says, setting by setting.
+/// A setting in a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Said {
-    /// JSON Pointer to where the text says it.
+    /// JSON Pointer to it in the text.
     pub at: String,
-    /// JSON Pointer to the setting, that of an override as if it stood in no override.
+    /// JSON Pointer to the setting. For an override it is the pointer that the setting has outside of overrides.
     pub pointer: String,
     /// Its name with its tables.
     pub key: String,
     /// The value as TOML writes it on one line.
     pub toml: String,
-    /// An override says it.
+    /// Whether it is in an override.
     pub in_override: bool,
 }
 
-/// Every setting that a text says, in the order of their names, and a list of overrides that has none; what is no TOML is left out.
+/// All settings in a text, in the order of their names, and an empty list of overrides. Parts that are not TOML are left out.
 pub fn said(text: &str) -> Vec<Said> {
     let (document, _) = Document::parse("", text);
     let mut found = Vec::new();
@@ -135,8 +133,8 @@ pub fn said(text: &str) -> Vec<Said> {
     found
 }
 
-/// An error at what a pointer names in a text, or at the nearest thing above it that is there. `file` is what it calls the
-/// text.
+/// An error at the value that a pointer names in a text, or at its nearest existing parent. `file` is the text's name in the
+/// error.
 pub fn fault_in(
     file: &str,
     text: &str,
@@ -161,7 +159,7 @@ fn of_text(at: &str, pointer: &str, value: &Value, in_override: bool) -> Said {
     }
 }
 
-/// A `key = value` as people type it at a prompt becomes one of TOML: a value that is none is a text.
+/// Turns a `key = value` typed at a prompt into TOML. A value that is not valid TOML becomes a text.
 pub fn assignment(written: &str) -> String {
     let Some((key, value)) = written.split_once('=') else {
         return written.to_owned();
@@ -176,8 +174,8 @@ pub fn assignment(written: &str) -> String {
 }
 
 impl Profile {
-    /// Every setting of the profile with its value where no override says otherwise, in the order of their names. What has
-    /// no value is left out.
+    /// All settings of the profile with their values without overrides, in the order of their names. A setting without a value is
+    /// left out.
     pub fn catalogue(&self) -> Vec<Entry> {
         let value = self.written_with(&[], &[]);
         let mut entries = Vec::new();
@@ -200,12 +198,12 @@ impl Profile {
     }
 }
 
-/// Whether few ever change the setting at this pointer.
+/// Whether few operators change the setting at this pointer.
 pub(crate) fn is_expert(pointer: &str) -> bool {
     EXPERT.iter().any(|table| is_within(pointer, table))
 }
 
-/// What follows from a value of this setting that is no good.
+/// The level of an error in this setting.
 pub(crate) fn level(pointer: &str) -> Level {
     LEVELS
         .iter()
@@ -213,7 +211,7 @@ pub(crate) fn level(pointer: &str) -> Level {
         .map_or(Level::Error, |(_, level)| *level)
 }
 
-/// The word of a level in schemas.
+/// The name of a level in schemas.
 pub(crate) fn level_word(level: Level) -> &'static str {
     match level {
         Level::Info => "info",
@@ -260,7 +258,7 @@ fn description(pointer: &str) -> String {
         .replace('\n', " ")
 }
 
-/// What a node refers to.
+/// The node to which a node refers.
 fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
     let alternatives = ["anyOf", "allOf"]
         .iter()
@@ -272,7 +270,7 @@ fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
         .unwrap_or(node)
 }
 
-/// Marks in a profile's schema what is for experts, and what follows from bad values.
+/// Marks expert settings and levels of errors in a profile's schema.
 pub(crate) fn mark(schema: &mut Value) {
     let mut marks: Vec<(String, String, Map<String, Value>)> = Vec::new();
     let tables = schema.get("properties").and_then(Value::as_object);

@@ -1,5 +1,5 @@
-//! Units and single values: the one place where what is written becomes what may be used, value by value.
-//! Relations between settings are in `relations`.
+//! Checks of units and single values. Only this module turns a written value into a usable one. Relations between settings are in
+//! `relations`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::document::{Document, Spot, child};
 use crate::duration::{DurationWritten, parse_duration};
 use crate::fault::{FAULTS_MAX, Faults, Level};
 
-/// Collects the faults of one document. A value at which something is wrong already is not reported twice.
+/// Collects the errors of one document. A value that already has an error is not reported twice.
 pub(crate) struct Check<'d> {
     pub(crate) document: &'d Document,
     pub(crate) faults: Faults,
@@ -84,7 +84,7 @@ impl<'d> Part<'_, 'd> {
         child(&self.pointer, key)
     }
 
-    /// Reports that the value of `key` will not do.
+    /// Reports that the value of `key` is invalid.
     pub(crate) fn refuse(&mut self, key: &str, problem: String, suggestion: &str) {
         let pointer = self.pointer(key);
         let suggestion = (!suggestion.is_empty()).then(|| suggestion.to_owned());
@@ -92,7 +92,7 @@ impl<'d> Part<'_, 'd> {
             .report(&pointer, Spot::Value, Level::Error, problem, suggestion);
     }
 
-    /// Says something about a value that is accepted.
+    /// Reports a note about an accepted value.
     pub(crate) fn note(&mut self, key: &str, level: Level, problem: String, suggestion: &str) {
         let pointer = self.pointer(key);
         let suggestion = (!suggestion.is_empty()).then(|| suggestion.to_owned());
@@ -100,25 +100,25 @@ impl<'d> Part<'_, 'd> {
             .report(&pointer, Spot::Key, level, problem, suggestion);
     }
 
-    /// Reports that the key itself will not do.
+    /// Reports that the key itself is invalid.
     pub(crate) fn refuse_key(&mut self, key: &str, problem: String, suggestion: &str) {
         self.note(key, Level::Error, problem, suggestion);
     }
 
-    /// Reports that the table as a whole will not do.
+    /// Reports that the table as a whole is invalid.
     pub(crate) fn refuse_whole(&mut self, problem: String, suggestion: &str) {
         let suggestion = Some(suggestion.to_owned());
         self.check
             .report(&self.pointer, Spot::Key, Level::Error, problem, suggestion);
     }
 
-    /// Says something about the table as a whole.
+    /// Reports a note about the table as a whole.
     pub(crate) fn note_whole(&mut self, level: Level, problem: String) {
         self.check
             .report(&self.pointer, Spot::Key, level, problem, None);
     }
 
-    /// Says something of this gravity about the value of `key`.
+    /// Reports a problem of this level about the value of `key`.
     pub(crate) fn value(&mut self, level: Level, key: &str, problem: String, suggestion: &str) {
         let pointer = self.pointer(key);
         self.check.report(
@@ -130,7 +130,7 @@ impl<'d> Part<'_, 'd> {
         );
     }
 
-    /// Zero where it is faulty.
+    /// Reads a duration; zero if it is invalid.
     pub(crate) fn duration(&mut self, key: &str, written: &DurationWritten) -> Duration {
         let parsed = match written {
             DurationWritten::Text(text) => {
@@ -145,7 +145,7 @@ impl<'d> Part<'_, 'd> {
         })
     }
 
-    /// None where it says `"none"` or 0.
+    /// Reads a duration limit; `None` if it is `"none"` or 0.
     pub(crate) fn duration_limit(
         &mut self,
         key: &str,
@@ -157,7 +157,7 @@ impl<'d> Part<'_, 'd> {
         }
     }
 
-    /// Zero where it is faulty.
+    /// Reads a size; zero if it is invalid.
     pub(crate) fn size(&mut self, key: &str, written: &SizeWritten) -> ByteSize {
         let parsed = match written {
             SizeWritten::Text(text) => text
@@ -172,7 +172,7 @@ impl<'d> Part<'_, 'd> {
         })
     }
 
-    /// None where it says `"none"` or 0.
+    /// Reads a size limit; `None` if it is `"none"` or 0.
     pub(crate) fn size_limit(&mut self, key: &str, written: &SizeWritten) -> Option<ByteSize> {
         match written {
             SizeWritten::Text(text) if text == NONE => None,
@@ -180,7 +180,7 @@ impl<'d> Part<'_, 'd> {
         }
     }
 
-    /// None where it says `"none"` or 0.
+    /// Reads a count limit; `None` if it is `"none"` or 0.
     pub(crate) fn count_limit(&mut self, key: &str, written: &CountWritten) -> Option<u64> {
         match written {
             CountWritten::Text(text) if text == NONE => None,
@@ -200,7 +200,7 @@ impl<'d> Part<'_, 'd> {
         }
     }
 
-    /// A size of what is held in memory, so that no machine has more than `max`.
+    /// Reads a size of memory, which may not exceed `max`.
     pub(crate) fn memory_size(
         &mut self,
         key: &str,
@@ -216,7 +216,7 @@ impl<'d> Part<'_, 'd> {
         size
     }
 
-    /// The same, where it must not be zero.
+    /// Reads a size of memory that must not be zero.
     pub(crate) fn positive_memory_size(
         &mut self,
         key: &str,
@@ -234,7 +234,7 @@ impl<'d> Part<'_, 'd> {
         size
     }
 
-    /// A duration that must not be zero.
+    /// Reads a duration that must not be zero.
     pub(crate) fn positive_duration(&mut self, key: &str, written: &DurationWritten) -> Duration {
         let duration = self.duration(key, written);
         if duration.is_zero() {
@@ -247,7 +247,7 @@ impl<'d> Part<'_, 'd> {
         duration
     }
 
-    /// A folder, in a relative or absolute path.
+    /// Reads a folder, in a relative or absolute path.
     pub(crate) fn directory(&mut self, key: &str, path: &str) -> PathBuf {
         if path.is_empty() || path.contains('\0') {
             self.refuse(
@@ -259,7 +259,7 @@ impl<'d> Part<'_, 'd> {
         PathBuf::from(path)
     }
 
-    /// The value of a header (RFC 9110 §5.5): visible ASCII characters and blanks between them.
+    /// Checks the value of a header (RFC 9110 §5.5): visible ASCII characters and blanks between them.
     pub(crate) fn header_value(&mut self, key: &str, text: &str) {
         let allowed = |c: char| c == ' ' || c.is_ascii_graphic();
         if !text.chars().all(allowed) || text.trim() != text {
@@ -272,7 +272,7 @@ impl<'d> Part<'_, 'd> {
         }
     }
 
-    /// Text that goes into a header or a record field: visible characters and blanks, on one line.
+    /// Checks a text for a header or a record field: visible characters and blanks, on one line.
     pub(crate) fn line(&mut self, key: &str, text: &str) {
         if text.chars().any(char::is_control) {
             self.refuse(
@@ -287,10 +287,10 @@ impl<'d> Part<'_, 'd> {
     }
 }
 
-/// Says that there is no limit.
+/// The value for no limit.
 const NONE: &str = "none";
 
-/// Longest text that a fault quotes, in characters.
+/// Longest text that an error quotes, in characters.
 const QUOTE_CHARS_MAX: usize = 80;
 
 fn number_without_unit(number: i64, unit: &str) -> (String, String) {
@@ -306,7 +306,7 @@ fn number_without_unit(number: i64, unit: &str) -> (String, String) {
     )
 }
 
-/// The text in quotation marks, cut where it is long.
+/// The text in quotation marks, cut if it is long.
 pub(crate) fn quote(text: &str) -> String {
     if text.chars().count() <= QUOTE_CHARS_MAX {
         return format!("{text:?}");
@@ -315,8 +315,8 @@ pub(crate) fn quote(text: &str) -> String {
     format!("{start:?}…")
 }
 
-/// The known word that was probably meant, if any is near: a letter or so off in four, whatever its case and
-/// whether it is joined by hyphens or underscores.
+/// The known word that was probably meant, if one is near. Near means about one letter in four differs, whatever the case and
+/// whether hyphens or underscores join it.
 pub fn nearest<'k>(written: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     let plain = |text: &str| text.to_lowercase().replace(['_', '-', ' '], "");
     let written = plain(written);

@@ -1,4 +1,4 @@
-//! Checkpoints that a crawl makes by itself.
+//! Periodic checkpoints of a running crawl.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// Checkpoints that a running crawl makes by itself, in the job's folder `checkpoints`. Those that operators make stay
+/// Checkpoints that a running crawl makes by itself, in the job's folder `checkpoints`. Checkpoints that operators make stay
 /// until somebody removes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CheckpointFile {
-    /// How often a running crawl makes a checkpoint; `"none"` for never. No checkpoint is made while nothing is finished.
+    /// Interval between two checkpoints of a running crawl; `"none"` for never. No checkpoint is made while nothing is finished.
     /// Default `"none"`: a crash loses nothing without one, and each is a copy of the frontier.
     pub every: DurationWritten,
 
-    /// How many of these checkpoints are kept; older ones are removed. Default `2`: one to go back to, and the one before
+    /// Number of these checkpoints that are kept; older ones are removed. Default `2`: one to go back to, and the one before
     /// where the last was made too late.
     #[schemars(range(min = 1, max = 1000))]
     pub keep: u32,
@@ -26,9 +26,9 @@ pub struct CheckpointFile {
 /// Checkpoints that a running crawl makes by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeriodicCheckpoints {
-    /// How often; none: never.
+    /// Interval between two checkpoints; `None`: never.
     pub every: Option<Duration>,
-    /// How many are kept; at least 1.
+    /// Number of checkpoints that are kept; at least 1.
     pub keep: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What a profile, or a command line, writes to say which component it means: built in, a file, a folder, or an image
-//! in a registry. Text alone is looked at here; `opilio-source` gets what is meant.
+//! References to components, in a profile or on a command line: built in, a file, a folder, or an image in a registry. This
+//! module only parses the text; `opilio-source` loads the component.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,39 +8,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::quote;
 
-/// What a component that is embedded in the binary is called by.
+/// Prefix of a component that is embedded in the binary.
 const BUILTIN: &str = "builtin:";
-/// What an image in a registry is called by.
+/// Prefix of an image in a registry.
 const OCI: &str = "oci://";
-/// Longest tag, in characters, as the OCI distribution specification has it.
+/// Longest tag, in characters, by the OCI distribution specification.
 const TAG_CHARS_MAX: usize = 128;
-/// Longest name of host and repository together, in bytes: what registries accept.
+/// Longest name of host and repository together, in bytes: the limit of registries.
 const NAME_BYTES_MAX: usize = 255;
 
-/// Where a component comes from, and which plugin of it is meant.
+/// The origin of a component, and its plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Component {
     /// Embedded in the binary, by the plugin's name.
     Builtin(String),
-    /// A file; or a folder, of whose files with the extension `wasm` one holds the plugin.
+    /// A file, or a folder in which one of the files with the extension `wasm` has the plugin.
     File {
         /// Absolute, or relative to the current folder.
         path: PathBuf,
-        /// Which of its plugins; none where there should be only one.
+        /// The plugin; `None` if the component should have only one.
         plugin: Option<String>,
     },
     /// An image in a registry.
     Image {
         /// Its name.
         image: Image,
-        /// Which of its plugins; none where there should be only one.
+        /// The plugin; `None` if the component should have only one.
         plugin: Option<String>,
     },
 }
 
-/// The name of an image: `oci://registry/repository:tag`, `oci://registry/repository@sha256:…`, or with both, where the
-/// digest decides and the tag is a remark. No registry and no tag is taken for granted: an archive should be able to say
-/// years later what it ran.
+/// The name of an image: `oci://registry/repository:tag`, `oci://registry/repository@sha256:…`, or with both. With both the
+/// digest decides and the tag is a comment. Registry and tag have no defaults: years later an archive should still be able to say
+/// what it ran.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Image {
@@ -50,12 +50,12 @@ pub struct Image {
     digest: Option<String>,
 }
 
-/// Why a text names no component, and what would.
+/// Reason for which a text does not name a component, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ComponentProblem {
-    /// What is wrong, the text included.
+    /// The problem, with the text.
     pub problem: String,
-    /// What would be right.
+    /// The remedy.
     pub remedy: String,
 }
 
@@ -68,10 +68,10 @@ impl fmt::Display for ComponentProblem {
 impl std::error::Error for ComponentProblem {}
 
 impl Component {
-    /// Reads what was written; relative paths start at `base`. Whether there is such a component is not asked.
+    /// Parses a reference; relative paths start at `base`. It does not check that the component exists.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem with the text.
     pub fn parse(written: &str, base: &Path) -> Result<Self, ComponentProblem> {
         let trimmed = written.trim();
         if let Some(name) = trimmed.strip_prefix(BUILTIN) {
@@ -108,7 +108,7 @@ impl Component {
         Ok(component)
     }
 
-    /// Which of the component's plugins is meant; none where there should be only one.
+    /// The plugin of the component; `None` if the component should have only one.
     #[must_use]
     pub fn plugin(&self) -> Option<&str> {
         match self {
@@ -133,10 +133,10 @@ impl fmt::Display for Component {
 }
 
 impl Image {
-    /// Reads `oci://registry/repository`, with `:tag`, `@sha256:…` or both after it.
+    /// Parses `oci://registry/repository`, with `:tag`, `@sha256:…` or both after it.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The problem with the text.
     pub fn parse(written: &str) -> Result<Self, ComponentProblem> {
         let refuse = |problem: &str, remedy: &str| ComponentProblem {
             problem: format!("{problem}: {}", quote(written)),
@@ -202,7 +202,7 @@ impl Image {
         })
     }
 
-    /// Host, and port where one is written.
+    /// Host, with the port if one is written.
     #[must_use]
     pub fn registry(&self) -> &str {
         &self.registry
@@ -226,7 +226,7 @@ impl Image {
         self.digest.as_deref()
     }
 
-    /// The same, bound to a manifest by its SHA-256 (64 hexadecimal digits): what stays the same when the tag moves.
+    /// The same image, bound to a manifest by its SHA-256 (64 hexadecimal digits). It stays the same when the tag moves.
     #[must_use]
     pub fn at(&self, sha256: &str) -> Self {
         Self {
@@ -235,7 +235,7 @@ impl Image {
         }
     }
 
-    /// Whether the registry is on this machine: plain HTTP to it leaves no wire to listen on.
+    /// Whether the registry is on this machine. Plain HTTP to it cannot be intercepted on a network.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = match self.registry.rsplit_once(':') {
@@ -278,7 +278,7 @@ impl From<Image> for String {
     }
 }
 
-/// Lower-case words joined by hyphens: how plugins, and their instances in profiles, are called.
+/// Whether a text is a name of a plugin or instance: lower-case words joined by hyphens.
 pub(crate) fn is_plugin_name(name: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()
@@ -289,7 +289,7 @@ pub(crate) fn is_plugin_name(name: &str) -> bool {
     name.len() <= 64 && name.split('-').all(word)
 }
 
-/// A host name or address, with or without port.
+/// Whether a text is a host name or address, with or without port.
 fn is_registry(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -325,7 +325,7 @@ fn is_registry(text: &str) -> bool {
     is_host && is_port
 }
 
-/// `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, as the OCI distribution specification has it.
+/// Whether a text matches `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, by the OCI distribution specification.
 fn is_repository_part(part: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut separators = part
@@ -338,7 +338,7 @@ fn is_repository_part(part: &str) -> bool {
         })
 }
 
-/// `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
+/// Whether a text matches `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
 fn is_tag(tag: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     tag.len() <= TAG_CHARS_MAX
@@ -349,7 +349,7 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(inner)
 }
 
-/// SHA-256 alone: what every registry speaks, and what pins are.
+/// Whether a text is a SHA-256 digest. Every registry supports this algorithm, and pins use it.
 fn is_digest(digest: &str) -> bool {
     digest.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64

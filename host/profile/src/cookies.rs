@@ -1,4 +1,4 @@
-//! Whether cookies are kept, and which the crawl begins with.
+//! Cookie settings: whether cookies are kept, and the initial ones.
 
 use std::path::{Path, PathBuf};
 
@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use crate::check::Part;
 
-/// Whether cookies are kept, and which the crawl begins with. A job keeps its cookies when it is stopped and resumed.
+/// Cookies: whether they are kept, and the initial ones. A job keeps its cookies when it is stopped and resumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CookiesFile {
-    /// Keep the cookies that servers set, and send them back (RFC 6265bis). Default `true`: many sites send whoever has no
+    /// Whether cookies that servers set are kept and sent back (RFC 6265bis). Default `true`: many sites send whoever has no
     /// cookie round in circles.
     pub accept: bool,
 
-    /// Most cookies of one host name; of more the oldest go. Default `50`: what RFC 6265bis §6.1 asks for.
+    /// Most cookies of one host name; beyond it the oldest are removed. Default `50`: what RFC 6265bis §6.1 asks for.
     #[schemars(range(min = 1, max = 300))]
     pub per_host: u32,
 
-    /// A file of cookies to begin with, in Netscape's format, relative to the profile; read at each start, when it has
-    /// changed. No default: there is none.
+    /// A file with initial cookies, in Netscape's format, relative to the profile; read at each start, when it has changed.
+    /// No default: there is none.
     #[schemars(extend("examples" = ["cookies.txt"]))]
     pub load: Option<String>,
 
-    /// A file in the job's directory to which all cookies are written when the crawl ends, in the same format. No default:
-    /// none is written.
+    /// A file in the job's directory to which all cookies are written when the crawl ends, in the same format. No default: none
+    /// is written.
     #[schemars(extend("examples" = ["cookies.txt"]))]
     pub save: Option<String>,
 }
 
-/// Whether cookies are kept, and which the crawl begins with.
+/// Cookies: whether they are kept, and the initial ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cookies {
-    /// Keep the cookies that servers set, and send them back.
+    /// Whether cookies that servers set are kept and sent back.
     pub accept: bool,
     /// Most cookies of one host name; at least 1.
     pub per_host: usize,
-    /// A file of cookies to begin with.
+    /// A file with initial cookies.
     pub load: Option<PathBuf>,
     /// A file name in the job's directory.
     pub save: Option<PathBuf>,

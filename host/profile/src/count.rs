@@ -1,15 +1,15 @@
-//! Counts that may be without a limit.
+//! Counts that may be without limit.
 
 use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// A count, or `"none"`, as it stands in the file.
+/// A count as it is written in the file, or `"none"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum CountWritten {
-    /// Right as `"none"` alone.
+    /// A text: only `"none"` is valid.
     Text(String),
     /// A whole number.
     Number(i64),

@@ -1,7 +1,7 @@
-//! `[credentials.NAME]` and `[logins.NAME]`: who we are to sites that ask.
+//! `[credentials.NAME]` and `[logins.NAME]`: credentials of the crawl for sites that need them.
 //!
-//! A profile is copied into the job and into the archive, so no password stands in it: it names where the password is
-//! found when a crawl begins.
+//! A profile is copied into the job and into the archive, so it has no passwords. It names the places from which they are read
+//! when a crawl begins.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,37 +15,37 @@ use crate::check::{Part, quote};
 use crate::dns::HostPattern;
 use crate::duration::DurationWritten;
 
-/// User name and password for servers that ask for them by basic or digest authentication.
+/// User name and password for servers that require basic or digest authentication.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CredentialFile {
-    /// The hosts they are for: a name, or `*.` and a domain for all hosts below it.
+    /// The hosts to which they apply: a name, or `*.` and a domain for all hosts below it.
     #[schemars(extend("examples" = [["intranet.example.org"]]))]
     pub hosts: Vec<String>,
 
-    /// The realm they are for, as the server names it. No default: they are for every realm of those hosts.
+    /// The realm to which they apply, as the server names it. No default: they are for every realm of those hosts.
     #[serde(default)]
     pub realm: Option<String>,
 
     /// The user name.
     pub user: String,
 
-    /// Where the password is found.
+    /// The place of the password.
     pub password: SecretFile,
 }
 
-/// Where a secret is found when a crawl begins. One of the two.
+/// The place from which a secret is read when a crawl begins. One of the two.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct SecretFile {
-    /// A variable of the environment. No default: it stands in a file.
+    /// An environment variable. No default: it stands in a file.
     pub env: Option<String>,
 
-    /// A file, relative to the profile; a line end at its end does not count. No default: it is in the environment.
+    /// A file, relative to the profile; a line end at its end is ignored. No default: it is in the environment.
     pub file: Option<String>,
 }
 
-/// A form to be sent before a site is crawled.
+/// A form that is sent before a site is crawled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LoginFile {
@@ -53,11 +53,11 @@ pub struct LoginFile {
     #[schemars(extend("examples" = ["https://www.example.org/login"]))]
     pub page: String,
 
-    /// Where the form is sent, by POST. No default: where the page's form says.
+    /// The URL to which the form is sent, by POST. No default: where the page's form says.
     #[serde(default)]
     pub action: Option<String>,
 
-    /// The hosts that need it: a name, or `*.` and a domain for all hosts below it. Default `[]`: the host of the page.
+    /// The hosts that need the login: a name, or `*.` and a domain for all hosts below it. Default `[]`: the host of the page.
     #[serde(default)]
     pub hosts: Vec<String>,
 
@@ -65,7 +65,7 @@ pub struct LoginFile {
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 
-    /// Fields to fill in, by name, with where their values are found. Default `{}`: there are none.
+    /// Fields to fill in, by name, with the places of their values. Default `{}`: there are none.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretFile>,
 
@@ -73,8 +73,8 @@ pub struct LoginFile {
     #[serde(default)]
     pub refused: Option<String>,
 
-    /// After this long the form is sent again; `"none"` for never. Default `"none"`: it is sent again when the site sends
-    /// us back to the page, or answers 401.
+    /// Time after which the form is sent again; `"none"` for never. Default `"none"`: it is sent again when the site sends us
+    /// back to the page, or answers 401.
     #[serde(default = "again")]
     pub again: DurationWritten,
 }
@@ -83,34 +83,34 @@ fn again() -> DurationWritten {
     "none".into()
 }
 
-/// User name and password for servers that ask.
+/// User name and password for servers that require them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential {
     /// Its name in the profile.
     pub name: String,
-    /// The hosts they are for.
+    /// The hosts to which they apply.
     pub hosts: Vec<HostPattern>,
-    /// The realm they are for; none: every one.
+    /// The realm to which they apply; `None`: every realm.
     pub realm: Option<String>,
     /// The user name.
     pub user: String,
-    /// Where the password is found.
+    /// The place of the password.
     pub password: SecretSource,
 }
 
-/// Where a secret is found.
+/// The place of a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SecretSource {
-    /// In this variable of the environment.
+    /// This environment variable.
     Environment(String),
-    /// In this file.
+    /// This file.
     File(PathBuf),
 }
 
-/// Why there is no secret.
+/// Reason for which a secret is missing.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretProblem {
-    /// No such variable.
+    /// The environment variable is not set.
     #[error("the environment has no variable {0}; set it, then run the same command again")]
     Environment(String),
     /// The file cannot be read.
@@ -118,38 +118,38 @@ pub enum SecretProblem {
     File {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },
 }
 
-/// A form to be sent before a site is crawled.
+/// A form that is sent before a site is crawled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Login {
     /// Its name in the profile.
     pub name: String,
     /// The page with the form.
     pub page: Uri,
-    /// Where it is sent; none: where the page's form says.
+    /// The URL to which it is sent; `None`: the action of the page's form.
     pub action: Option<Uri>,
-    /// The hosts that need it.
+    /// The hosts that need the login.
     pub hosts: Vec<HostPattern>,
     /// Fields to fill in.
     pub fields: BTreeMap<String, String>,
-    /// Fields to fill in, and where their values are found.
+    /// Fields to fill in, with the places of their values.
     pub secrets: BTreeMap<String, SecretSource>,
-    /// What an answer contains that refuses it.
+    /// A text of answers that refuse the login.
     pub refused: Option<String>,
-    /// After this long it is sent again.
+    /// Time after which it is sent again.
     pub again: Option<Duration>,
 }
 
 impl SecretSource {
-    /// The secret, now.
+    /// Reads the secret.
     ///
     /// # Errors
-    /// There is none.
+    /// The secret is missing.
     pub fn read(&self) -> Result<String, SecretProblem> {
         match self {
             Self::Environment(name) => {
@@ -168,14 +168,14 @@ impl SecretSource {
 }
 
 impl Credential {
-    /// Whether it is for this realm of this host.
+    /// Whether it applies to this realm of this host.
     pub fn is_for(&self, host: &str, realm: &str) -> bool {
         is_one_of(&self.hosts, host) && self.realm.as_deref().is_none_or(|ours| ours == realm)
     }
 }
 
 impl Login {
-    /// Whether pages of this host need it.
+    /// Whether pages of this host need the login.
     pub fn is_for(&self, host: &str) -> bool {
         is_one_of(&self.hosts, host)
     }

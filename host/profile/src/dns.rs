@@ -1,4 +1,4 @@
-//! How long an address is good for, and addresses that are not looked up.
+//! DNS settings: the lifetime of addresses, name servers, and addresses that are not looked up.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,65 +13,65 @@ use crate::profile::fnv;
 
 const DNS_PORT: u16 = 53;
 
-/// How long an address is good for, who is asked for it, and addresses that are not looked up.
+/// Lifetime of addresses, name servers, and addresses that are not looked up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DnsFile {
-    /// An address is used at least this long, however short its TTL. Default `"6h"`: a crawl need not follow load
-    /// balancing, and each look-up is a record in the archive.
+    /// Shortest time for which an address is used, however short its TTL. Default `"6h"`: a crawl need not follow load balancing,
+    /// and each look-up is a record in the archive.
     pub min_expires: DurationWritten,
 
-    /// An address is used at most this long, however long its TTL. Default `"24h"`: a site that moves is found again within
+    /// Longest time for which an address is used, however long its TTL. Default `"24h"`: a site that moves is found again within
     /// a day.
     pub max_expires: DurationWritten,
 
-    /// A name without an address counts as such at most this long; name servers may say less. Default `"1h"`: a mistake in
-    /// a zone is mended within hours, and a crawl that asks again for each of a thousand links asks in vain.
+    /// Longest time for which a name without an address counts as such; name servers may give a shorter time. Default `"1h"`: a
+    /// mistake in a zone is mended within hours, and a crawl that asks again for each of a thousand links asks in vain.
     pub negative_expires: DurationWritten,
 
-    /// Who is asked, in order of preference: `"system"` for the name servers that this machine uses, an address, with
-    /// `:` and port where that is not 53, or the `https:` URL of a server that is asked by HTTPS (RFC 8484).
-    /// Default `["system"]`: what everything else on the machine asks.
+    /// Name servers, in order of preference. Each is `"system"` for the name servers of this machine, an address, with `:` and
+    /// port if that is not 53, or the `https:` URL of a server with DNS over HTTPS (RFC 8484). Default `["system"]`: what
+    /// everything else on the machine asks.
     #[schemars(extend("examples" = [["192.0.2.53", "https://dns.example/dns-query"]]))]
     pub servers: Vec<String>,
 
-    /// Addresses that are not looked up: a host name, or `*.` and a domain for all hosts below it (not the domain itself).
-    /// The longest match holds. Default `{}`: everything is looked up.
+    /// Addresses that are not looked up: a host name, or `*.` and a domain for all hosts below it (not the domain itself). The
+    /// longest match applies. Default `{}`: everything is looked up.
     #[schemars(extend("examples" = [{"*.example.test": "127.0.0.1"}]))]
     pub hosts: BTreeMap<String, String>,
 }
 
-/// How long an address is good for, and addresses that are not looked up.
+/// Lifetime of addresses, name servers, and addresses that are not looked up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dns {
-    /// An address is used at least this long.
+    /// Shortest time for which an address is used.
     pub min_expires: Duration,
-    /// An address is used at most this long; not less than `min_expires`.
+    /// Longest time for which an address is used; not less than `min_expires`.
     pub max_expires: Duration,
-    /// A name without an address counts as such at most this long.
+    /// Longest time for which a name without an address counts as such.
     pub negative_expires: Duration,
-    /// Who is asked; at least one.
+    /// Name servers; at least one.
     pub servers: Vec<DnsServer>,
     /// Addresses that are not looked up.
     pub hosts: Hosts,
-    /// A hash of `servers` and `hosts`: an address that was found with others is looked up again.
+    /// A hash of `servers` and `hosts`. An address that was found under another hash is looked up again.
     pub fingerprint: u64,
 }
 
 /// A name server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DnsServer {
-    /// Those that this machine uses.
+    /// The name servers of this machine.
     System,
-    /// One that is asked by UDP and TCP.
+    /// A server with DNS over UDP and TCP.
     At(SocketAddr),
-    /// One that is asked by HTTPS (RFC 8484).
+    /// A server with DNS over HTTPS (RFC 8484).
     Https {
         /// Name or address, IPv6 in brackets.
         host: String,
         /// TCP port.
         port: u16,
-        /// Such as `/dns-query`.
+        /// Path, such as `/dns-query`.
         path: String,
     },
 }
@@ -79,21 +79,21 @@ pub enum DnsServer {
 /// Addresses by host name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Hosts {
-    /// The most specific first.
+    /// Entries, the most specific first.
     entries: Vec<(HostPattern, IpAddr)>,
 }
 
-/// What host names an address is for. Lower-case, without a trailing dot.
+/// The host names to which an address applies. Lower-case, without a trailing dot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HostPattern {
-    /// This name alone.
+    /// Only this name.
     Host(String),
     /// All names that end in a dot and this one.
     Below(String),
 }
 
 impl Hosts {
-    /// The address of a host; none where it has to be looked up.
+    /// The address of a host; `None` if it must be looked up.
     pub fn address(&self, host: &str) -> Option<IpAddr> {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         self.entries
@@ -102,7 +102,7 @@ impl Hosts {
             .map(|(_, address)| *address)
     }
 
-    /// All, the most specific first.
+    /// Iterates over all entries, the most specific first.
     pub fn iter(&self) -> impl Iterator<Item = &(HostPattern, IpAddr)> {
         self.entries.iter()
     }
@@ -141,7 +141,7 @@ impl HostPattern {
         }
     }
 
-    /// Exact names first, then the longer domain.
+    /// Sort key: exact names first, then the longer domain.
     fn rank(&self) -> (bool, std::cmp::Reverse<usize>) {
         match self {
             Self::Host(name) => (false, std::cmp::Reverse(name.len())),

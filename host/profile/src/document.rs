@@ -9,49 +9,49 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{FAULTS_MAX, Fault, Faults, Level, Place};
 
-/// A profile's text, what it says, and where it says it.
+/// A profile's text, its value, and the places of its parts.
 #[derive(Debug, Clone)]
 pub(crate) struct Document {
     /// The file as the caller named it.
     pub(crate) file: String,
     /// The text, verbatim.
     pub(crate) text: String,
-    /// What it says; always an object.
+    /// The value; always an object.
     pub(crate) value: Value,
     places: HashMap<String, Spans>,
-    /// File and text of every layer, where there are several.
+    /// File and text of every layer, if there are several.
     sources: Vec<(String, String)>,
 }
 
-/// What a TOML text says; none where it is no TOML, or is nested deeper than any profile: whoever reads the profile says so.
-/// Unlike a parser by itself, it takes any text from anybody.
+/// The value of a TOML text. `None` if the text is not TOML, or is nested deeper than any profile; the reader of the profile
+/// reports that. Unlike the bare parser, it is safe for any text from anybody.
 #[must_use]
 pub fn toml_value(text: &str) -> Option<Value> {
     let (document, faults) = Document::parse("", text);
     faults.is_empty().then_some(document.value)
 }
 
-/// Where a value stands. Bytes of the text.
+/// The place of a value, in bytes of the text.
 #[derive(Debug, Clone)]
 struct Spans {
-    /// Which of the sources it stands in.
+    /// Index of its source.
     source: usize,
-    /// Its key; none for items of arrays.
+    /// Its key; `None` for items of arrays.
     key: Option<Range<usize>>,
     value: Range<usize>,
 }
 
-/// Which part of a setting a fault is about.
+/// The part of a setting that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
-    /// The key: the setting should not be there, or misses something.
+    /// The key: the setting is not allowed here, or lacks something.
     Key,
-    /// What it is set to.
+    /// The value.
     Value,
 }
 
 impl Document {
-    /// Reads TOML, going on after faults of syntax as far as that makes sense.
+    /// Parses TOML, and continues after syntax errors as far as possible.
     pub(crate) fn parse(file: &str, text: &str) -> (Self, Faults) {
         let parsed = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
@@ -99,7 +99,7 @@ impl Document {
         }
     }
 
-    /// A document that says nothing, to lay this one over.
+    /// An empty document, over which this one can be laid.
     pub(crate) fn nothing(&self) -> Self {
         Self {
             sources: Vec::new(),
@@ -111,7 +111,7 @@ impl Document {
         self.sources.len()
     }
 
-    /// Its sources come behind so many others.
+    /// Shifts its source numbers, because other sources come first.
     pub(crate) fn shift_sources(&mut self, by: usize) {
         if by > 0 {
             for spans in self.places.values_mut() {
@@ -120,12 +120,12 @@ impl Document {
         }
     }
 
-    /// The sources of a document come behind its own.
+    /// Adds the sources of a document after its own.
     pub(crate) fn take_sources(&mut self, mut upper: Self) {
         self.sources.append(&mut upper.sources);
     }
 
-    /// What has come last is the profile itself.
+    /// Makes the last source the profile itself.
     pub(crate) fn make_main(&mut self) {
         if let Some((file, text)) = self.sources.last() {
             self.file.clone_from(file);
@@ -133,14 +133,14 @@ impl Document {
         }
     }
 
-    /// Takes over where another document has something.
+    /// Copies the place of a value from another document.
     pub(crate) fn copy_place(&mut self, other: &Self, from: &str, to: &str) {
         if let Some(spans) = other.places.get(from) {
             self.places.insert(to.to_owned(), spans.clone());
         }
     }
 
-    /// Takes over where another document has a value, and all within it.
+    /// Copies the places of a value, and of everything within it, from another document.
     pub(crate) fn copy_places(&mut self, other: &Self, from: &str, to: &str, value: &Value) {
         self.copy_place(other, from, to);
         each_within(value, |key| {
@@ -148,7 +148,7 @@ impl Document {
         });
     }
 
-    /// Forgets where a value stands, and all within it.
+    /// Forgets the places of a value and of everything within it.
     pub(crate) fn forget_places(&mut self, pointer: &str, value: &Value) {
         self.places.remove(pointer);
         each_within(value, |key| {
@@ -156,7 +156,7 @@ impl Document {
         });
     }
 
-    /// A fault of this document at what the pointer names, or at the nearest thing above it that is there.
+    /// An error of this document at the value that the pointer names, or at its nearest existing parent.
     pub(crate) fn fault(&self, pointer: &str, spot: Spot, level: Level, problem: String) -> Fault {
         let (source, span) = self.span(pointer, spot);
         let own = (&self.file, &self.text);
@@ -173,12 +173,12 @@ impl Document {
         }
     }
 
-    /// Is there something at this pointer?
+    /// Whether there is a value at this pointer.
     pub(crate) fn has(&self, pointer: &str) -> bool {
         self.places.contains_key(pointer)
     }
 
-    /// Which source, none for the profile itself, and where in it.
+    /// The source, `None` for the profile itself, and the place in it.
     fn span(&self, pointer: &str, spot: Spot) -> (Option<usize>, Range<usize>) {
         if let Some(spans) = self.places.get(pointer) {
             let span = match (spot, &spans.key) {
@@ -187,7 +187,7 @@ impl Document {
             };
             return (Some(spans.source), span);
         }
-        // What is not there is missed by what stands above it.
+        // An error about a missing value is placed at its parent.
         match pointer.rfind('/') {
             Some(end) => self.span(&pointer[..end], Spot::Key),
             None => (None, 0..0),
@@ -229,9 +229,9 @@ impl Document {
         object
     }
 
-    /// Whole floats become integers, which is what a schema calls them; dates become their text.
+    /// Converts a value to JSON. Whole floats become integers, as JSON Schema defines these; dates become texts.
     fn json(&mut self, value: &Spanned<DeValue<'_>>, pointer: &str, faults: &mut Faults) -> Value {
-        // The parser bounds each dotted key and each nesting of values, but not the two together.
+        // The parser limits each dotted key and each nesting of values, but not both together.
         let nested = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
         if nested && pointer.bytes().filter(|byte| *byte == b'/').count() > DEPTH_MAX {
             let problem = format!("nested more than {DEPTH_MAX} deep");
@@ -284,17 +284,17 @@ impl Document {
     }
 }
 
-/// Stack of the thread that parses. The parser allows 80 parts of a key and 80 nested values, so 6,400 levels in all, and
-/// frees them by recursion; that is more than the stack of an ordinary thread holds.
+/// Stack of the thread that parses. The parser allows 80 parts of a key and 80 nested values, so 6,400 levels in all, and frees
+/// them by recursion. The stack of an ordinary thread is too small for that.
 const PARSE_STACK_BYTES: usize = 64 * 1024 * 1024;
 
 /// Deepest nesting of tables and lists. A profile has five levels; plugins' settings a few more.
 const DEPTH_MAX: usize = 32;
 
-/// Up to here every whole number has a float of its own.
+/// Up to this number every whole number has an exact float.
 const WHOLE_FLOAT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Calls with every key, or number, of what is directly within a value.
+/// Calls `found` with every key, or index, and value directly within a value.
 fn each_within(value: &Value, mut found: impl FnMut((&str, &Value))) {
     match value {
         Value::Object(table) => {
@@ -311,12 +311,12 @@ fn each_within(value: &Value, mut found: impl FnMut((&str, &Value))) {
     }
 }
 
-/// The pointer to a key of what `pointer` names.
+/// The pointer to a key of the value at `pointer`.
 pub(crate) fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-/// The last key of a pointer, and the pointer to what holds it.
+/// The last key of a pointer, and the pointer to its parent.
 pub(crate) fn parent(pointer: &str) -> Option<(&str, String)> {
     let (above, key) = pointer.rsplit_once('/')?;
     Some((above, key.replace("~1", "/").replace("~0", "~")))

@@ -1,4 +1,4 @@
-//! Durations as a profile writes them: `"2s"`, `"500ms"`, `"1h30m"`.
+//! Durations in the form of a profile: `"2s"`, `"500ms"`, `"1h30m"`.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -6,8 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Longest duration a profile may hold: a hundred years. Sums with a time of this century stay within what
-/// calendars can hold.
+/// Longest duration in a profile: a hundred years. Sums with a time of this century stay within the range of calendars.
 pub const DURATION_MAX: Duration = Duration::from_secs(36_525 * 86_400);
 
 /// Units from long to short, in milliseconds.
@@ -20,31 +19,31 @@ const UNITS: [(&str, u64); 6] = [
     ("ms", 1),
 ];
 
-/// A duration, or where the setting allows it `"none"`, as it stands in the file. The number 0 needs no unit.
+/// A duration as it is written in the file, or `"none"` if the setting allows it. The number 0 needs no unit.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum DurationWritten {
     /// With units.
     Text(String),
-    /// Without: right for 0 alone.
+    /// Without a unit: valid for 0 only.
     Number(i64),
 }
 
-/// Why a text is no duration.
+/// Reason for which a text is not a duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurationProblem {
-    /// There is no number where one is expected.
+    /// A number is missing.
     Number,
-    /// The number has no unit, or one that is not known.
+    /// The number has no unit, or an unknown one.
     Unit,
-    /// A fraction: finer units say the same.
+    /// A fraction: use a finer unit.
     Fraction,
     /// Longer than a hundred years.
     TooLong,
 }
 
 impl DurationProblem {
-    /// A fragment for the fault, and what would be right.
+    /// A fragment for the error, and a suggestion.
     pub(crate) fn explain(self, written: &str) -> (String, String) {
         match self {
             Self::Number => (
@@ -99,7 +98,7 @@ impl JsonSchema for DurationWritten {
     }
 }
 
-/// Reads a duration: one or more whole numbers, each with a unit, added up; `0` needs no unit.
+/// Parses a duration: one or more whole numbers, each with a unit, added up; `0` needs no unit.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationProblem> {
     let mut rest = text.trim();
     if rest == "0" {
@@ -140,8 +139,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationProblem> {
     }
 }
 
-/// Writes a duration as a profile would: in the longest unit that says it exactly (`"90m"`, not `"1h30m"`). What
-/// is finer than a millisecond is left out.
+/// Formats a duration in the form of a profile, in the longest unit that is exact (`"90m"`, not `"1h30m"`). Parts finer than a
+/// millisecond are left out.
 pub fn format_duration(duration: Duration) -> String {
     let milliseconds = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     if milliseconds == 0 {

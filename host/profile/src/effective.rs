@@ -1,4 +1,4 @@
-//! The settings that may differ from URI to URI and from queue to queue.
+//! Effective settings: those that may differ from URI to URI and from queue to queue.
 
 use std::path::Path;
 
@@ -22,51 +22,50 @@ use crate::robots::{Robots, RobotsFile};
 use crate::stacks::{Stacks, StacksFile};
 use crate::uri::{UriFile, UriPrecedencePolicy, UriSettings};
 
-/// The settings that may differ from URI to URI.
+/// Settings that may differ from URI to URI.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Whether the document is fetched once or again and again.
     pub strategy: Strategy,
-    /// Which plugins are asked at each stage.
+    /// Plugins of each stage.
     pub stacks: Stacks,
-    /// What overrides say of the settings of plugins.
+    /// Settings of plugins from overrides.
     pub plugins: PluginSettings,
-    /// How long its queue rests between two fetches: that of [`QueueSettings`].
+    /// Politeness delay of its queue. The value in [`QueueSettings`] applies.
     pub politeness: Politeness,
     /// Whether robots.txt is obeyed.
     pub robots: Robots,
-    /// How it is asked for.
+    /// Fetch settings.
     pub fetch: Fetch,
     /// Whether cookies are kept.
     pub cookies: Cookies,
-    /// What is tried again; how often and when is that of [`QueueSettings`].
+    /// Failures that are retried. The number and times of retries in [`QueueSettings`] apply.
     pub retry: Retry,
-    /// When it is visited again.
+    /// Times of revisits.
     pub revisit: Revisit,
-    /// What goes first within its queue, and what it costs.
+    /// Precedence within its queue, and cost.
     pub uri: UriSettings,
 }
 
-/// The settings that hold for a queue as a whole: those whose overrides match by what a queue's name says.
+/// Settings of a queue as a whole. Their overrides match by the queue's name only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueueSettings {
-    /// How long it rests between two fetches.
+    /// Politeness delay between two fetches.
     pub politeness: Politeness,
-    /// How often its URIs are tried again, and how long it waits after a failure. What counts as a failure is a matter of
-    /// [`Settings`].
+    /// Number of retries of its URIs, and waits after failures. [`Settings`] says what counts as a failure.
     pub retry: Retry,
-    /// Fetches at once, rank, budget, group.
+    /// Simultaneous fetches, precedence, budget, group.
     pub queue: Queue,
-    /// How much is fetched of it, of its host, its domain, a seed.
+    /// Quotas of the queue, its host, its domain, a seed.
     pub quotas: Quotas,
 }
 
-/// A URI, and what is known of it. Overrides that match by what is not known do not match.
+/// A URI with the facts known about it. Overrides that match by an unknown fact do not match.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'c> {
     /// The URI.
     pub uri: &'c Uri,
-    /// The seed it was found from, as the normalised URI of the seed.
+    /// The seed from which it was found, as the seed's normalised URI.
     pub source: Option<&'c str>,
     /// The time.
     pub now: Option<Timestamp>,
@@ -75,7 +74,7 @@ pub struct Context<'c> {
 }
 
 impl<'c> Context<'c> {
-    /// Of a URI of which nothing else is known.
+    /// Makes a context with only a URI.
     pub const fn of(uri: &'c Uri) -> Self {
         Self {
             uri,
@@ -86,7 +85,7 @@ impl<'c> Context<'c> {
     }
 }
 
-/// What is written of them: the tables of a profile in which something can be overridden.
+/// The written form: the tables of a profile in which settings can be overridden.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Overridable {
@@ -153,7 +152,7 @@ impl Overridable {
     }
 }
 
-/// Each override is fit by itself; where two together contradict each other, the longer wait holds.
+/// Each override is valid by itself. If two contradict each other, the longer wait applies.
 impl Settings {
     pub(crate) fn reconciled(mut self) -> Self {
         reconcile(&mut self.politeness, &mut self.retry);

@@ -1,4 +1,4 @@
-//! Every value that holds for a URI, and where it comes from.
+//! Explanations: every value that applies to a URI, with its origin.
 
 use std::fmt;
 
@@ -15,26 +15,26 @@ use crate::overrides::{dotted, pointer_in};
 use crate::profile::Profile;
 use crate::shape::toml_text;
 
-/// One setting as it holds for a URI.
+/// One setting as it applies to a URI.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Explained {
     /// Its name with its tables, such as `politeness.min-delay`.
     pub key: String,
-    /// Its value. [`Explained::toml`] writes it as profiles do.
+    /// Its value. [`Explained::toml`] formats it as in a profile.
     pub value: Value,
-    /// Where it comes from.
+    /// The origin of the value.
     pub place: Origin,
-    /// Few ever change it.
+    /// Whether few operators change it.
     pub expert: bool,
 }
 
-/// Where a value comes from. Displays as `default` or `profile.toml:12`.
+/// The origin of a value. Displays as `default` or `profile.toml:12`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// It is written nowhere.
+    /// It is not written anywhere.
     Default,
-    /// The last line that says something of it.
+    /// The last line that sets it.
     Written {
         /// The file as the caller named it.
         file: String,
@@ -60,13 +60,13 @@ impl fmt::Display for Origin {
 }
 
 impl Profile {
-    /// Every value that holds for a URI, with the file and line that it comes from, in the order of their names. What has
-    /// no value is left out; settings of plugins that are not written have their defaults from the plugin.
+    /// All values that apply to a URI, each with its file and line, in the order of their names. A setting without a value is
+    /// left out. Settings of plugins that are not written have their defaults from the plugin.
     pub fn explain(&self, uri: &Uri) -> Vec<Explained> {
         self.explain_with(&Context::of(uri))
     }
 
-    /// Like [`Profile::explain`], of a URI of which more is known.
+    /// The same as [`Profile::explain`], for a URI with more facts.
     pub fn explain_with(&self, context: &Context<'_>) -> Vec<Explained> {
         let (of_uris, of_queues) = self.matching(context);
         let settings = self.effective_with(context);
@@ -74,7 +74,7 @@ impl Profile {
         let mut explained = Vec::new();
         leaves(&value, "", &mut |pointer, value| {
             let value = match (pointer, value) {
-                // Not written, it follows the strategy.
+                // If it is not written, it follows the strategy.
                 ("/frontier/embed-preference-hops", Value::Null) => {
                     Value::from(self.frontier.embed_preference(settings.strategy))
                 }
@@ -114,7 +114,7 @@ pub(crate) fn origin(document: &Document, pointer: &str, overrides: &[u32]) -> O
     }
 }
 
-/// Calls with every setting; empty tables are settings, too.
+/// Calls `found` with every setting; empty tables count as settings.
 pub(crate) fn leaves(value: &Value, pointer: &str, found: &mut impl FnMut(&str, &Value)) {
     match value {
         Value::Object(table) if pointer.is_empty() || !table.is_empty() => {

@@ -1,46 +1,46 @@
-//! What is wrong with a profile, and where: printed one block per fault, as a compiler does.
+//! Errors of a profile with their places. Each is printed as one block, as a compiler does.
 
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-/// Longest part of a source line that is shown, in characters; an inline table may be of any length.
+/// Longest part of a source line that is shown, in characters. An inline table may have any length.
 const EXCERPT_CHARS_MAX: usize = 120;
 
-/// How many faults of one kind of check are reported; with more the file is not what it is taken for.
+/// Most errors of one kind of check that are reported. A file with more is not a profile.
 pub(crate) const FAULTS_MAX: usize = 500;
 
-/// Every fault that was found, in the order of the file.
+/// All errors found, in the order of the file.
 ///
-/// As an error it means: at least one of them is of [`Level::Error`], or of [`Level::Warning`] where a job asked.
+/// Returned as an error, it has at least one entry of [`Level::Error`], or of [`Level::Warning`] if a job was checked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Faults {
     faults: Vec<Fault>,
 }
 
-/// One fault.
+/// One error, warning or note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The file as the caller named it; a flag such as `--seed` for what came from the command line.
+    /// The file as the caller named it; for the command line a flag such as `--seed`.
     pub file: String,
-    /// Where in the file; none where the file as a whole is meant (it cannot be read).
+    /// Place in the file; `None` for the file as a whole, such as a file that cannot be read.
     pub place: Option<Place>,
     /// JSON Pointer (RFC 6901) to the setting, such as `/politeness/min-delay`; empty for the whole.
     pub pointer: String,
-    /// What follows from it.
+    /// Its level.
     pub level: Level,
-    /// What is wrong: a lowercase fragment with the value in it, no full stop.
+    /// The problem: a lowercase fragment with the value in it, without a full stop.
     pub problem: String,
-    /// What would be right, such as `did you mean "min-delay"?`.
+    /// A suggestion, such as `did you mean "min-delay"?`.
     pub suggestion: Option<String>,
 }
 
-/// What follows from a fault.
+/// Consequence of an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Accepted, and said.
+    /// The value is accepted, with a note.
     Info,
-    /// A profile may have it, a job may not start with it.
+    /// The value is accepted in a profile, but a job may not start with it.
     Warning,
     /// The profile is refused.
     Error,
@@ -53,13 +53,13 @@ pub struct Place {
     pub line: usize,
     /// Column, from 1.
     pub column: usize,
-    /// The bytes of the file that are meant; within the text, on character boundaries, possibly empty.
+    /// The bytes of the file concerned; within the text, on character boundaries, possibly empty.
     pub span: Range<usize>,
     /// The source line, or the part of it around the place; control characters are replaced.
     pub excerpt: String,
-    /// Where the carets begin: characters of `excerpt` before the place.
+    /// Indent of the carets: characters of `excerpt` before the place.
     pub indent: usize,
-    /// How many carets: characters of the span on this line, at least 1.
+    /// Number of carets: characters of the span on this line, at least 1.
     pub width: usize,
 }
 
@@ -69,32 +69,32 @@ impl Faults {
         self.faults.push(fault);
     }
 
-    /// Adds those of `others`.
+    /// Adds the errors of `others`.
     pub fn append(&mut self, mut others: Self) {
         self.faults.append(&mut others.faults);
     }
 
-    /// All, in the order they will be printed.
+    /// Iterates over all entries in the order in which they will be printed.
     pub fn iter(&self) -> std::slice::Iter<'_, Fault> {
         self.faults.iter()
     }
 
-    /// How many there are, of any level.
+    /// Number of entries of any level.
     pub fn len(&self) -> usize {
         self.faults.len()
     }
 
-    /// There is none, of any level.
+    /// Whether there are no entries of any level.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
 
-    /// The gravest level among them; none where there is no fault.
+    /// The most severe level among the entries; `None` if there are no entries.
     pub fn worst(&self) -> Option<Level> {
         self.faults.iter().map(|fault| fault.level).max()
     }
 
-    /// Is something wrong at exactly this pointer, or above it?
+    /// Whether there is an error at exactly this pointer, or above it.
     pub(crate) fn covers(&self, pointer: &str) -> bool {
         self.faults.iter().any(|fault| {
             fault.level == Level::Error
@@ -106,7 +106,7 @@ impl Faults {
         })
     }
 
-    /// By place; what has none comes first. Files keep the order in which they first occur.
+    /// Sorts the entries by place; those without a place come first. Files keep the order in which they first occur.
     pub fn sort(&mut self) {
         let mut files: Vec<String> = Vec::new();
         for fault in &self.faults {
@@ -172,7 +172,7 @@ impl fmt::Display for Faults {
     }
 }
 
-/// `file:line:column: problem (suggestion)`, then the source line with carets below. No line feed at the end.
+/// Formats `file:line:column: problem (suggestion)`, then the source line with carets below. Without a line feed at the end.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file)?;
@@ -195,11 +195,11 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The excerpt with its line number, and carets below. No line feed at the end.
+/// Formats the excerpt with its line number, and carets below. Without a line feed at the end.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:>5} | {}", self.line, self.excerpt)?;
-        // Tabs stay tabs, so that the carets stand where the terminal puts the text.
+        // Tabs stay tabs, so that the carets are below the text in the terminal.
         let padding: String = self
             .excerpt
             .chars()
@@ -211,7 +211,7 @@ impl fmt::Display for Place {
 }
 
 impl Place {
-    /// The place of a span of `text`; a span that is not within it is cut to it.
+    /// Makes the place of a span of `text`. A span that is not within the text is cut to it.
     pub fn of(text: &str, span: Range<usize>) -> Self {
         let start = floor_boundary(text, span.start);
         let end = floor_boundary(text, span.end).max(start);
@@ -238,7 +238,7 @@ impl Place {
     }
 }
 
-/// The line, or what is around the character `before` of it, and where that character then stands.
+/// The line, or the part around its character `before`, and the position of that character in it.
 fn excerpt(line: &str, before: usize) -> (String, usize) {
     let clean = |c: char| {
         if c.is_control() && c != '\t' {

@@ -1,4 +1,4 @@
-//! What becomes of a crawl when a plugin fails, once or again and again.
+//! Policies for plugin errors: the effect of a single one, and of many in a row.
 
 use std::time::Duration;
 
@@ -10,70 +10,70 @@ use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 use crate::stacks::Stage;
 
-/// What becomes of what a plugin was asked about when it fails: traps, takes too long, or answers nonsense.
+/// Effect on a URI or document when its plugin fails: the plugin traps, takes too long, or gives an invalid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFault {
-    /// It goes on as if the plugin had no opinion: an extractor finds nothing, a filter passes, what a stripper was to
-    /// make comparable counts as unknown.
+    /// It continues as if the plugin had no opinion: an extractor finds nothing, and a filter passes. A document that a stripper
+    /// should have made comparable counts as unknown.
     Skip,
     /// A filter rejects it.
     Reject,
     /// A filter accepts it.
     Accept,
-    /// As without this setting, and the crawl pauses until an operator resumes it.
+    /// The same as without this setting, and the crawl pauses until an operator resumes it.
     Pause,
 }
 
-/// What becomes of a plugin that fails again and again.
+/// Breaker: the action on a plugin that fails again and again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BreakerFile {
-    /// So many faults among its last calls are too many; `"none"` for never. Default `25`: one odd page is none of it, a
-    /// plugin that is broken is found within a minute.
+    /// Number of plugin errors among its last calls that is too many; `"none"` for never. Default `25`: one odd page is none of
+    /// it, a plugin that is broken is found within a minute.
     pub faults: CountWritten,
 
-    /// The number of last calls that is looked at. Default `100`: a plugin that fails on every fourth page is broken.
+    /// Number of last calls that are counted. Default `100`: a plugin that fails on every fourth page is broken.
     #[schemars(range(min = 1, max = 100_000))]
     pub calls: u32,
 
-    /// What is done then, with a line in job.log. No default: `"halt"` for a filter of the scope, since what it would have
+    /// Action on such a plugin, with a line in job.log. No default: `"halt"` for a filter of the scope, since what it would have
     /// let in is not known later; `"skip"` for any other plugin, since the pages can be archived without it.
     pub then: Option<BreakerAction>,
 
-    /// For `"skip"`: how long the plugin is left out before it is tried again. Default `"10m"`: rarely enough to cost
+    /// For `"skip"`: time for which the plugin is left out before it is tried again. Default `"10m"`: rarely enough to cost
     /// nothing.
     pub rest: DurationWritten,
 }
 
-/// What is done about a plugin that fails again and again.
+/// Action on a plugin that fails again and again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerAction {
-    /// It is left out for a while, as if it had failed, at no cost.
+    /// The plugin is left out for a while, as if it had failed, at no cost.
     Skip,
     /// The crawl pauses until an operator resumes it.
     Pause,
-    /// The crawl ends; the same command goes on with it once the plugin is mended.
+    /// The crawl ends. The same command resumes it once the plugin is fixed.
     Halt,
 }
 
-/// When a plugin has failed too often, and what then.
+/// Breaker: the number of plugin errors that is too many, and the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// So many faults among the last [`Breaker::calls`] are too many; none: never. At least 1, at most `calls`.
+    /// Number of errors among the last [`Breaker::calls`] that is too many; `None`: never. At least 1, at most `calls`.
     pub faults: Option<u32>,
-    /// The number of last calls that is looked at; at least 1.
+    /// Number of last calls that are counted; at least 1.
     pub calls: u32,
-    /// As written; [`Breaker::action_at`] knows what holds.
+    /// The action as written; [`Breaker::action_at`] gives the effective one.
     pub then: Option<BreakerAction>,
-    /// How long it is left out; longer than zero.
+    /// Time for which it is left out; longer than zero.
     pub rest: Duration,
 }
 
 impl OnFault {
-    /// What holds at a stage where nothing is written: what a filter may not have wanted crawled or asked for is not;
-    /// elsewhere a plugin that fails has no say.
+    /// The policy at a stage if none is written. A URI that a filter may have wanted excluded or not fetched is rejected. At
+    /// other stages a plugin that fails has no say.
     pub fn default_at(stage: Stage) -> Self {
         match stage {
             Stage::Scope | Stage::PreFetch => Self::Reject,
@@ -83,7 +83,7 @@ impl OnFault {
 }
 
 impl Breaker {
-    /// What is done at a stage.
+    /// The action at a stage.
     pub fn action_at(&self, stage: Stage) -> BreakerAction {
         self.then.unwrap_or(match stage {
             Stage::Scope => BreakerAction::Halt,

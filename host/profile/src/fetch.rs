@@ -1,4 +1,4 @@
-//! How documents are asked for, and when we stop waiting for them.
+//! Fetch settings: requests, timeouts and limits.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use crate::credentials::{SecretFile, SecretSource};
 use crate::dns::HostPattern;
 use crate::duration::DurationWritten;
 
-/// Headers that the fetcher itself must decide about; a profile that sets one would make requests that lie.
+/// Headers that only the fetcher may set. A profile that sets one would make false requests.
 const OWN_HEADERS: [&str; 14] = [
     "accept-encoding",
     "authorization",
@@ -32,13 +32,13 @@ const OWN_HEADERS: [&str; 14] = [
     "user-agent",
 ];
 
-/// Largest header block that a profile may allow: it is held in memory.
+/// Largest header block that a profile may allow, since it is held in memory.
 const HEADER_MAX: ByteSize = ByteSize::from_mib(16);
 
-/// Most of one body that may be held in memory.
+/// Most bytes of one body that may be held in memory.
 const BODY_MEMORY_MAX: ByteSize = ByteSize::from_gib(1);
 
-/// How documents are asked for, and when we stop waiting for them.
+/// Requests, timeouts and limits of fetches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct FetchFile {
@@ -48,44 +48,45 @@ pub struct FetchFile {
     /// Longest silence of the server, before the first byte and between two. Default `"20s"`: as operators know it.
     pub response_timeout: DurationWritten,
 
-    /// Longest silence before the first byte alone. Default `"none"`: as `response-timeout` says. Sites that compute long
-    /// before they answer want more of it, and no more between two bytes.
+    /// Longest silence before the first byte. Default `"none"`: as `response-timeout` says. Sites that compute long before they
+    /// answer want more of it, and no more between two bytes.
     pub first_byte_timeout: DurationWritten,
 
-    /// Longest time for one document as a whole; what has come by then is kept as truncated.
-    /// Default `"20m"`: a large film over a slow line still comes through.
+    /// Longest time for one document as a whole; the part received by then is kept as truncated. Default `"20m"`: a large film
+    /// over a slow line still comes through.
     pub total_timeout: DurationWritten,
 
-    /// Longest time from the first byte of a response to the end of its head, interim responses included; over HTTP/2 a head
-    /// comes in one piece, by `first-byte-timeout`. Default `"1m"`: a head is a few KiB, and only traps send it byte by byte.
+    /// Longest time from the first byte of a response to the end of its head, interim responses included. Over HTTP/2 a head
+    /// comes in one piece, within `first-byte-timeout`. Default `"1m"`: a head is a few KiB, and only traps send it byte by byte.
     pub header_timeout: DurationWritten,
 
-    /// The least that a body has to bring in a second, on average over a minute; what is slower is cut and kept as truncated.
-    /// Default `"100B"`: no line in use is so slow, but traps and streams without end are.
+    /// Lowest rate of a body in a second, on average over a minute; a slower body is cut and kept as truncated. Default `"100B"`:
+    /// no line in use is so slow, but traps and streams without end are.
     pub min_rate: SizeWritten,
 
-    /// A fetch that brings less than 16 KiB a second for this long is slow: another one begins in the place of its worker, while
-    /// it goes on as one of `slow-fetches`. `"none"`: it keeps the worker. Default `"10s"`: nearly all fetches end by then.
+    /// Time after which a fetch with less than 16 KiB a second counts as slow. Another fetch then begins in the place of its
+    /// worker, while it continues as one of `slow-fetches`. `"none"`: it keeps the worker. Default `"10s"`: nearly all fetches
+    /// end by then.
     pub slow_after: DurationWritten,
 
-    /// Most slow fetches beside those that workers are at; further ones keep their workers. Default `100`: each costs a
-    /// connection and little else.
+    /// Most slow fetches besides those of workers; further ones keep their workers. Default `100`: each costs a connection and
+    /// little else.
     #[schemars(range(max = 10_000))]
     pub slow_fetches: u32,
 
-    /// Largest body; what is longer is cut and kept as truncated. Default `"none"`: an archive wants the whole.
+    /// Largest body; a larger one is cut and kept as truncated. Default `"none"`: an archive wants the whole.
     pub body_max: SizeWritten,
 
     /// Largest header block of a response; a longer one is cut and kept as truncated, without the body. At most 16 MiB. Default `"64KiB"`:
     /// several times what common servers send at most.
     pub header_max: SizeWritten,
 
-    /// Most header lines of a response; with more of them it is cut as one that is too large. Default `512`: several times
-    /// what common servers send at most.
+    /// Most header lines of a response; a response with more is cut as one that is too large. Default `512`: several times what
+    /// common servers send at most.
     #[schemars(range(min = 16, max = 100_000))]
     pub headers_max: u32,
 
-    /// Most redirects in a row; the one beyond is archived and not followed. Default `20`: what browsers follow.
+    /// Most redirects in a row; the next one is archived and not followed. Default `20`: what browsers follow.
     #[schemars(range(max = 1000))]
     pub redirects_max: u32,
 
@@ -93,23 +94,24 @@ pub struct FetchFile {
     /// that replay archives can decode.
     pub accept_encoding: String,
 
-    /// More headers for every request, by name. They replace our own Accept; names we decide about are refused. An empty
-    /// value takes a header out, in an override one that the profile has. Default `{}`: nothing beyond what every crawl sends.
+    /// Further headers for every request, by name. They replace our own Accept header. Names that the fetcher sets itself are
+    /// refused. An empty value removes a header, and in an override a header of the profile. Default `{}`: nothing beyond what
+    /// every crawl sends.
     pub headers: BTreeMap<String, String>,
 
-    /// Addresses that are fetched from although they are not the public's: `"private"` networks, `"loopback"`, this machine,
-    /// `"link-local"`, and `"metadata"`, where clouds tell a machine its secrets. Default `[]`: a link on the web must not
-    /// make us archive the inside of the network we stand in.
+    /// Non-public addresses that may be fetched from: `"private"` networks, `"loopback"` (this machine), `"link-local"`, and
+    /// `"metadata"`, from which clouds give a machine its secrets. Default `[]`: a link on the web must not make us archive the
+    /// inside of the network we stand in.
     #[schemars(extend("examples" = [["loopback", "private"]]))]
     pub allow_addresses: Vec<AllowedAddresses>,
 
-    /// Ports that are fetched from although browsers refuse them, because they belong to mail, shells, IRC and the like (the
+    /// Ports that may be fetched from although browsers refuse them, because they belong to mail, shells, IRC and the like (the
     /// Fetch Standard's bad ports). Default `[]`: a link must not make us speak to such a server.
     #[schemars(extend("examples" = [[6000, 10080]]))]
     pub allow_ports: Vec<u16>,
 
-    /// Which addresses of a host are tried, and which first; the next is tried as well when one has not answered for a
-    /// quarter of a second. Default `"ipv4-first"`: sites take more care of it, and captures of one site stay comparable.
+    /// Addresses of a host that are tried, and their order. The next is tried as well when one has not answered for a quarter of
+    /// a second. Default `"ipv4-first"`: sites take more care of it, and captures of one site stay comparable.
     pub family: AddressFamily,
 
     /// Addresses of this machine to connect from, at most one of each family. Default `[]`: the system's choice.
@@ -123,40 +125,42 @@ pub struct FetchFile {
     /// The user name for the proxy. Default `""`: it asks for none.
     pub proxy_user: String,
 
-    /// Where the password for the proxy is found when a crawl begins. No default: it asks for none.
+    /// The place from which the proxy's password is read when a crawl begins. No default: it asks for none.
     pub proxy_password: Option<SecretFile>,
 
-    /// Who looks names up where there is a proxy. Default `"local"`: we do, so that the addresses are judged and recorded.
+    /// The party that looks up names if there is a proxy. Default `"local"`: we do, so that the addresses are judged and
+    /// recorded.
     pub proxy_names: ProxyNames,
 
-    /// Hosts that are connected to without the proxy: a name or an address, or `*.` and a domain for all hosts below it.
+    /// Hosts to which connections are made without the proxy: a name or an address, or `*.` and a domain for all hosts below it.
     /// Default `[]`: what is crawled lies beyond the proxy.
     #[schemars(extend("examples" = [["localhost", "*.example.org"]]))]
     pub no_proxy: Vec<String>,
 
-    /// Bodies larger than this, 1 GiB at most, are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in memory.
+    /// Size, 1 GiB at most, above which bodies are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in
+    /// memory.
     pub spool_memory: SizeWritten,
 
-    /// The most that bodies take of memory together while they arrive, 256 GiB at most; beyond it they are spooled to disk early.
+    /// Most memory of all arriving bodies together, 256 GiB at most; beyond it they are spooled to disk early.
     /// Default `"256MiB"`: hundreds of pages at once.
     pub spool_memory_total: SizeWritten,
 
-    /// The most that bodies take of the disk together until they are archived. Beyond it downloads wait for others to be
-    /// archived; where all wait, the one that asks last is cut and kept as truncated. Default `"64GiB"`: dozens of films.
+    /// Most disk space of all bodies together until they are archived. Beyond it downloads wait for others to be archived. If all
+    /// wait, the one that asks last is cut and kept as truncated. Default `"64GiB"`: dozens of films.
     pub scratch_max: SizeWritten,
 
-    /// How long a crawl that is asked to stop waits for what is being fetched; what has come by then is kept as truncated.
+    /// Time for which a stopping crawl waits for fetches in flight; the parts received by then are kept as truncated.
     /// Default `"none"`: as long as it takes, or until it is asked again.
     pub stop_grace: DurationWritten,
 
-    /// Send Referer: the page that the link was on. Default `true`: some servers refuse embeds without one.
+    /// Whether Referer is sent: the page that the link was on. Default `true`: some servers refuse embeds without one.
     pub referer: bool,
 
-    /// On a later visit ask with If-None-Match and If-Modified-Since. Default `true`: an unchanged document costs the
-    /// server only a header.
+    /// Whether later visits send If-None-Match and If-Modified-Since. Default `true`: an unchanged document costs the server only
+    /// a header.
     pub conditional: bool,
 
-    /// Use a connection for several requests. Default `true`: it spares the server more than it costs it.
+    /// Whether a connection is used for several requests. Default `true`: it spares the server more than it costs it.
     pub keep_alive: bool,
 
     /// Whether a certificate that cannot be trusted stops a fetch. Default `"record"`: an expired certificate is no
@@ -168,29 +172,29 @@ pub struct FetchFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TlsTrust {
-    /// It does; trust is what the operating system trusts.
+    /// It stops the fetch. Trusted certificates are those that the operating system trusts.
     Platform,
-    /// It does not; that it could not be trusted is recorded with the capture.
+    /// It does not stop the fetch. The capture records that the certificate is not trusted.
     Record,
 }
 
-/// Addresses that are not the public's.
+/// Kinds of non-public addresses.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum AllowedAddresses {
-    /// Those of networks of one's own, carriers' included.
+    /// Private networks, including those of carriers.
     Private,
     /// This machine.
     Loopback,
-    /// Those of one cable.
+    /// Addresses of one link.
     LinkLocal,
-    /// Where clouds tell a machine its secrets.
+    /// Addresses from which clouds give a machine its secrets.
     Metadata,
 }
 
-/// Which addresses of a host are tried, and which first.
+/// Addresses of a host that are tried, and their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressFamily {
@@ -198,19 +202,19 @@ pub enum AddressFamily {
     Ipv4First,
     /// IPv6, then IPv4.
     Ipv6First,
-    /// IPv4 alone.
+    /// Only IPv4.
     Ipv4Only,
-    /// IPv6 alone.
+    /// Only IPv6.
     Ipv6Only,
 }
 
-/// Who looks names up where there is a proxy.
+/// The party that looks up names if there is a proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProxyNames {
-    /// We do. A SOCKS5 proxy is given the address; an HTTP proxy looks the name up once more.
+    /// Opilio. A SOCKS5 proxy gets the address; an HTTP proxy looks the name up once more.
     Local,
-    /// The proxy does. `allow-addresses` then holds for addresses in URIs alone.
+    /// The proxy. `allow-addresses` then applies only to addresses in URIs.
     Remote,
 }
 
@@ -225,34 +229,34 @@ pub struct FetchProxy {
     pub port: u16,
     /// The user name.
     pub user: Option<String>,
-    /// Where the password is found.
+    /// The place of the password.
     pub password: Option<SecretSource>,
-    /// Who looks names up.
+    /// The party that looks up names.
     pub names: ProxyNames,
-    /// Hosts that are connected to without it.
+    /// Hosts to which connections are made without it.
     pub except: Vec<HostPattern>,
 }
 
-/// How documents are asked for, and when we stop waiting for them.
+/// Requests, timeouts and limits of fetches.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fetch {
     /// Longest wait for a connection, TLS included; not longer than `total_timeout`.
     pub connect_timeout: Duration,
     /// Longest silence of the server; not longer than `total_timeout`.
     pub response_timeout: Duration,
-    /// Longest silence before the first byte; none: `response_timeout`.
+    /// Longest silence before the first byte; `None`: `response_timeout`.
     pub first_byte_timeout: Option<Duration>,
     /// Longest time for one document as a whole.
     pub total_timeout: Duration,
     /// Longest time from the first byte of a response to the end of its head.
     pub header_timeout: Duration,
-    /// Least bytes a second of a body; none: no limit.
+    /// Lowest rate of a body, in bytes a second; `None`: no limit.
     pub min_rate: Option<ByteSize>,
-    /// How long a fetch may bring little before it counts as slow; none: it never does.
+    /// Time after which a fetch with a low rate counts as slow; `None`: never.
     pub slow_after: Option<Duration>,
-    /// Most slow fetches beside those that workers are at.
+    /// Most slow fetches besides those of workers.
     pub slow_fetches: usize,
-    /// Largest body; none: no limit.
+    /// Largest body; `None`: no limit.
     pub body_max: Option<ByteSize>,
     /// Largest header block of a response.
     pub header_max: ByteSize,
@@ -260,40 +264,40 @@ pub struct Fetch {
     pub headers_max: usize,
     /// Most redirects in a row that are followed.
     pub redirects_max: usize,
-    /// The Accept-Encoding header; none: do not send it.
+    /// The Accept-Encoding header; `None`: not sent.
     pub accept_encoding: Option<String>,
-    /// More headers for every request; names and values are valid as they stand.
+    /// Further headers for every request; names and values are valid.
     pub headers: Vec<(String, String)>,
-    /// Addresses that are fetched from although they are not the public's; sorted, each once.
+    /// Non-public addresses that may be fetched from; sorted, each once.
     pub allow_addresses: Vec<AllowedAddresses>,
-    /// Ports that are fetched from although the Fetch Standard blocks them; sorted, each once.
+    /// Ports that may be fetched from although the Fetch Standard blocks them; sorted, each once.
     pub allow_ports: Vec<u16>,
-    /// Which addresses of a host are tried, and which first.
+    /// Addresses of a host that are tried, and their order.
     pub family: AddressFamily,
     /// Addresses to connect from, at most one of each family.
     pub bind: Vec<IpAddr>,
     /// The proxy.
     pub proxy: Option<FetchProxy>,
-    /// Bodies larger than this are spooled to disk.
+    /// Size above which bodies are spooled to disk.
     pub spool_memory: ByteSize,
-    /// The most that bodies take of memory together.
+    /// Most memory of all bodies together.
     pub spool_memory_total: ByteSize,
-    /// The most that bodies take of the disk together; none: no limit.
+    /// Most disk space of all bodies together; `None`: no limit.
     pub scratch_max: Option<ByteSize>,
-    /// How long a crawl that stops waits; none: as long as it takes.
+    /// Time for which a stopping crawl waits; `None`: as long as necessary.
     pub stop_grace: Option<Duration>,
-    /// Send Referer.
+    /// Whether Referer is sent.
     pub referer: bool,
-    /// Ask with If-None-Match and If-Modified-Since on later visits.
+    /// Whether later visits send If-None-Match and If-Modified-Since.
     pub conditional: bool,
-    /// Use a connection for several requests.
+    /// Whether a connection is used for several requests.
     pub keep_alive: bool,
     /// Whether a certificate that cannot be trusted stops a fetch.
     pub tls_trust: TlsTrust,
 }
 
 impl FetchProxy {
-    /// Whether it looks this host up, rather than we.
+    /// Whether the proxy looks up this host, and not Opilio.
     pub fn looks_up(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let excepted = self.except.iter().any(|pattern| pattern.matches(&host));
@@ -479,10 +483,10 @@ impl FetchFile {
     }
 }
 
-/// What SOCKS5 has room for (RFC 1929 §2).
+/// Longest user name of SOCKS5, in bytes (RFC 1929 §2).
 const PROXY_USER_MAX: usize = 255;
 
-/// Whether it is SOCKS, host and port; or what is wrong, and the remedy.
+/// Parses a proxy: whether it is SOCKS, host and port; or the problem and the remedy.
 fn parse_proxy(text: &str) -> Result<(bool, String, u16), (String, &'static str)> {
     const FORM: &str =
         "write \"http://proxy.example.org:3128\" or \"socks5://proxy.example.org:1080\"";

@@ -1,4 +1,4 @@
-//! What an operator writes, key by key.
+//! The profile file: the keys that an operator writes. [`crate::Profile`] is the checked form.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -35,33 +35,32 @@ use crate::tables::TableFile;
 use crate::telemetry::TelemetryFile;
 use crate::uri::UriFile;
 
-/// A profile: what to crawl, how politely, with which plugins, and where it goes.
+/// A profile: the seeds of a crawl, its politeness, its plugins, and its archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(title = "Opilio profile")]
 pub struct ProfileFile {
-    /// What the crawl is called in reports and archive files. No default: it is then the file's name without `.toml`.
+    /// Name of the crawl in reports and archive files. No default: it is then the file's name without `.toml`.
     pub name: Option<String>,
 
-    /// Profiles that this one changes: the names of those that ship, or paths relative to this one, one or a list. What is
-    /// written here holds instead of what they say, key by key; of several the later one holds. No default: what is not
-    /// written has its default.
+    /// Profiles that this one extends: names of built-in profiles, or paths relative to this one, one or a list. Values written
+    /// here override theirs, key by key; of several profiles the later one wins. No default: what is not written has its default.
     pub extends: Option<Extends>,
 
-    /// What the crawl is for. No default: it is then not recorded.
+    /// Purpose of the crawl. No default: it is then not recorded.
     pub description: Option<String>,
 
-    /// Whether documents are fetched once or again and again. Overrides may say so of parts of a site. Default `"snapshot"`: it ends by itself.
+    /// Whether documents are fetched once or again and again. Overrides may change it for parts of a site. Default `"snapshot"`:
+    /// it ends by itself.
     pub strategy: Strategy,
 
-    /// Where the crawl begins: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
+    /// Seeds of the crawl: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
     pub seeds: Vec<String>,
 
-    /// A file of more seeds, one a line, relative to the profile; it is read and never written. No default: there is none.
+    /// A file with further seeds, one a line, relative to the profile; it is read and never written. No default: there is none.
     pub seeds_file: Option<String>,
 
-    /// How many URIs are fetched at the same time, of as many queues. Default `25`: what one line of a small
-    /// institution carries.
+    /// URIs that are fetched at the same time, of as many queues. Default `25`: what one line of a small institution carries.
     #[schemars(range(min = 1, max = 10_000))]
     pub workers: u32,
 
@@ -70,91 +69,90 @@ pub struct ProfileFile {
     /// and webmasters find who it is.
     pub user_agent: String,
 
-    /// Who answers for the crawl.
+    /// Operator of the crawl.
     pub operator: OperatorFile,
 
     /// Instances of plugins, by the names that stacks use. Default `{}`: built-in plugins need no table.
     pub plugins: BTreeMap<String, PluginFile>,
 
-    /// Which plugins are asked at each stage.
+    /// Plugins of each stage.
     pub stacks: StacksFile,
 
-    /// Lists that plugins look things up in, by the names that their settings use. Default `{}`: plugins bring what they need.
+    /// Lists for look-ups by plugins, by the names that their settings use. Default `{}`: plugins bring what they need.
     pub tables: BTreeMap<String, TableFile>,
 
-    /// Which calls of plugins are kept as files.
+    /// Plugin calls that are recorded as files.
     pub record: RecordFile,
 
-    /// How long a queue rests between two fetches.
+    /// Politeness delay of a queue between two fetches.
     pub politeness: PolitenessFile,
 
     /// Whether robots.txt is obeyed.
     pub robots: RobotsFile,
 
-    /// How long an address is good for.
+    /// Lifetime of addresses, and name servers.
     pub dns: DnsFile,
 
-    /// How documents are asked for.
+    /// Requests, timeouts and limits of fetches.
     pub fetch: FetchFile,
 
     /// Whether cookies are kept.
     pub cookies: CookiesFile,
 
-    /// User names and passwords for servers that ask for them, under names of your own. Default `{}`: nobody is told who we
+    /// User names and passwords for servers that require them, under names that you choose. Default `{}`: nobody is told who we
     /// are.
     pub credentials: BTreeMap<String, CredentialFile>,
 
-    /// Forms to be sent before a site is crawled, under names of your own. Default `{}`: sites
-    /// are seen as by anybody.
+    /// Forms that are sent before a site is crawled, under names that you choose. Default `{}`: sites are seen as by anybody.
     pub logins: BTreeMap<String, LoginFile>,
 
-    /// What is tried again.
+    /// Failures that are retried.
     pub retry: RetryFile,
 
-    /// When a document is visited again.
+    /// Times of revisits.
     pub revisit: RevisitFile,
 
-    /// Which queue a URI stands in, and how queues take turns.
+    /// Assignment of URIs to queues, and order of the queues.
     pub frontier: FrontierFile,
 
-    /// What holds for one queue.
+    /// Settings of one queue.
     pub queue: QueueFile,
 
-    /// What a server group allows its queues together.
+    /// Limits of a server group for its queues together.
     pub group: GroupFile,
 
-    /// What goes first within a queue, and what it costs.
+    /// Order of URIs within a queue, and their costs.
     pub uri: UriFile,
 
-    /// How much is fetched of one queue, host, domain or seed.
+    /// Quotas of a queue, host, domain or seed.
     pub quotas: QuotasFile,
 
-    /// Which URIs count as the same.
+    /// Rules by which URIs count as the same.
     pub canonicalization: CanonicalizationFile,
 
-    /// How WARC files are named, sized and kept safe.
+    /// Names, sizes and safety of the archive files.
     pub archive: ArchiveFile,
 
-    /// Where logs are written, which, and when they go on in a new file.
+    /// Logs: their folder, their kinds, and their rotation.
     pub logs: LogsFile,
 
-    /// When the operator is told that something is wrong, and how.
+    /// Alerts about problems of the crawl.
     pub alerts: AlertsFile,
 
     /// Checkpoints that a running crawl makes by itself.
     pub checkpoint: CheckpointFile,
 
-    /// Traces for OpenTelemetry, for whoever wants to see where time goes.
+    /// Traces for OpenTelemetry, which show the time that each step takes.
     pub telemetry: TelemetryFile,
 
-    /// When the crawl has had enough.
+    /// Limits at which the crawl ends.
     pub limits: LimitsFile,
 
-    /// Files that operators drop into the job's folder `action`.
+    /// Settings of the job's folder `action`.
     pub actions: ActionsFile,
 
-    /// Settings for what they match, one `[[override]]` table after the other; the last that matches wins, key by key.
-    /// Default `[]`: the same for every site.
+    /// Settings for matching URIs, queues or times, one `[[override]]` table after the other. The last that matches wins, key by
+    /// key. Default `[]`: the same for every site.
     #[serde(rename = "override")]
     pub overrides: Vec<OverrideFile>,
 }
@@ -165,7 +163,7 @@ pub struct ProfileFile {
 pub enum Extends {
     /// One.
     One(String),
-    /// Several, each over those before it.
+    /// Several, each extending those before it.
     Several(Vec<String>),
 }
 
@@ -213,7 +211,7 @@ impl Default for ProfileFile {
 }
 
 impl ProfileFile {
-    /// The JSON Schema of a profile, for editors. Plugins' own settings are open in it.
+    /// The JSON Schema of a profile, for editors. It leaves plugins' own settings open.
     pub fn schema() -> serde_json::Value {
         let mut schema = schemars::schema_for!(Self).to_value();
         crate::catalogue::mark(&mut schema);

@@ -1,4 +1,4 @@
-//! Which queue a URI stands in, and how queues take turns.
+//! Frontier settings: the assignment of URIs to queues, and the order of the queues.
 
 use std::time::Duration;
 
@@ -11,50 +11,49 @@ use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 use crate::profile::Strategy;
 
-/// Which queue a URI stands in, and how queues take turns.
+/// Assignment of URIs to queues, and order of the queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct FrontierFile {
-    /// What URIs of one queue share; a queue is fetched by one connection at a time, politely. Defines identity: frozen
-    /// when a job is made. Default `"surt-authority"`: one queue for each host name and port.
+    /// Property that the URIs of one queue share; a queue is fetched by one connection at a time, politely. Defines identity:
+    /// frozen when a job is made. Default `"surt-authority"`: one queue for each host name and port.
     pub queue_key: QueueKey,
 
-    /// One key is spread over this many queues, by path and query; each is polite by itself, so the server sees as many
+    /// Number of queues over which one key is spread, by path and query. Each is polite by itself, so the server sees as many
     /// connections. Defines identity: frozen when a job is made. Default `1`: one queue for each key.
     #[schemars(range(min = 1, max = 64))]
     pub parallel_queues: u32,
 
-    /// URIs at most this many embed hops from their page go before ordinary links; 0 for none.
-    /// No default: 1 where a document is fetched once, so that images and style sheets come close in time to the page that
-    /// shows them; 0 where it is visited again and again, because there due times rule and embeds that jump the queue at
-    /// every change would starve pages that are due.
+    /// Most embed hops from their page at which URIs go before ordinary links; 0 for none. No default: 1 where a document is
+    /// fetched once, so that images and style sheets come close in time to the page that shows them; 0 where it is visited again
+    /// and again, because there due times rule and embeds that jump the queue at every change would starve pages that are due.
     #[schemars(range(max = 50))]
     pub embed_preference_hops: Option<u8>,
 
-    /// Queues of this precedence or a higher number collect URIs but give none, and the crawl ends without them.
+    /// Floor: queues of this precedence or a higher number collect URIs but issue none, and the crawl ends without them.
     /// Default `255`: every queue gives.
     #[schemars(range(min = 1, max = 255))]
     pub precedence_floor: u8,
 
-    /// A queue that has been ready for this long counts as one precedence better, and as one more for each such time
-    /// again; `"none"` for never. Default `"24h"`: a queue of low rank gets its turn within days, however many are before it.
+    /// Time after which a ready queue counts as one precedence better, and as one more for each such time again; `"none"` for
+    /// never. Default `"24h"`: a queue of low rank gets its turn within days, however many are before it.
     pub ageing: DurationWritten,
 
-    /// What a queue may spend, in costs of its URIs, before it goes behind the queues that wait for a turn; only where
-    /// documents are fetched once. Default `"none"`: no rotation; the queue that has been ready longest goes first anyway.
+    /// Cost that a queue may spend before it goes behind the queues that wait for a session; only for documents that are fetched
+    /// once. Default `"none"`: no rotation; the queue that has been ready longest goes first anyway.
     pub session_budget: CountWritten,
 
-    /// What a URI that failed costs its queue beside its own cost. Default `100`: a site of dead links has spent its budget
+    /// Cost of a failed URI to its queue, in addition to its own cost. Default `100`: a site of dead links has spent its budget
     /// sooner.
     #[schemars(range(max = 1_000_000))]
     pub error_penalty: u32,
 
-    /// Memory for what is read from the frontier's store, 256 GiB at most. Default `"128MiB"`: holds the queues at work of a crawl of
+    /// Memory for the cache of the frontier's store, 256 GiB at most. Default `"128MiB"`: holds the queues at work of a crawl of
     /// tens of millions of URIs.
     pub cache: SizeWritten,
 }
 
-/// What URIs of one queue share.
+/// Property that the URIs of one queue share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueKey {
@@ -66,29 +65,29 @@ pub enum QueueKey {
     Domain,
 }
 
-/// Which queue a URI stands in, and how queues take turns.
+/// Assignment of URIs to queues, and order of the queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frontier {
-    /// What URIs of one queue share.
+    /// Property that the URIs of one queue share.
     pub queue_key: QueueKey,
-    /// One key is spread over so many queues; 1 to 64.
+    /// Number of queues over which one key is spread; 1 to 64.
     pub parallel_queues: u32,
-    /// As written; [`Frontier::embed_preference`] knows what holds.
+    /// The number as written; [`Frontier::embed_preference`] gives the effective one.
     pub embed_preference_hops: Option<u8>,
-    /// Queues of this precedence or a higher number give no URIs; at least 1, 255 for none.
+    /// Floor: queues of this precedence or a higher number issue no URIs; at least 1, 255 for no floor.
     pub precedence_floor: u8,
-    /// A queue ready for this long counts as one precedence better; none: never.
+    /// Time after which a ready queue counts as one precedence better; `None`: never.
     pub ageing: Option<Duration>,
-    /// What a queue may spend before others have their turn; none: no rotation.
+    /// Cost that a queue may spend before others get their session; `None`: no rotation.
     pub session_budget: Option<u64>,
-    /// What a failed URI costs beside its own cost.
+    /// Cost of a failed URI in addition to its own cost.
     pub error_penalty: u32,
-    /// Memory for what is read from the store.
+    /// Memory for the cache of the store.
     pub cache: ByteSize,
 }
 
 impl Frontier {
-    /// URIs at most this many embed hops from their page go first, for documents of this strategy; 0 for none.
+    /// Most embed hops from their page at which URIs go first, for documents of this strategy; 0 for none.
     pub fn embed_preference(&self, strategy: Strategy) -> u8 {
         self.embed_preference_hops.unwrap_or(match strategy {
             Strategy::Snapshot => 1,

@@ -1,4 +1,4 @@
-//! What a server group allows its queues together.
+//! Settings of server groups: the limits that queues share.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// What each server group allows its queues together; `queue.group` says which queues form one.
+/// Limits of each server group for its queues together; `queue.group` says which queues form one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct GroupFile {
-    /// How many URIs of the group are fetched at the same time. Default `1`: one server, one visitor.
+    /// URIs of the group that are fetched at the same time. Default `1`: one server, one visitor.
     #[schemars(range(min = 1, max = 1000))]
     pub valence: u32,
 
-    /// The least a group rests between the end of a fetch and the next, beside what each queue rests. Default `"0s"`: the
-    /// queues' own politeness holds.
+    /// Shortest delay of a group between the end of a fetch and the start of the next, in addition to the delays of its queues.
+    /// Default `"0s"`: the queues' own politeness holds.
     pub min_delay: DurationWritten,
 }
 
-/// What each server group allows its queues together.
+/// Limits of each server group for its queues together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
-    /// Fetches at the same time; 1 to 1,000.
+    /// Simultaneous fetches; 1 to 1,000.
     pub valence: u32,
-    /// The least it rests.
+    /// Shortest delay.
     pub min_delay: Duration,
 }
 

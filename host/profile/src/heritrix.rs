@@ -1,5 +1,5 @@
-//! From a Heritrix 3 job's `crawler-beans.cxml` to a profile, with a list of all that could not be carried over. The profile
-//! checks clean: what would not is left out and listed.
+//! Import of a Heritrix 3 job's `crawler-beans.cxml` into a profile, with a list of everything that could not be converted. The
+//! profile is valid: invalid parts are left out and listed.
 
 mod account;
 mod beans;
@@ -20,7 +20,7 @@ use self::settings::{SETTINGS, Unit, each, known_as};
 use crate::profile::Given;
 use crate::seeds;
 
-/// Extractors there, and here.
+/// Extractors in Heritrix and in Opilio.
 const EXTRACTORS: [(&str, &str); 13] = [
     ("ExtractorHTTP", "http"),
     ("ExtractorRobotsTxt", "robots"),
@@ -37,67 +37,67 @@ const EXTRACTORS: [(&str, &str); 13] = [
     ("ExtractorJson", "json"),
 ];
 
-/// A profile that was made of a job of Heritrix.
+/// A profile that was made from a Heritrix job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedProfile {
     /// The profile.
     pub toml: String,
-    /// What could not be carried over.
+    /// Parts that could not be converted.
     pub left: Vec<LeftOut>,
-    /// Where no file was to be read: the file of seeds that it names, which the profile then does not.
+    /// File of seeds that the configuration names, if no file was to be read. The profile then does not name it.
     pub seeds_file: Option<String>,
 }
 
-/// Files that a configuration names.
+/// Treatment of files that a configuration names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedFiles<'f> {
-    /// They are looked for from this folder on, where the profile is to lie.
+    /// Relative names start at this folder, in which the profile will be.
     In(&'f Path),
-    /// None is read: the configuration comes from somebody who may not know what this machine has.
+    /// No file is read: the configuration comes from a client who may not know this machine's files.
     Unread,
 }
 
-/// Something that could not be carried over.
+/// A part that could not be converted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LeftOut {
     /// Its line in the file.
     pub line: usize,
     /// The bean: its id and its class.
     pub bean: String,
-    /// What it says, and why it is left out.
+    /// Its text, and the reason for which it is left out.
     pub problem: String,
 }
 
 /// A plugin that the profile names: its component and its settings.
 type Instance = (String, Map<String, Value>);
 
-/// What a sheet says of the prefixes that it is associated with.
+/// Settings of a sheet for the prefixes with which it is associated.
 struct SheetOverride {
     prefixes: Vec<String>,
     said: BTreeMap<String, Value>,
-    /// The sheet, and its line.
+    /// Name of the sheet, and its line.
     sheet: (String, usize),
 }
 
-/// An import on its way.
+/// A running import.
 struct Import {
     beans: Beans,
     /// Settings by their names.
     settings: BTreeMap<String, Value>,
-    /// Instances of plugins; none for those with their defaults.
+    /// Instances of plugins; `None` for those with their defaults.
     plugins: BTreeMap<String, Option<Instance>>,
     tables: BTreeMap<String, Value>,
     overrides: Vec<SheetOverride>,
     left: BTreeSet<LeftOut>,
 }
 
-/// Settings besides that of the seeds that an import may make of names of files.
+/// Settings, besides that of the seeds, that an import may make from file names.
 const FILES: [&str; 2] = ["cookies.load", "cookies.save"];
 
-/// Makes a profile of the text of a `crawler-beans.cxml`.
+/// Makes a profile from the text of a `crawler-beans.cxml`.
 ///
 /// # Errors
-/// Why it is no such file; or which settings name files that are not to be read.
+/// The reason for which the text is not such a file, or the settings that name files which must not be read.
 pub fn import_heritrix(
     xml: &str,
     files: NamedFiles<'_>,
@@ -132,7 +132,7 @@ pub fn import_heritrix(
 }
 
 impl Import {
-    /// The file of seeds. Any other file that is named is refused: a scope without its list would be another scope.
+    /// Takes the file of seeds. Any other named file is refused: a scope without its list would be another scope.
     fn take_seeds_file(&mut self) -> Result<Option<String>, String> {
         let seeds_file = self.settings.remove("seeds-file");
         let settings = FILES
@@ -183,7 +183,7 @@ impl Import {
         }
     }
 
-    /// What the table of settings says of a bean, and of those within it.
+    /// Applies the table of settings to a bean and to the beans within it.
     fn bean(&mut self, bean: &Bean) {
         if bean.text("enabled") == Some("false") {
             return;
@@ -206,7 +206,7 @@ impl Import {
         }
     }
 
-    /// What the scope has decided is logged where either the scope is told to or whoever asks it.
+    /// Sets the scope log if either the scope or its caller logs decisions.
     fn scope_log(&mut self, scope: &Bean) {
         if scope.text("logToFile").map(str::trim) == Some("true") {
             self.used(scope, "logToFile");
@@ -256,7 +256,7 @@ impl Import {
         }
     }
 
-    /// Extractors that the job does not have are taken out.
+    /// Removes extractors that the job does not have.
     fn extractors(&mut self, beans: &[Bean]) {
         let Some(chain) = beans.iter().find(|bean| bean.class == "FetchChain") else {
             return;
@@ -285,7 +285,7 @@ impl Import {
             .map(String::as_str)
             .filter(|name| known.contains(name) && !there.contains(name))
             .collect();
-        // Those two were optional there, and find nothing that does not belong to a page.
+        // These two were optional in Heritrix. They find nothing that does not belong to a page.
         let absent: Vec<&str> = absent
             .into_iter()
             .filter(|name| !matches!(*name, "xml" | "json"))
@@ -295,7 +295,7 @@ impl Import {
         }
     }
 
-    /// What the job did where it said nothing, as far as settings depend on each other.
+    /// Adds Heritrix's defaults for missing settings, as far as settings depend on each other.
     fn fit(&mut self) {
         if self
             .beans

@@ -1,5 +1,5 @@
-//! Layers of a profile: what it extends, the profile itself, and changes of a running job. Each later one says otherwise key
-//! by key; lists are replaced whole, stacks may also be edited, overrides come behind those of earlier layers.
+//! Layers of a profile: the profiles it extends, the profile itself, and changes of a running job. Each later one overrides key
+//! by key. Lists are replaced whole, stacks may also be edited, overrides are appended to those of earlier layers.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,10 @@ use crate::fault::{Fault, Faults, Level};
 use crate::ready;
 use crate::stack_edit;
 
-/// Deepest chain of profiles that extend each other, and most of them in all.
+/// Most layers, and deepest chain of profiles that extend each other.
 const LAYERS_MAX: usize = 32;
 
-/// Settings that are paths, relative to the file that says them; `*` stands for any key or item. Overrides may have them,
-/// too.
+/// Settings that are paths, relative to the file that has them; `*` matches any key or item. Overrides may have them, too.
 const PATHS: [&str; 10] = [
     "seeds-file",
     "plugins/*/component",
@@ -30,30 +29,30 @@ const PATHS: [&str; 10] = [
     "archive/duplicates/history/*",
 ];
 
-/// One text of those that a profile is made of.
+/// One text of a profile's layers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// What faults call it.
+    /// Its name in errors.
     pub file: String,
-    /// TOML.
+    /// Its text, in TOML.
     pub text: String,
-    /// The folder that its relative paths start from.
+    /// The folder of its relative paths.
     pub base: PathBuf,
 }
 
 /// A profile's own layer with those below and above it.
 #[derive(Debug, Clone)]
 pub(crate) struct Layers {
-    /// What it extends, in the order applied.
+    /// The layers that it extends, in the order applied.
     pub(crate) below: Vec<Layer>,
     /// The profile.
     pub(crate) own: Layer,
-    /// What was changed since, in the order applied.
+    /// Later changes, in the order applied.
     pub(crate) above: Vec<Layer>,
 }
 
 impl Layers {
-    /// The profile, with what it extends read from where it says.
+    /// Reads the layers that a profile extends.
     ///
     /// # Errors
     /// A layer that cannot be read, or that extends itself, at the line that names it.
@@ -71,16 +70,17 @@ impl Layers {
         }
     }
 
-    /// The profile's own layer, with what is wrong with its syntax: for what can be said where what it extends cannot be read.
+    /// The profile's own layer with its syntax errors. It is for errors that can be reported even if the extended layers cannot
+    /// be read.
     pub(crate) fn alone(own: &Layer) -> (Document, Faults) {
         let (document, faults) = Document::parse(&own.file, &own.text);
-        // What it edits of a stack may stand in what is not there.
+        // A stack edit may refer to plugins of layers that are missing here.
         let whole = over(None, document, &mut Faults::default());
         (whole, faults)
     }
 
-    /// All as one document, with what is wrong with their syntax and their edits of stacks. Paths start from the base of
-    /// the profile's own layer, or are absolute.
+    /// All layers as one document, with their syntax errors and errors in stack edits. Paths start at the base of the profile's
+    /// own layer, or are absolute.
     pub(crate) fn document(&self) -> (Document, Faults) {
         let (own, mut faults) = Document::parse(&self.own.file, &self.own.text);
         let mut whole: Option<Document> = None;
@@ -88,7 +88,7 @@ impl Layers {
             let (mut document, more) = Document::parse(&layer.file, &layer.text);
             faults.append(more);
             if let Some(table) = document.value.as_object_mut() {
-                // What a profile is called is its own.
+                // A profile does not inherit a name.
                 table.remove("name");
                 table.remove("extends");
             }
@@ -107,7 +107,7 @@ impl Layers {
     }
 }
 
-/// What is extended, as far as it has been followed.
+/// The layers that have been followed so far.
 #[derive(Default)]
 struct Followed {
     layers: Vec<Layer>,
@@ -116,7 +116,7 @@ struct Followed {
 }
 
 impl Followed {
-    /// Adds what the layer extends, that below it first. `way` are the identities of the layers that led here.
+    /// Adds the layers that a layer extends, the lowest first. `way` has the identities of the layers that led here.
     fn bases_of(&mut self, layer: &Layer, way: &mut Vec<String>) {
         let (document, _) = Document::parse(&layer.file, &layer.text);
         let named: Vec<(String, &str)> = match document.value.get("extends") {
@@ -126,7 +126,7 @@ impl Followed {
                 .enumerate()
                 .filter_map(|(index, name)| Some((format!("/extends/{index}"), name.as_str()?)))
                 .collect(),
-            // Other kinds of values are said when the shape is looked at.
+            // The check of the shape reports values of other kinds.
             _ => Vec::new(),
         };
         for (pointer, name) in named {
@@ -164,7 +164,7 @@ impl Followed {
     }
 }
 
-/// One that ships, by its name, or a file relative to the folder.
+/// A built-in layer by its name, or a file relative to the folder.
 fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<String>)> {
     if let Some(text) = ready::text(name) {
         return Ok(Layer {
@@ -192,7 +192,7 @@ fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<Strin
     })
 }
 
-/// The same for two ways to one file.
+/// The identity of a layer: the same for two paths to one file.
 fn identity(layer: &Layer) -> String {
     let path = Path::new(&layer.file);
     match path.canonicalize() {
@@ -201,7 +201,7 @@ fn identity(layer: &Layer) -> String {
     }
 }
 
-/// A document over another; where there is no other, over what nothing written means.
+/// Lays a document over another, or over the defaults if there is no other.
 fn over(lower: Option<Document>, upper: Document, faults: &mut Faults) -> Document {
     let upper_value = upper.value.clone();
     let mut merged = lower.unwrap_or_else(|| upper.nothing());
@@ -221,7 +221,7 @@ fn over(lower: Option<Document>, upper: Document, faults: &mut Faults) -> Docume
 }
 
 struct Merging<'m> {
-    /// Its places become those of the whole.
+    /// The lower document. It gets the places of the upper one.
     lower: &'m mut Document,
     upper: &'m Document,
     faults: &'m mut Faults,
@@ -254,7 +254,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Behind those that are there.
+    /// Appends to the existing overrides.
     fn overrides(&mut self, known: &mut Value, more: &[Value]) {
         self.lower.copy_place(self.upper, "/override", "/override");
         if !known.is_array() {
@@ -269,7 +269,7 @@ impl Merging<'_> {
         }
     }
 
-    /// An edit of a stack becomes the stack. One that is none stays, for the shape to say so.
+    /// Turns an edit of a stack into the stack. An invalid edit stays, so that the check of the shape reports it.
     fn edit(&mut self, known: &mut Value, said: &Value, stage: &str, pointer: &str) {
         let before = match known {
             Value::Array(_) => known.clone(),
@@ -296,7 +296,7 @@ impl Merging<'_> {
     }
 }
 
-/// Paths that start from `base` are made to be read from `other`.
+/// Rewrites paths that start at `base` so that they start at `other`.
 fn rebase(value: &mut Value, base: &Path, other: &Path) {
     if base == other {
         return;
@@ -341,7 +341,7 @@ fn each(value: &mut Value, keys: &[&str], base: &Path) {
     }
 }
 
-/// None where it names no file below the folder: what ships, an image, an absolute path, nothing.
+/// The absolute path of a file below the folder. `None` for a built-in name, an image, an absolute path or an empty text.
 fn absolute(text: &str, base: &Path) -> Option<String> {
     let is_component = text.starts_with("builtin:") || text.contains("://");
     if text.is_empty() || is_component || Path::new(text).is_absolute() {
@@ -351,7 +351,7 @@ fn absolute(text: &str, base: &Path) -> Option<String> {
     Some(path.to_str()?.to_owned())
 }
 
-/// A fault of a file as a whole.
+/// An error of a file as a whole.
 pub(crate) fn fault_of_file(file: &str, problem: String) -> Fault {
     Fault {
         file: file.to_owned(),

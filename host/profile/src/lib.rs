@@ -1,10 +1,9 @@
-//! Profiles: what an operator writes in TOML, checked and made usable.
+//! Profiles: an operator's TOML files, checked and made usable.
 //!
-//! There is one door: [`Profile::load`] (and its siblings for text and for the built-in profiles) takes what
-//! was written, [`ProfileFile`], and returns what code may use, [`Profile`]; or every fault of the file at
-//! once, with line, column and what would be right. Nothing here opens a component, a socket or a job folder.
-//! Defaults stand in the `Default` of each written part, their reasons in the doc comment of the field, which
-//! is also its description in the JSON Schema that editors use.
+//! The only entry is [`Profile::load`], with its siblings for text and for the built-in profiles. It takes the written form,
+//! [`ProfileFile`], and returns the usable form, [`Profile`]. Otherwise it returns all errors of the file at once, with line,
+//! column and suggestion. This crate opens no component, socket or job folder. Defaults are in the `Default` of each written
+//! part. Their reasons are in the doc comment of the field, which is also its description in the JSON Schema for editors.
 
 mod profile;
 mod ready;

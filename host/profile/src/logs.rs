@@ -1,4 +1,4 @@
-//! Where logs are written, which, and when they go on in a new file.
+//! Log settings: the folder of the logs, their kinds, and their rotation.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,52 +10,53 @@ use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// Where logs are written, which, and when they go on in a new file.
+/// Logs: their folder, their kinds, and their rotation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct LogsFile {
     /// The folder of the logs, relative to the job's. Default `"logs"`: where operators look first.
     pub directory: String,
 
-    /// A log that would grow larger goes on in a new file; the old one gets the time behind its name.
-    /// Default `"none"`: whoever reads a log finds all of it in one file.
+    /// Size at which a log continues in a new file; the old one gets the time after its name. Default `"none"`: whoever reads a
+    /// log finds all of it in one file.
     pub rotate_size: SizeWritten,
 
-    /// Every log goes on in a new file when a checkpoint is made, as the predecessor does it. Default `false`: whoever
-    /// reads a log finds all of it in one file.
+    /// Whether every log continues in a new file when a checkpoint is made, as in Heritrix. Default `false`: whoever reads a log
+    /// finds all of it in one file.
     pub rotate_at_checkpoint: bool,
 
-    /// Write `crawl.jsonl` beside `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much room.
+    /// Whether `crawl.jsonl` is written besides `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much
+    /// room.
     pub json: bool,
 
-    /// A thirteenth column in `crawl.log`, of JSON: how much came, and where it was archived. Default `false`: it takes half
-    /// as much room again, and scripts that were made for twelve columns may stumble.
+    /// Whether `crawl.log` has a thirteenth column, of JSON: the bytes received, and the place in the archive. Default `false`:
+    /// it takes half as much room again, and scripts that were made for twelve columns may stumble.
     pub extra_info: bool,
 
-    /// Write `scope.log`: what the scope has made of every link, and why. Default `false`: most links are found again and
-    /// again, and the log would soon be the largest file of the job.
+    /// Whether `scope.log` is written: the scope's decision about every link, with the reason. Default `false`: most links are
+    /// found again and again, and the log would soon be the largest file of the job.
     pub scope: bool,
 
-    /// Between two lines of `progress-statistics.log`. Default `"20s"`: as the predecessor has it.
+    /// Time between two lines of `progress-statistics.log`. Default `"20s"`: as the predecessor has it.
     pub progress_interval: DurationWritten,
 }
 
-/// Where logs are written, which, and when they go on in a new file.
+/// Logs: their folder, their kinds, and their rotation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logs {
     /// The folder of the logs, relative to the job's.
     pub directory: PathBuf,
-    /// A log that would grow larger goes on in a new file; none: it grows.
+    /// Size at which a log continues in a new file; `None`: never.
     pub rotate_size: Option<ByteSize>,
-    /// Every log goes on in a new file when a checkpoint is made.
+    /// Whether every log continues in a new file when a checkpoint is made.
     pub rotate_at_checkpoint: bool,
-    /// Write `crawl.jsonl`.
+    /// Whether `crawl.jsonl` is written.
     pub json: bool,
-    /// Write the thirteenth column of `crawl.log`.
+    /// Whether `crawl.log` has the thirteenth column.
     pub extra_info: bool,
-    /// Write `scope.log`.
+    /// Whether `scope.log` is written.
     pub scope: bool,
-    /// Between two lines of `progress-statistics.log`.
+    /// Time between two lines of `progress-statistics.log`.
     pub progress_interval: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Finds which of thousands of overrides match, without asking each.
+//! An index that finds the matching ones of thousands of overrides without checking each.
 
 use std::collections::HashMap;
 
@@ -6,10 +6,10 @@ use regex::{RegexSet, RegexSetBuilder};
 
 use crate::matching::{Conditions, Subject};
 
-/// Most memory for patterns that are no override's only condition.
+/// Most memory for the set of patterns in override conditions.
 const REGEX_SET_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Overrides by the condition of theirs that tells most. Whoever is found is then asked for the others.
+/// Overrides by their most selective condition. The other conditions of each candidate are checked afterwards.
 #[derive(Debug, Default)]
 pub(crate) struct MatchIndex {
     by_queue: HashMap<String, Vec<u32>>,
@@ -17,12 +17,12 @@ pub(crate) struct MatchIndex {
     by_domain: HashMap<String, Vec<u32>>,
     by_surt: PrefixTree,
     by_regex: (RegexSet, Vec<u32>),
-    /// Those with none of these.
+    /// Overrides without any of these conditions.
     others: Vec<u32>,
 }
 
 impl MatchIndex {
-    /// Of the conditions of overrides, by their numbers. None where the patterns together are too large.
+    /// Makes the index of the conditions of overrides, by their numbers. `None` if the patterns together are too large.
     pub(crate) fn new<'c>(overrides: impl Iterator<Item = (u32, &'c Conditions)>) -> Option<Self> {
         let mut index = Self::default();
         let mut prefixes = Vec::new();
@@ -66,7 +66,7 @@ impl MatchIndex {
         Some(index)
     }
 
-    /// The numbers of those that match, in order.
+    /// The numbers of the overrides that match, in order.
     pub(crate) fn matching<'c>(
         &self,
         subject: &Subject<'_>,
@@ -101,17 +101,17 @@ impl MatchIndex {
     }
 }
 
-/// Prefixes, each with the longest of the others that begins it.
+/// Prefixes, each with the longest other prefix with which it begins.
 #[derive(Debug, Default)]
 struct PrefixTree {
-    /// Sorted, each once.
+    /// Nodes, sorted, each once.
     nodes: Vec<Node>,
 }
 
 #[derive(Debug)]
 struct Node {
     prefix: String,
-    /// The node of the longest other prefix that begins this one.
+    /// The node of the longest other prefix with which this one begins.
     above: Option<usize>,
     numbers: Vec<u32>,
 }
@@ -138,9 +138,9 @@ impl PrefixTree {
         Self { nodes }
     }
 
-    /// Calls with the numbers of every prefix that begins `text`.
+    /// Calls `found` with the numbers of every prefix with which `text` begins.
     fn prefixes_of(&self, text: &str, mut found: impl FnMut(&Vec<u32>)) {
-        // Whatever begins the text begins the last prefix at or before it in order, too.
+        // Every prefix of the text is also a prefix of the last stored prefix at or before it in order.
         let after = self
             .nodes
             .partition_point(|node| node.prefix.as_str() <= text);

@@ -1,4 +1,4 @@
-//! What an override matches by.
+//! Conditions by which an override matches.
 
 use jiff::Timestamp;
 use opilio_uri::{Uri, surt_prefix_from_line};
@@ -19,30 +19,30 @@ const REGEX_COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// Longest pattern in bytes.
 const REGEX_BYTES_MAX: usize = 4096;
 
-/// Ports that a queue's name does not tell apart: those of http, https and ftp.
+/// Ports that a queue's name does not distinguish: those of http, https and ftp.
 const SCHEMES_PORTS: [u16; 3] = [80, 443, 21];
 
-/// What an override is for. All that is written here has to match; of a list any item will do.
+/// Conditions of an override. All conditions have to match; of a list any item is enough.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct MatchFile {
     /// SURT prefixes, such as `"http://(org,example,"`, or URIs that imply one.
     #[schemars(extend("examples" = [["http://(org,example,"]]))]
     pub surt: Vec<String>,
-    /// Host names: these alone.
+    /// Host names: only these hosts.
     #[schemars(extend("examples" = [["www.example.org"]]))]
     pub host: Vec<String>,
     /// Domains, with all hosts below them.
     #[schemars(extend("examples" = [["example.org"]]))]
     pub domain: Vec<String>,
-    /// A regular expression, found anywhere in the URI; `^` and `$` are its start and end.
+    /// A regular expression that is searched in the URI; `^` and `$` are its start and end.
     pub regex: Option<String>,
-    /// Ports, that of the scheme included where the URI names none.
+    /// Ports, including that of the scheme if the URI has none.
     pub port: Vec<u16>,
-    /// Queues, by name: those that `queue.name` forces, or keys.
+    /// Queues, by name: names that `queue.name` forces, or keys.
     #[schemars(extend("examples" = [["news"]]))]
     pub queue: Vec<String>,
-    /// Seeds: what was found from them.
+    /// Seeds: URIs that were found from them.
     #[schemars(extend("examples" = [["https://www.example.org/"]]))]
     pub source: Vec<String>,
     /// Media types of the response, such as `"text/html"` or `"image/*"`.
@@ -53,11 +53,11 @@ pub struct MatchFile {
     pub time: Option<String>,
 }
 
-/// What an override is for, ready to be asked. An empty list is no condition.
+/// Conditions of an override, ready for matching. An empty list matches everything.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Conditions {
     pub(crate) surt: Vec<String>,
-    /// Lower-case, without the root's dot, as are domains.
+    /// Host names, lower-case, without the root's dot, as are domains.
     pub(crate) host: Vec<String>,
     pub(crate) domain: Vec<String>,
     pub(crate) regex: Option<Regex>,
@@ -68,13 +68,13 @@ pub(crate) struct Conditions {
     time: Option<TimeOfDay>,
 }
 
-/// A URI or a queue, as far as it is known.
+/// A URI or a queue, with the facts known about it.
 #[derive(Debug)]
 pub(crate) struct Subject<'s> {
-    /// As written; none for a queue.
+    /// The URI as written; `None` for a queue.
     pub(crate) uri: Option<&'s str>,
     pub(crate) surt: String,
-    /// Lower-case, without the root's dot; none where there is none.
+    /// Its host, lower-case, without the root's dot; `None` if it has none.
     pub(crate) host: Option<String>,
     pub(crate) port: u16,
     pub(crate) queue: Option<&'s str>,
@@ -84,7 +84,7 @@ pub(crate) struct Subject<'s> {
 }
 
 impl<'s> Subject<'s> {
-    /// Of the place of a URI alone. A `dns:` URI stands where the host's own page does.
+    /// Makes a subject from the place of a URI only. A `dns:` URI counts as the host's own page.
     pub(crate) fn of_place(uri: &Uri) -> Self {
         let stand_in = (uri.scheme() == "dns")
             .then(|| Uri::parse(&format!("http://{}/", uri.host()?)).ok())
@@ -102,7 +102,7 @@ impl<'s> Subject<'s> {
         }
     }
 
-    /// Of a queue that belongs to no host.
+    /// Makes a subject from a queue that belongs to no host.
     pub(crate) fn of_queue(queue: &'s str) -> Self {
         Self {
             uri: None,
@@ -118,7 +118,7 @@ impl<'s> Subject<'s> {
 }
 
 impl Conditions {
-    /// Whether they say of what sites they are.
+    /// Whether the conditions name sites.
     pub(crate) fn names_places(&self) -> bool {
         let Self {
             surt,
@@ -130,7 +130,7 @@ impl Conditions {
         !(surt.is_empty() && host.is_empty() && domain.is_empty() && port.is_empty())
     }
 
-    /// Whether both may match the same URI, going by the hosts and domains that they name.
+    /// Whether both may match the same URI, judged by the hosts and domains that they name.
     pub(crate) fn may_meet(&self, other: &Self) -> bool {
         let names = |of: &'_ Self| of.host.len() + of.domain.len();
         if names(self) == 0 || names(other) == 0 {
@@ -172,12 +172,12 @@ impl Conditions {
                 .is_none_or(|regex| subject.uri.is_some_and(|uri| regex.is_match(uri)))
     }
 
-    /// Whether it is for a part of the day, and that is now.
+    /// Whether they name a part of the day, and `now` is in it.
     pub(crate) fn is_its_time(&self, now: Timestamp) -> bool {
         self.time.as_ref().is_some_and(|time| time.contains(now))
     }
 
-    /// Why the match cannot be told at a stage: the condition that is not known then, and what is.
+    /// The condition that cannot be decided at a stage, and the conditions that can; `None` if all can.
     pub(crate) fn unknown_at(
         &self,
         needed: Needed,
@@ -229,7 +229,7 @@ impl Conditions {
         None
     }
 
-    /// What names may not depend on, because the same URI must always have the same.
+    /// A condition on which names may not depend, because the same URI must always have the same name.
     pub(crate) fn unfit_for_identity(&self) -> Option<&'static str> {
         if !self.source.is_empty() {
             Some("source")
@@ -242,7 +242,7 @@ impl Conditions {
         }
     }
 
-    /// What the canonical form may not depend on.
+    /// A condition on which the canonical form may not depend.
     pub(crate) fn unfit_for_canonical_form(&self) -> Option<&'static str> {
         let unfit = [
             (self.regex.is_some(), "regex"),
@@ -253,11 +253,11 @@ impl Conditions {
     }
 }
 
-/// What can be told of a queue by its name under the default key.
+/// Conditions that a queue's name under the default key can decide.
 const OF_A_QUEUE: &str =
     "match host, domain, port, queue, or a SURT prefix no longer than the authority";
 
-/// No condition is met by everything.
+/// Whether a list has a match; an empty list matches everything.
 fn any<T>(list: &[T], is_met: impl Fn(&T) -> bool) -> bool {
     list.is_empty() || list.iter().any(is_met)
 }
@@ -271,7 +271,7 @@ fn is_within(host: &str, domain: &str) -> bool {
 fn is_of_type(found: &str, wanted: &str) -> bool {
     let found = found.split(';').next().unwrap_or_default().trim();
     match wanted.strip_suffix('*') {
-        // With the slash.
+        // The type with its slash.
         Some(kind) => found
             .get(..kind.len())
             .is_some_and(|start| start.eq_ignore_ascii_case(kind)),
@@ -279,7 +279,7 @@ fn is_of_type(found: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether every URI of a queue begins with the prefix or none does.
+/// Whether either every URI of a queue begins with the prefix or none does.
 pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     let Some(authority) = prefix.strip_prefix("http://(") else {
         return "http://(".starts_with(prefix);
@@ -300,7 +300,8 @@ pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     }
 }
 
-/// A domain that no queue named by registered domain lies below: registered itself, or a public suffix.
+/// Whether a domain is registered itself, or is a public suffix. No queue that is named by registered domain lies below such a
+/// domain.
 fn is_whole_domain(domain: &str) -> bool {
     let uri = Uri::parse(&format!("http://{domain}/"));
     uri.is_ok_and(|uri| {
@@ -314,7 +315,8 @@ fn plain_host(host: &str) -> String {
 }
 
 impl MatchFile {
-    /// As a profile has it, on one line and without what it does not say: `match = { domain = ["example.org"] }`.
+    /// Formats the conditions in the form of a profile, on one line and without empty conditions: `match = { domain =
+    /// ["example.org"] }`.
     pub fn toml(&self) -> String {
         // Texts and numbers always have a JSON form.
         let mut value = serde_json::to_value(self).unwrap_or_default();
@@ -457,7 +459,7 @@ fn media_type(text: &str) -> Result<String, String> {
     }
 }
 
-/// A regular expression, or in a sentence why it is none.
+/// Compiles a regular expression; the error is a sentence.
 pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     if pattern.len() > REGEX_BYTES_MAX {
         return Err(format!("pattern longer than {REGEX_BYTES_MAX} bytes"));
@@ -465,7 +467,7 @@ pub(crate) fn regex(pattern: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(pattern)
         .size_limit(REGEX_COMPILED_BYTES_MAX)
         .build();
-    // The parser draws a picture of several lines; its last one says it.
+    // The parser draws a picture of several lines; the last line has the message.
     built.map_err(|problem| {
         let text = problem.to_string();
         let last = text.lines().last().unwrap_or_default();

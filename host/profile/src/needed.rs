@@ -1,22 +1,22 @@
-//! At which stage of a URI's way a setting is needed, and so what an override of it may match by.
+//! Stages at which settings are needed. The stage of a setting decides by what an override of it may match.
 
 use std::fmt;
 
-/// At which stage a setting is needed.
+/// The stage at which a setting is needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Needed {
     /// Once, for the job as a whole: it cannot be overridden.
     Job,
-    /// For a queue as a whole, which only its name tells about.
+    /// For a queue as a whole, of which only the name is known.
     Queue,
     /// For a URI, before it is fetched.
     Uri,
-    /// When the response has come.
+    /// After the response has come.
     Response,
 }
 
-/// Settings that can be overridden. A table stands for those of its keys that are not named before it; what is not named at
-/// all belongs to the job.
+/// Settings that can be overridden. A table stands for all its keys that are not named before it. A setting that is not named
+/// belongs to the job.
 const NEEDED: &[(&str, Needed)] = &[
     ("/strategy", Needed::Uri),
     ("/stacks/scope", Needed::Uri),
@@ -27,7 +27,7 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/stacks", Needed::Response),
     ("/politeness", Needed::Queue),
     ("/robots", Needed::Uri),
-    // Of all exchanges together.
+    // Settings of all exchanges together.
     ("/fetch/spool-memory-total", Needed::Job),
     ("/fetch/scratch-max", Needed::Job),
     ("/fetch/stop-grace", Needed::Job),
@@ -37,7 +37,7 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/retry/statuses", Needed::Uri),
     ("/retry/errors", Needed::Uri),
     ("/retry", Needed::Queue),
-    // The others are the frontier's, which has one of each for all queues.
+    // The others belong to the frontier, which has one of each for all queues.
     ("/revisit/history", Needed::Job),
     ("/revisit/budget", Needed::Job),
     ("/revisit/fade-after", Needed::Job),
@@ -49,11 +49,11 @@ const NEEDED: &[(&str, Needed)] = &[
     ("/quotas/queue", Needed::Queue),
     ("/quotas/host", Needed::Queue),
     ("/quotas/domain", Needed::Queue),
-    // Their settings alone; an earlier stage where the plugin stands at one.
+    // Only their settings; the stage is earlier if the plugin is in the stack of an earlier one.
     ("/plugins", Needed::Response),
 ];
 
-/// When the setting at this pointer is needed.
+/// The stage at which the setting at this pointer is needed.
 pub(crate) fn needed(pointer: &str) -> Needed {
     let found = NEEDED
         .iter()

@@ -1,4 +1,4 @@
-//! Who answers for a crawl.
+//! The operator of a crawl.
 
 use opilio_uri::Uri;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, quote};
 use crate::fault::Level;
 
-/// Domains that stand in examples; whoever looks up a crawler there finds nobody (RFC 2606, RFC 6761).
+/// Domains that are used in examples. A webmaster who looks up a crawler there finds nobody (RFC 2606, RFC 6761).
 const PLACEHOLDERS: [&str; 7] = [
     "example.com",
     "example.net",
@@ -18,12 +18,12 @@ const PLACEHOLDERS: [&str; 7] = [
     "localhost",
 ];
 
-/// Who answers for a crawl. It goes into every request and into the `warcinfo` record of every file.
+/// Operator of the crawl. It goes into every request and into the `warcinfo` record of every file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct OperatorFile {
-    /// A page that says who crawls and why, and how to reach them. A job that leaves this machine needs it: webmasters
-    /// who see no way to ask will block. No default: nobody else can answer for the crawl.
+    /// A page that says who crawls and why, with contact details. A job that leaves this machine needs it: webmasters who see no
+    /// way to ask will block. No default: nobody else can answer for the crawl.
     #[schemars(extend("examples" = ["https://www.example.org/crawling"]))]
     pub contact_url: Option<String>,
 
@@ -37,11 +37,11 @@ pub struct OperatorFile {
     /// The institution for which it is run. No default: it is then not recorded.
     pub organization: Option<String>,
 
-    /// For whom the archive is meant. No default: it is then not recorded.
+    /// Intended audience of the archive. No default: it is then not recorded.
     pub audience: Option<String>,
 }
 
-/// Who answers for a crawl. Every text is one line without control characters.
+/// Operator of a crawl. Every text is one line without control characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Operator {
     /// A page that says who crawls and why.
@@ -52,7 +52,7 @@ pub struct Operator {
     pub name: Option<String>,
     /// The institution for which it is run.
     pub organization: Option<String>,
-    /// For whom the archive is meant.
+    /// Intended audience of the archive.
     pub audience: Option<String>,
 }
 
@@ -98,7 +98,7 @@ impl OperatorFile {
     }
 }
 
-/// What is wrong with a contact URL, and how grave it is; none where it will do.
+/// The problem with a contact URL, with its level; `None` if the URL is valid.
 pub(crate) fn contact_problem(url: &str) -> Option<(Level, String)> {
     let lower = url.to_ascii_lowercase();
     let web = lower.starts_with("http://") || lower.starts_with("https://");

@@ -1,5 +1,5 @@
-//! `[[override]]`: tables of settings for what they match. They apply in the order written and the last that matches wins,
-//! key by key; lists are replaced whole, stacks may also be edited.
+//! `[[override]]`: tables of settings for matching URIs, queues or times. They apply in the order written and the last that
+//! matches wins, key by key. Lists are replaced whole, stacks may also be edited.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -42,49 +42,50 @@ use crate::uri::UriFile;
 /// Most overrides of a profile.
 const OVERRIDES_MAX: usize = 100_000;
 
-/// How many combinations of overrides are kept resolved. A site matches few, so there are about as many as overrides; when
-/// there are more, all are resolved anew.
+/// Combinations of overrides that are kept resolved. A site matches few, so there are about as many as overrides. If there are
+/// more, all are resolved again.
 const RESOLVED_MAX: usize = 20_000;
 
-/// Of so many forced queues it is said at most what does not hold in them: each is held against all overrides.
+/// Most forced queues that are checked for overrides without effect, since each is compared with all overrides.
 const FORCED_LOOKED_AT: usize = 100;
 
-/// Where overrides stand in the document.
+/// Pointer to the overrides in the document.
 const AT: &str = "/override";
 
-/// Settings for what they match: `match = { … }`, and any of the tables above of which a setting can be overridden.
+/// Settings for matching URIs, queues or times: `match = { … }`, and any of the tables above that has a setting which can be
+/// overridden.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OverrideFile {
-    /// `match`, and what it says.
+    /// `match` and the settings.
     pub says: Map<String, Value>,
 }
 
-/// The overrides of a profile, ready to be asked.
+/// The overrides of a profile, ready for matching.
 #[derive(Debug)]
 pub(crate) struct Overrides {
     list: Vec<Override>,
-    /// Of those that say something of queues.
+    /// Index of the overrides with settings of queues.
     of_queues: MatchIndex,
-    /// Of those that say something of URIs or responses.
+    /// Index of the overrides with settings of URIs or responses.
     of_uris: MatchIndex,
-    /// Of those that name a queue.
+    /// Index of the overrides that name a queue.
     of_names: MatchIndex,
-    /// Of those that have rules of the canonical form.
+    /// Index of the overrides with canonicalisation rules.
     of_forms: MatchIndex,
     forced: HashSet<String>,
-    /// Names of plugins in their stacks, and where.
+    /// Names of plugins in their stacks, with the pointers.
     named: Vec<(String, String)>,
-    /// Those that say something of a plugin's settings, and of which plugin.
+    /// Overrides with settings of a plugin, and the plugin's name.
     of_plugins: Vec<(u32, String)>,
-    /// What holds where none matches.
+    /// The settings without overrides.
     base: Value,
     folder: PathBuf,
     files: Files,
     resolved: Mutex<Resolved>,
 }
 
-/// Settings by the overrides that they are made of: those that match the URI, and those that match its queue.
+/// Settings by the overrides from which they are made: those that match the URI, and those that match its queue.
 type Resolved = HashMap<(Vec<u32>, Vec<u32>), (Arc<Settings>, Arc<QueueSettings>)>;
 
 #[derive(Debug)]
@@ -98,7 +99,7 @@ struct Override {
     canonicaliser: Option<Canonicaliser>,
 }
 
-/// What the overrides are checked with.
+/// The parts of the profile that the check of overrides needs.
 pub(crate) struct Surroundings<'s> {
     pub(crate) queue_key: QueueKey,
     pub(crate) base: &'s Overridable,
@@ -115,7 +116,7 @@ impl Overrides {
         self.list.is_empty()
     }
 
-    /// The name that is forced on the URIs of a place.
+    /// The queue name that is forced on the URIs of a place.
     pub(crate) fn queue_name(&self, place: &Subject<'_>) -> Option<&str> {
         let found = self.find(&self.of_names, place);
         self.list
@@ -124,7 +125,7 @@ impl Overrides {
             .as_deref()
     }
 
-    /// The canonicaliser for a place, where it has one of its own.
+    /// The canonicaliser of a place, if an override gives it one.
     pub(crate) fn canonicaliser(&self, place: &Subject<'_>) -> Option<&Canonicaliser> {
         let found = self.find(&self.of_forms, place);
         self.list
@@ -143,39 +144,39 @@ impl Overrides {
         self.forced.contains(name)
     }
 
-    /// Where a stack of an override names a plugin.
+    /// The pointer at which a stack of an override names a plugin.
     pub(crate) fn pointer_to(&self, plugin: &str) -> Option<&str> {
         let mut named = self.named.iter();
         let (_, pointer) = named.find(|(name, _)| name == plugin)?;
         Some(pointer)
     }
 
-    /// Every plugin that a stack of an override names, and where.
+    /// All plugins that stacks of overrides name, with the pointers.
     pub(crate) fn named(&self) -> impl Iterator<Item = (&str, &str)> {
         self.named
             .iter()
             .map(|(name, pointer)| (name.as_str(), pointer.as_str()))
     }
 
-    /// Those that say something of a plugin's settings, and of which plugin.
+    /// Overrides with settings of a plugin, and the plugin's name.
     pub(crate) fn of_plugins(&self) -> impl Iterator<Item = (u32, &str)> {
         self.of_plugins
             .iter()
             .map(|(number, name)| (*number, name.as_str()))
     }
 
-    /// What one of them alone says of plugins' settings.
+    /// The settings of plugins in one override.
     pub(crate) fn plugin_settings(&self, number: u32) -> PluginSettings {
         let found = self.list.get(number as usize);
         PluginSettings::of(found.and_then(|found| found.of_uris.get("plugins")))
     }
 
-    /// The numbers of those that say something of a queue.
+    /// The numbers of the overrides with settings that apply to a queue.
     pub(crate) fn for_queue(&self, queue: &Subject<'_>) -> Vec<u32> {
         self.find(&self.of_queues, queue)
     }
 
-    /// The numbers of those that say something of a URI or its response.
+    /// The numbers of the overrides with settings that apply to a URI or its response.
     pub(crate) fn for_uri(&self, uri: &Subject<'_>) -> Vec<u32> {
         self.find(&self.of_uris, uri)
     }
@@ -188,7 +189,7 @@ impl Overrides {
         })
     }
 
-    /// The settings that these overrides make of those of the profile.
+    /// The settings of the profile with these overrides applied.
     pub(crate) fn resolve(
         &self,
         document: &Document,
@@ -204,7 +205,7 @@ impl Overrides {
         }
         let value = self.apply(&self.base, &key.0, &key.1);
         let plugins = PluginSettings::of(value.get("plugins"));
-        // Each override has been found fit; so is what they say together.
+        // Each override is valid, so they are valid together.
         let written = Overridable::deserialize(value).ok()?;
         let mut check = Check::new(document, Faults::default());
         let stacks = written.stacks.stacks();
@@ -223,12 +224,12 @@ impl Overrides {
         Some(made)
     }
 
-    /// A number that changes with what the files of precedences say.
+    /// A number that changes with the content of the precedence files.
     pub(crate) fn files_hash(&self) -> u64 {
         self.files.hash()
     }
 
-    /// The numbers of those for a part of the day that it is now.
+    /// The numbers of the overrides for a part of the day that includes `now`.
     pub(crate) fn for_time(&self, now: Timestamp) -> impl Iterator<Item = u32> {
         (0..)
             .zip(&self.list)
@@ -236,7 +237,7 @@ impl Overrides {
             .map(|(number, _)| number)
     }
 
-    /// What these overrides make of what is written without them.
+    /// The written settings with these overrides applied.
     pub(crate) fn apply(&self, written: &Value, of_uris: &[u32], of_queues: &[u32]) -> Value {
         let mut value = written.clone();
         for number in of_uris {
@@ -253,12 +254,12 @@ impl Overrides {
     }
 }
 
-/// The pointer to what an override says of the setting at `pointer`.
+/// The pointer to the setting at `pointer` within an override.
 pub(crate) fn pointer_in(number: u32, pointer: &str) -> String {
     format!("{AT}/{number}{pointer}")
 }
 
-/// Takes out of the overrides what cannot be overridden, and says so.
+/// Removes settings from the overrides that cannot be overridden, and reports them.
 pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Faults {
     let mut faults = Faults::default();
     let tables = value.get_mut("override").and_then(Value::as_array_mut);
@@ -329,7 +330,7 @@ fn why_fixed(pointer: &str) -> (String, String) {
     )
 }
 
-/// `/politeness/min-delay` as people write it.
+/// The pointer `/politeness/min-delay` in its dotted form.
 pub(crate) fn dotted(pointer: &str) -> String {
     pointer
         .trim_start_matches('/')
@@ -396,8 +397,8 @@ pub(crate) fn check(
     }
 }
 
-/// Names alone say what holds in a queue: what overrides say of sites' queues does not reach one that an override forces and names by
-/// a word, though sites' URIs stand in it.
+/// Reports settings without effect. Only its name decides which settings apply to a queue. An override may force a queue with a
+/// plain name. Queue settings in overrides for sites do not reach that queue, even if it holds URIs of these sites.
 fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
     let forced = (0..).zip(list).filter_map(|(number, one)| {
         let name = one.queue_name.as_ref()?;
@@ -427,7 +428,7 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
 }
 
 impl Override {
-    /// What it says of queues, as people write it: `politeness.min-delay`.
+    /// Its settings of queues in dotted form: `politeness.min-delay`.
     fn queue_settings(&self) -> impl Iterator<Item = String> {
         let tables = self.of_queues.as_object().into_iter().flatten();
         tables.flat_map(|(table, said)| {
@@ -487,7 +488,7 @@ impl OverrideFile {
         }
     }
 
-    /// A table of it as its type; what it does not say is as by default.
+    /// A table of it as its type; missing keys have their defaults.
     fn table<T: serde::de::DeserializeOwned + Default>(&self, key: &str) -> T {
         let value = self.says.get(key).cloned();
         // Its shape has been checked.
@@ -496,12 +497,12 @@ impl OverrideFile {
             .unwrap_or_default()
     }
 
-    /// What it says of plugins.
+    /// Its tables of plugins.
     fn plugins(&self) -> BTreeMap<String, PluginOverrideFile> {
         self.table("plugins")
     }
 
-    /// What it says, setting by setting: tables are left at their first or, of quotas, second key.
+    /// Its settings one by one. The descent into tables stops at the first key, for quotas at the second.
     fn leaves(&self) -> Vec<(String, &Value)> {
         fn descend<'v>(pointer: String, value: &'v Value, leaves: &mut Vec<(String, &'v Value)>) {
             let is_stack = pointer.starts_with("/stacks/");
@@ -521,7 +522,7 @@ impl OverrideFile {
         leaves
     }
 
-    /// Whether what it matches by is known where each of its settings is needed.
+    /// Checks that its conditions are known at the stage at which each of its settings is needed.
     fn check_stages(
         &self,
         number: usize,
@@ -573,7 +574,7 @@ impl OverrideFile {
         }
     }
 
-    /// Units and single values.
+    /// Checks units and single values.
     fn check_values(&self, part: &mut Part<'_, '_>, around: &mut Surroundings<'_>) {
         self.table::<PolitenessFile>("politeness")
             .check(part.part("politeness"));
@@ -591,7 +592,7 @@ impl OverrideFile {
             .check(part.part("uri"), around.folder, &mut around.files);
     }
 
-    /// Relations between what it says and what the profile says.
+    /// Checks the relations between its settings and those of the profile.
     fn check_relations(&self, number: usize, check: &mut Check<'_>, around: &mut Surroundings<'_>) {
         let related = ["politeness", "robots", "fetch", "retry", "revisit", "uri"];
         if !related.iter().any(|table| self.says.contains_key(*table)) {
@@ -632,7 +633,7 @@ fn is_empty(value: &Value) -> bool {
     value.as_object().is_none_or(Map::is_empty)
 }
 
-/// Puts a value where a pointer says, with the tables above it.
+/// Inserts a value at a pointer, with the tables above it.
 fn insert(table: &mut Map<String, Value>, pointer: &str, value: &Value) {
     let mut keys = pointer.trim_start_matches('/').split('/').peekable();
     let mut table = table;
@@ -650,7 +651,7 @@ fn insert(table: &mut Map<String, Value>, pointer: &str, value: &Value) {
     }
 }
 
-/// Key by key; lists whole.
+/// Merges key by key; lists are replaced whole.
 pub(crate) fn merge(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
@@ -665,7 +666,7 @@ pub(crate) fn merge(value: &mut Value, says: &Value) {
     }
 }
 
-/// The whole of a profile: as [`merge`], stacks by their edits.
+/// Merges a whole profile: as [`merge`], with stacks by their edits.
 fn merge_profile(value: &mut Value, says: &Value) {
     let (Value::Object(table), Value::Object(says)) = (value, says) else {
         return;
@@ -686,7 +687,7 @@ impl JsonSchema for OverrideFile {
         "Override".into()
     }
 
-    /// The tables of the profile, as far as they can be overridden, without defaults.
+    /// The tables of the profile with settings that can be overridden, without defaults.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let tables: [(&str, Schema); 10] = [
             ("politeness", PolitenessFile::json_schema(generator)),
@@ -730,7 +731,7 @@ impl JsonSchema for OverrideFile {
             }
             properties.insert(name.to_owned(), schema);
         }
-        // What is shown where `match` is missing.
+        // The example that is shown if `match` is missing.
         if let Some(node) = properties.get_mut("match").and_then(Value::as_object_mut) {
             node.insert(
                 "examples".to_owned(),
@@ -747,7 +748,7 @@ impl JsonSchema for OverrideFile {
     }
 }
 
-/// Says what is wrong with the name of a plugin in a stack; a built-in one that is named for the first time is taken in.
+/// Checks the name of a plugin in a stack. A built-in plugin that is named for the first time becomes an instance.
 pub(crate) fn check_plugin(
     part: &mut Part<'_, '_>,
     key: &str,

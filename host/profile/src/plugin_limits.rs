@@ -1,4 +1,4 @@
-//! What one call of a plugin may use, and what the host keeps for it.
+//! Limits of plugin calls, and of the values that the host keeps for a plugin.
 
 use std::time::Duration;
 
@@ -10,17 +10,17 @@ use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
-/// All that 32 bits address.
+/// Largest memory that 32 bits can address.
 const GUEST_MEMORY_MAX: ByteSize = ByteSize::from_gib(4);
 
-/// Most that one call may give back.
+/// Largest output of one call.
 const OUTPUT_MAX: ByteSize = ByteSize::from_gib(1);
 
-/// Most that is kept with a URI or a site, and that one visit may say.
+/// Largest values kept with a URI or a site, and largest texts of one visit.
 const TEXT_MAX: ByteSize = ByteSize::from_mib(16);
 
-/// What one call of a plugin may use, and what is kept for it. A call that wants more memory, time, output or fingerprint
-/// is a fault of the plugin; of everything else what is too much is dropped and counted.
+/// Limits of one plugin call and of kept values. Exceeding memory, time, output or fingerprint is a plugin error. Beyond the
+/// other limits, values are dropped and counted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PluginLimitsFile {
@@ -30,21 +30,21 @@ pub struct PluginLimitsFile {
     /// Time. Default `"2s"`: a thousand times what a page takes.
     pub time: DurationWritten,
 
-    /// What a call may return in all: links, fragments, reasons; 1 GiB at most. Default `"16MiB"`: 6,000 links of 2 KiB and some.
+    /// Total output of a call: links, fragments, reasons; 1 GiB at most. Default `"16MiB"`: 6,000 links of 2 KiB and some.
     pub output: SizeWritten,
 
     /// Log lines, 16 MiB at most. Default `"16KiB"`: enough to say what is wrong once.
     pub log: SizeWritten,
 
-    /// Calls at the same time; more wait for one another. Default `"none"`: as many as there are lanes.
+    /// Calls at the same time; further ones wait. Default `"none"`: as many as there are lanes.
     pub instances: CountWritten,
 
-    /// Links that are taken of one document, before repeats are removed.
-    /// No default: four times `limits.outlinks`, since many are repeats.
+    /// Links that are taken from one document, before repeats are removed. No default: four times `limits.outlinks`, since many
+    /// are repeats.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub links: Option<u32>,
 
-    /// Fragments that are taken of one document. Default `6000`: a page of as many inline styles is made by a machine.
+    /// Fragments that are taken from one document. Default `6000`: a page of as many inline styles is made by a machine.
     #[schemars(range(max = 1_000_000))]
     pub fragments: u32,
 
@@ -59,13 +59,11 @@ pub struct PluginLimitsFile {
     #[schemars(range(max = 1_000))]
     pub annotations: u32,
 
-    /// Names of the plugin's own counters; what comes after them is counted as `other`. Default `64`: they stand in
-    /// reports.
+    /// Names of the plugin's own counters; counts under further names go to `other`. Default `64`: they stand in reports.
     #[schemars(range(max = 10_000))]
     pub counters: u32,
 
-    /// Values that are kept of a plugin with one URI, and with one site. Default `16`: each is read and written with
-    /// every visit.
+    /// Values of a plugin that are kept with one URI, and with one site. Default `16`: each is read and written with every visit.
     #[schemars(range(max = 1_000))]
     pub kept_values: u32,
 
@@ -78,24 +76,24 @@ pub struct PluginLimitsFile {
     /// A change evaluator's fingerprint of one version, 16 MiB at most. Default `"4KiB"`: it is kept with every URI.
     pub fingerprint: SizeWritten,
 
-    /// What an observer hands itself from batch to batch, 1 GiB at most. Default `"1MiB"`: it is written after each.
+    /// Memory of an observer from batch to batch, 1 GiB at most. Default `"1MiB"`: it is written after each.
     pub observer_memory: SizeWritten,
 }
 
-/// What one call of a plugin may use, and what is kept for it.
+/// Limits of one plugin call and of kept values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PluginLimits {
     /// Linear memory.
     pub memory: ByteSize,
     /// Wall-clock time; longer than zero.
     pub time: Duration,
-    /// What it returns in all.
+    /// Total output.
     pub output: ByteSize,
     /// Log lines; the rest is dropped and counted.
     pub log: ByteSize,
-    /// Calls at the same time; none: as many as there are lanes.
+    /// Calls at the same time; `None`: as many as there are lanes.
     pub instances: Option<u64>,
-    /// Links taken of one document before repeats are removed; none: it follows [`crate::Limits::outlinks`].
+    /// Links taken of one document before repeats are removed; `None`: it follows [`crate::Limits::outlinks`].
     pub links: Option<u32>,
     /// Fragments taken of one document.
     pub fragments: u32,
@@ -115,7 +113,7 @@ pub struct PluginLimits {
     pub site_value: ByteSize,
     /// A change evaluator's fingerprint.
     pub fingerprint: ByteSize,
-    /// What an observer hands itself from batch to batch.
+    /// Memory of an observer from batch to batch.
     pub observer_memory: ByteSize,
 }
 

@@ -1,5 +1,5 @@
-//! `[override.plugins.NAME.settings]`: settings of plugins that differ from site to site. What a plugin's own settings may be,
-//! its schema says; here is known what the overrides say, and what comes of it.
+//! `[override.plugins.NAME.settings]`: settings of plugins that differ from site to site. A plugin's schema decides which
+//! settings are valid. This module has the settings in overrides, and applies them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +14,13 @@ use crate::plugins::PluginFile;
 use crate::shape::Shape;
 use crate::stacks::{StacksFile, Stage};
 
-/// What overrides say of plugins' settings, for what they match.
+/// Settings of plugins in matching overrides.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct PluginSettings {
     said: BTreeMap<String, Value>,
 }
 
-/// What one override says of a plugin.
+/// Settings of a plugin in one override.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PluginOverrideFile {
@@ -28,7 +28,7 @@ pub(crate) struct PluginOverrideFile {
 }
 
 impl PluginSettings {
-    /// Of what is left of overrides: `{"NAME": {"settings": {…}}}`.
+    /// Makes the settings from the `plugins` table of an override: `{"NAME": {"settings": {…}}}`.
     pub(crate) fn of(plugins: Option<&Value>) -> Self {
         let tables = plugins.and_then(Value::as_object).into_iter().flatten();
         let said = tables.filter_map(|(name, table)| {
@@ -40,17 +40,17 @@ impl PluginSettings {
         }
     }
 
-    /// Nothing is said of any plugin.
+    /// Whether there are no settings of any plugin.
     pub fn is_empty(&self) -> bool {
         self.said.is_empty()
     }
 
-    /// The plugins of which something is said, by name.
+    /// Names of the plugins with settings.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.said.keys().map(String::as_str)
     }
 
-    /// What a plugin's settings are with what is said here: key by key, lists whole. None where nothing is said of it.
+    /// A plugin's settings with these applied: key by key, lists whole. `None` if there are none for the plugin.
     pub fn over(&self, instance: &str, settings: &Value) -> Option<Value> {
         let said = self.said.get(instance)?;
         let mut settings = settings.clone();
@@ -59,11 +59,11 @@ impl PluginSettings {
     }
 }
 
-/// Settings of a plugin, checked against its schema, the schema's defaults filled in: for settings that come from no profile,
-/// or from several of its tables.
+/// Checks the settings of a plugin against its schema, and fills in the schema's defaults. It is for settings that come from no
+/// profile, or from several of its tables.
 ///
 /// # Errors
-/// What is wrong with them, a fragment each; or with the schema.
+/// The errors in the settings, a fragment each, or an error in the schema.
 pub fn complete_settings(schema: &Value, mut settings: Value) -> Result<Value, Vec<String>> {
     let shape = Shape::new(schema).map_err(|problem| vec![problem])?;
     shape
@@ -77,7 +77,7 @@ pub fn complete_settings(schema: &Value, mut settings: Value) -> Result<Value, V
     }
 }
 
-/// The earliest stage at which each plugin needs its settings, by what stacks and guards it stands in.
+/// The earliest stage at which each plugin needs its settings, by the stacks and guards that name it.
 pub(crate) fn earliest<'n>(
     base: &'n StacksFile,
     added: impl Iterator<Item = (&'n str, &'n String)>,
@@ -97,7 +97,7 @@ pub(crate) fn earliest<'n>(
     for (stage, name) in added {
         at(name, of_stage(stage));
     }
-    // Filters have none of their own, so one step is all.
+    // Filters have no filters themselves, so one step is enough.
     let wards: Vec<(&str, Needed)> = plugins
         .iter()
         .filter_map(|(name, file)| Some((file, *earliest.get(name.as_str())?)))

@@ -1,4 +1,4 @@
-//! Instances of plugins: which component, with what settings, within what limits.
+//! Instances of plugins: component, settings and limits of each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::fault_policy::{Breaker, BreakerFile, OnFault};
 use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
 use crate::stacks::refuse_unknown;
 
-/// Of an instance without a component that has the name of a plugin that ships, that one is meant.
+/// Suggests the built-in plugin of the same name for an instance without a component.
 pub(crate) fn missing_components(faults: Faults, builtins: &[String]) -> Faults {
     let meant = |mut fault: Fault| {
         let name = fault
@@ -32,51 +32,52 @@ pub(crate) fn missing_components(faults: Faults, builtins: &[String]) -> Faults 
     faults.into_iter().map(meant).collect()
 }
 
-/// An instance of a plugin. Its table's name is what stacks, logs and reports call it.
+/// An instance of a plugin. Stacks, logs and reports use its table's name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct PluginFile {
-    /// The component: `builtin:NAME` for one that ships; the path of a `.wasm` file, relative to the profile; a folder of
-    /// such files; or `oci://registry/repository:tag` or `…@sha256:DIGEST` for an image in a registry, as `opilio plugin
-    /// push` and `wkg` write them. Where there are several plugins, `#NAME` after it says which.
+    /// The component: `builtin:NAME` for a built-in one; the path of a `.wasm` file, relative to the profile; or a folder of such
+    /// files. `oci://registry/repository:tag` or `…@sha256:DIGEST` is an image in a registry, as `opilio plugin push` and `wkg`
+    /// write them. If there are several plugins, `#NAME` after it selects one.
     #[schemars(extend("examples" = ["builtin:html", "./my-plugin.wasm#name", "./plugins#name", "oci://registry.example.org/plugins/stories:1.0"]))]
     pub component: String,
 
-    /// SHA-256 of the component's file, in hexadecimal. It is refused when it differs. No default: any contents will do,
-    /// which is right while a plugin is being written and wrong afterwards. (The digest in the name of an image is that
-    /// of its manifest, not this one; either pins it.)
+    /// SHA-256 of the component's file, in hexadecimal. A file with another digest is refused. No default: any contents will do,
+    /// which is right while a plugin is being written and wrong afterwards. (The digest in the name of an image is that of its
+    /// manifest, not this one; either pins it.)
     #[serde(default)]
     pub sha256: Option<String>,
 
-    /// Whether the registry is asked over plain HTTP. Default `false`: over HTTPS, save registries on this machine.
-    /// Nothing over plain HTTP proves who answers, and credentials go in the clear: pin the component.
+    /// Whether the registry is accessed over plain HTTP. Default `false`: over HTTPS, save registries on this machine. Nothing
+    /// over plain HTTP proves who answers, and credentials go in the clear: pin the component.
     #[serde(default)]
     pub insecure: bool,
 
-    /// The plugin's own settings, as its schema says. Default `{}`: its defaults.
+    /// The plugin's own settings, by its schema. Default `{}`: its defaults.
     #[serde(default)]
     pub settings: Map<String, Value>,
 
-    /// What one call may use.
+    /// Limits of one call.
     #[serde(default)]
     pub limits: PluginLimitsFile,
 
-    /// Filters that decide whether the plugin sees a document or a candidate: names, as stacks have them. What they reject,
-    /// the plugin is not asked about. Default `[]`: it sees all that its stage gives it.
+    /// Filters that decide whether the plugin sees a document or a candidate: names, as in stacks. The plugin is not called for
+    /// those that they reject. Default `[]`: it sees all that its stage gives it.
     #[serde(default)]
     pub filters: Vec<String>,
 
-    /// What becomes of what the plugin was asked about when it fails. No default: filters of the
-    /// scope and before a fetch reject it, any other plugin has no say.
+    /// Effect on a URI or document when the plugin fails. No default: filters of the scope and before a fetch reject it, any
+    /// other plugin has no say.
     #[serde(default)]
     pub on_fault: Option<OnFault>,
 
-    /// When it has failed too often, and what then.
+    /// Breaker: the number of plugin errors that is too many, and the action.
     #[serde(default)]
     pub breaker: BreakerFile,
 
-    /// The component's file is watched, and the plugin replaced when it changes; for writing plugins. What does not load is
-    /// said in job.log, and the plugin stays as it was. Default `false`: what a crawl does changes when somebody says so.
+    /// Whether the component's file is watched, and the plugin replaced when it changes; for plugin development. A file that does
+    /// not load is reported in job.log, and the plugin stays as it was. Default `false`: what a crawl does changes when somebody
+    /// says so.
     #[serde(default)]
     pub watch: bool,
 }
@@ -84,30 +85,30 @@ pub struct PluginFile {
 /// An instance of a plugin.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Instance {
-    /// What stacks, logs and reports call it: lower-case words joined by hyphens.
+    /// Its name in stacks, logs and reports: lower-case words joined by hyphens.
     pub name: String,
-    /// Where its component comes from.
+    /// The origin of its component.
     pub component: Component,
     /// SHA-256 that the component's file must have.
     pub sha256: Option<[u8; 32]>,
-    /// Whether its registry is asked over plain HTTP.
+    /// Whether its registry is accessed over plain HTTP.
     pub insecure: bool,
     /// Its settings as written, an object; [`crate::Profile::check_settings`] checks them and fills in defaults.
     pub settings: Value,
-    /// What one call may use.
+    /// Limits of one call.
     pub limits: PluginLimits,
-    /// Filters that decide whether it sees a document or a candidate: names of [`crate::Profile::plugins`]. These have none
-    /// of their own.
+    /// Filters that decide whether it sees a document or a candidate: names of [`crate::Profile::plugins`]. These have no filters
+    /// themselves.
     pub filters: Vec<String>,
-    /// What becomes of what it was asked about when it fails; none: what holds at its stage.
+    /// Effect on a URI or document when it fails; `None`: the default of its stage.
     pub on_fault: Option<OnFault>,
-    /// When it has failed too often, and what then.
+    /// Breaker: the number of plugin errors that is too many, and the action.
     pub breaker: Breaker,
-    /// Its component's file is watched.
+    /// Whether its component's file is watched.
     pub watch: bool,
 }
 
-/// All instances that the profile names.
+/// Checks all instances that the profile names.
 pub(crate) fn check_all(
     files: &BTreeMap<String, PluginFile>,
     mut part: Part<'_, '_>,
@@ -221,7 +222,7 @@ impl PluginFile {
             }
             Err(found) => {
                 part.refuse("component", found.problem, &found.remedy);
-                // Stands in until the fault is reported: a profile with a fault is never used.
+                // A placeholder until the error is reported: a profile with an error is never used.
                 Component::File {
                     path: base.join(&self.component),
                     plugin: None,
@@ -231,7 +232,7 @@ impl PluginFile {
     }
 }
 
-/// What holds for an instance without a table of its own.
+/// Settings of an instance without a table.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Implied {
     limits: PluginLimits,
@@ -247,7 +248,7 @@ impl Implied {
     }
 }
 
-/// Whether a table of a plugin has such a key.
+/// Whether a plugin's table has this key.
 pub(crate) fn has_key(key: &str) -> bool {
     const KEYS: [&str; 9] = [
         "component",
@@ -263,8 +264,8 @@ pub(crate) fn has_key(key: &str) -> bool {
     KEYS.contains(&key)
 }
 
-/// The filters that guard plugins: each must be there, and have no guards itself. Names that are built-in plugins without a
-/// table join `instances`.
+/// Checks the filters that guard plugins: each must exist, and have no guards itself. Names of built-in plugins without a table
+/// are added to `instances`.
 pub(crate) fn check_filters(
     files: &BTreeMap<String, PluginFile>,
     mut part: Part<'_, '_>,
@@ -301,7 +302,7 @@ pub(crate) fn check_filters(
 }
 
 impl Instance {
-    /// What a stack means by the bare name of a built-in plugin.
+    /// Makes the instance that a stack means by the name of a built-in plugin.
     pub(crate) fn implied(name: &str, implied: Implied) -> Self {
         Self {
             name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! Precedences that were made elsewhere: a file of a URI and a number on each line.
+//! Precedence files: precedences that were made elsewhere, a URI and a number on each line.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,20 +11,20 @@ use opilio_uri::Uri;
 
 use crate::check::{Part, quote};
 
-/// Most lines of a file; each takes 16 bytes of memory.
+/// Most lines of a file. Each takes 16 bytes of memory.
 const LINES_MAX: usize = 20_000_000;
 
 /// Longest line in bytes: a URI of the longest kind, and a number.
 const LINE_BYTES_MAX: u64 = 66 * 1024;
 
-/// How many bad lines are reported of one file.
+/// Most bad lines of one file that are reported.
 const FAULTS_SHOWN_MAX: usize = 20;
 
-/// Precedences by URI. Holds fingerprints of 64 bits: among twenty million URIs the chance that any two share one is one
-/// in a hundred thousand.
+/// Precedences by URI. It stores fingerprints of 64 bits: among twenty million URIs the chance that any two share one is one in a
+/// hundred thousand.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PrecedenceList {
-    /// Sorted by fingerprint.
+    /// Entries, sorted by fingerprint.
     entries: Vec<(u64, u8)>,
     hash: u64,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Files {
 }
 
 impl PrecedenceList {
-    /// The precedence that the file gives this very URI, normalised; none where it is not named.
+    /// The precedence of exactly this normalised URI in the file; `None` if the file does not have the URI.
     pub fn precedence(&self, uri: &Uri) -> Option<u8> {
         let fingerprint = fingerprint(uri);
         let at = self
@@ -46,19 +46,19 @@ impl PrecedenceList {
         Some(self.entries[at].1)
     }
 
-    /// How many URIs it names.
+    /// Number of URIs in the file.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// It names none.
+    /// Whether the file has no URIs.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }
 
 impl Files {
-    /// What a file says; none where it is faulty, which is then reported at the key.
+    /// Reads a file. `None` if the file has an error, which is then reported at the key.
     pub(crate) fn read(
         &mut self,
         part: &mut Part<'_, '_>,
@@ -85,7 +85,7 @@ impl Files {
         list
     }
 
-    /// A number that changes with what any of the files says.
+    /// A number that changes with the content of any of the files.
     pub(crate) fn hash(&self) -> u64 {
         let mut paths: Vec<&PathBuf> = self.read.keys().collect();
         paths.sort();
@@ -129,14 +129,14 @@ fn parse(path: &Path) -> Result<PrecedenceList, Vec<String>> {
     if !problems.is_empty() {
         return Err(problems);
     }
-    // Of two lines for one URI the later holds.
+    // Of two lines for one URI the later counts.
     entries.reverse();
     entries.sort_by_key(|(fingerprint, _)| *fingerprint);
     entries.dedup_by_key(|(fingerprint, _)| *fingerprint);
     Ok(PrecedenceList { entries, hash })
 }
 
-/// None for an empty line or a comment.
+/// Parses a line; `None` for an empty line or a comment.
 fn entry(line: &[u8]) -> Result<Option<(u64, u8)>, String> {
     if line.len() as u64 == LINE_BYTES_MAX {
         return Err(format!("longer than {LINE_BYTES_MAX} bytes"));
@@ -158,7 +158,7 @@ fn entry(line: &[u8]) -> Result<Option<(u64, u8)>, String> {
 }
 
 fn fingerprint(uri: &Uri) -> u64 {
-    // Held in memory alone, so it need not be the same in the next version of the standard library.
+    // The hash is only in memory, so it may differ in the next version of the standard library.
     let mut hasher = DefaultHasher::new();
     uri.as_str().hash(&mut hasher);
     hasher.finish()

@@ -1,4 +1,4 @@
-//! A profile that has been checked, and the one door to it.
+//! The checked profile. [`Profile::load`] and its siblings are the only way to get one.
 
 mod plugin_settings;
 mod reading;
@@ -42,65 +42,63 @@ use crate::seeds::{Seed, Seeds};
 use crate::tables::Table;
 use crate::telemetry::Telemetry;
 
-/// A profile that code may use: every value is checked, every default filled in.
+/// A checked profile: every value is valid, and every default filled in.
 ///
-/// What belongs to the job as a whole stands here; what may differ from URI to URI is asked for with
-/// [`Profile::effective`].
+/// Settings of the job as a whole are fields. [`Profile::effective`] returns the settings that may differ from URI to URI.
 #[derive(Debug, Clone)]
 pub struct Profile {
-    /// What the crawl is called; the file's name where none is written. One line.
+    /// Name of the crawl; the file's name if none is written. One line.
     pub name: String,
-    /// What the crawl is for.
+    /// Purpose of the crawl.
     pub description: Option<String>,
-    /// Where it begins: seeds of the profile, of its seeds file and of the command line. Empty only where
-    /// [`Given::seeds_elsewhere`] was said.
+    /// Seeds of the profile, of its seeds file and of the command line. Empty only with [`Given::seeds_elsewhere`].
     pub seeds: Seeds,
-    /// How many URIs are fetched at the same time; at least 1.
+    /// URIs that are fetched at the same time; at least 1.
     pub workers: usize,
-    /// Who answers for the crawl, a contact URL of the command line included.
+    /// Operator of the crawl, with the contact URL of the command line if there is one.
     pub operator: Operator,
     /// The User-Agent header, version and contact URL filled in.
     pub user_agent: String,
     /// Every plugin instance by name: those with a table, and built-in ones that a stack names.
     pub plugins: BTreeMap<String, Instance>,
-    /// Lists that plugins look things up in, by name.
+    /// Lists for look-ups by plugins, by name.
     pub tables: BTreeMap<String, Table>,
-    /// Which calls of plugins are kept as files.
+    /// Plugin calls that are recorded as files.
     pub record: Record,
-    /// How long an address is good for, and which are not looked up.
+    /// Lifetime of addresses, and addresses that are not looked up.
     pub dns: Dns,
-    /// User names and passwords for servers that ask for them.
+    /// User names and passwords for servers that require them.
     pub credentials: Vec<Credential>,
-    /// Forms to be sent before a site is crawled.
+    /// Forms that are sent before a site is crawled.
     pub logins: Vec<Login>,
-    /// Which queue a URI stands in, and what goes first. Identity: frozen when the job is made.
+    /// Assignment of URIs to queues, and order of the queues. Identity: frozen when the job is made.
     pub frontier: Frontier,
-    /// What a server group allows its queues together.
+    /// Limits of a server group for its queues together.
     pub group: Group,
-    /// Which URIs count as the same where no override says otherwise; [`Profile::canonical`] knows of those. Identity:
-    /// frozen when the job is made.
+    /// Rules by which URIs count as the same, without overrides; [`Profile::canonical`] includes overrides. Identity: frozen when
+    /// the job is made.
     pub canonicaliser: Canonicaliser,
-    /// How WARC files are named, sized and kept safe.
+    /// Names, sizes and safety of the archive files.
     pub archive: Archive,
-    /// Where logs are written, which, and when they go on in a new file.
+    /// Logs: their folder, their kinds, and their rotation.
     pub logs: Logs,
-    /// When the operator is told that something is wrong, and how.
+    /// Alerts about problems of the crawl.
     pub alerts: Alerts,
     /// Checkpoints that a running crawl makes by itself.
     pub checkpoint: PeriodicCheckpoints,
-    /// Where traces go, and of how much.
+    /// Target of traces, and the share of URIs that is traced.
     pub telemetry: Telemetry,
-    /// When the crawl has had enough.
+    /// Limits at which the crawl ends.
     pub limits: Limits,
-    /// Files that operators drop into the job's folder `action`.
+    /// Settings of the job's folder `action`.
     pub actions: Actions,
-    /// What was found but does not refuse the profile: notes, and warnings that [`Profile::check_job`] refuses.
+    /// Notes, and warnings that [`Profile::check_job`] refuses. They do not refuse the profile.
     pub notices: Faults,
     pub(crate) settings: Arc<Settings>,
     pub(crate) queue_settings: Arc<QueueSettings>,
     pub(crate) overrides: Arc<Overrides>,
     settings_hash: u64,
-    /// What was written, with defaults where nothing was.
+    /// The profile as written, with defaults for missing values.
     written: Arc<Value>,
     document: Arc<Document>,
     extended: Arc<[Layer]>,
@@ -112,42 +110,43 @@ pub struct Profile {
 pub enum Strategy {
     /// Each document once; the crawl ends when none is left.
     Snapshot,
-    /// Each document again and again, as wait evaluators say; the crawl ends when it is told to.
+    /// Each document again and again, as wait evaluators say; the crawl ends when an operator ends it.
     Revisit,
-    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators say; the crawl ends when it is told to.
+    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators say; the crawl ends when an operator ends it.
     Fixed,
 }
 
-/// What a profile is checked against and does not say itself.
+/// Facts for the check of a profile that the profile itself does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
     /// Names of the plugins that are embedded in the binary.
     pub builtins: Vec<String>,
-    /// What the crawl is called where the profile does not say; none: the profile's file name. For a copy that a job has
-    /// frozen under another name.
+    /// Name of the crawl if the profile has none; `None`: the profile's file name. It is for a copy that a job has frozen under
+    /// another name.
     pub name: Option<String>,
-    /// More seeds, from the command line; each may hold several lines.
+    /// Further seeds, from the command line; each may hold several lines.
     pub seeds: Vec<String>,
     /// The contact URL of the command line; it replaces the profile's.
     pub contact_url: Option<String>,
-    /// The job knows its seeds already: it is taken up again.
+    /// Whether the job knows its seeds already, because it is resumed.
     pub seeds_elsewhere: bool,
-    /// The folder that relative paths start from; none: that of the profile. For a copy that a job has frozen.
+    /// The folder of relative paths; `None`: that of the profile. It is for a copy that a job has frozen.
     pub base: Option<PathBuf>,
 }
 
 impl Profile {
-    /// What the profile extends, in the order applied: with the text of the profile itself all that it is made of.
+    /// The layers that the profile extends, in the order applied. Together with the text of the profile itself they are the whole
+    /// profile.
     pub fn extended(&self) -> &[Layer] {
         &self.extended
     }
 
-    /// The names of the profiles that ship.
+    /// The names of the built-in profiles.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         ready::names()
     }
 
-    /// The text of a profile that ships, to copy and change.
+    /// The text of a built-in profile, to copy and change.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
         ready::text(name)
     }
@@ -157,7 +156,7 @@ impl Profile {
         ProfileFile::schema()
     }
 
-    /// Refuses what a profile may have and a job may not: warnings. To be asked before a job is made.
+    /// Checks that a job may use this profile: a profile may have warnings, a job may not. Call it before a job is made.
     ///
     /// # Errors
     /// The warnings.
@@ -175,8 +174,8 @@ impl Profile {
         }
     }
 
-    /// What is to be said of seeds that come to a job of this profile: warnings, with which the job would not begin again
-    /// and which are to refuse them, and notes.
+    /// Checks seeds that are added to a job of this profile. Warnings should refuse the seeds, because the job would not restart
+    /// with them. There may also be notes.
     pub fn check_seeds(&self, seeds: &[Seed]) -> Faults {
         let faults = relations::of_seeds(self, seeds).map(|remark| {
             let problem = remark.problem;
@@ -189,13 +188,13 @@ impl Profile {
         faults.collect()
     }
 
-    /// The settings that hold for a URI of which nothing else is known. Cheap; to be asked anew for each URI rather than
-    /// kept, since overrides and changes while running come in here.
+    /// The settings of a URI without further facts. The call is cheap. Make it again for each URI and do not keep the result,
+    /// since overrides and changes of a running job are applied here.
     pub fn effective(&self, uri: &Uri) -> Arc<Settings> {
         self.effective_with(&Context::of(uri))
     }
 
-    /// The settings that hold for a response: like [`Profile::effective`], with what its media type brings.
+    /// The settings of a response: as [`Profile::effective`], with overrides for its media type.
     pub fn effective_response(&self, uri: &Uri, media_type: &str) -> Arc<Settings> {
         self.effective_with(&Context {
             media_type: Some(media_type),
@@ -203,26 +202,26 @@ impl Profile {
         })
     }
 
-    /// The settings that hold for a URI, by all that is known of it.
+    /// The settings of a URI, by all facts known about it.
     pub fn effective_with(&self, context: &Context<'_>) -> Arc<Settings> {
         let (of_uris, of_queues) = self.matching(context);
         self.resolve(of_uris, of_queues).0
     }
 
-    /// The settings that hold for a queue, resolved from its name alone, as [`Profile::queue_name`] makes it. What
-    /// overrides say for a time of day does not hold; see [`Profile::queue_settings_at`].
+    /// The settings of a queue, resolved only from its name, as [`Profile::queue_name`] makes it. Overrides for a time of day are
+    /// left out; see [`Profile::queue_settings_at`].
     pub fn queue_settings(&self, queue: &str) -> Arc<QueueSettings> {
         self.resolve(Vec::new(), self.matching_queue(queue, None)).1
     }
 
-    /// The settings that hold for a queue at this time.
+    /// The settings of a queue at this time.
     pub fn queue_settings_at(&self, queue: &str, now: Timestamp) -> Arc<QueueSettings> {
         self.resolve(Vec::new(), self.matching_queue(queue, Some(now)))
             .1
     }
 
-    /// The queue a URI stands in: its key, or what an override forces; then `##N` where a key is spread over several and it
-    /// is not in the first. `dns:` URIs stand with the host asked about, all `whois` URIs in `whois`.
+    /// The queue of a URI: its key, or the name that an override forces. If a key is spread over several queues, `##N` follows,
+    /// except for the first. `dns:` URIs are in the queue of their host, all `whois` URIs in `whois`.
     pub fn queue_name(&self, uri: &Uri) -> String {
         if !self.overrides.is_empty()
             && let Some(forced) = self.overrides.queue_name(&Subject {
@@ -236,7 +235,7 @@ impl Profile {
         queue_name::spread(key, uri, self.frontier.parallel_queues)
     }
 
-    /// What the names of a URI's queues begin with, whatever its path and wherever an override has it stand.
+    /// The prefix of the names of a URI's queues, whatever its path and whatever queue an override forces.
     pub fn queue_key(&self, uri: &Uri) -> String {
         queue_name::key_of(uri, self.frontier.queue_key)
     }
@@ -246,7 +245,7 @@ impl Profile {
         self.overrides.forced()
     }
 
-    /// The canonical form of a URI, by the rules that hold for its site: the index of the seen test.
+    /// The canonical form of a URI, by the rules of its site: the index of the seen test.
     pub fn canonical(&self, uri: &Uri) -> String {
         self.canonicaliser_for(uri).apply(uri)
     }
@@ -261,14 +260,14 @@ impl Profile {
             .unwrap_or(&self.canonicaliser)
     }
 
-    /// A number that changes when any setting does, overrides and files of precedences included: for a frontier that keeps
-    /// settings with its queues. The same in every process; seeds, name, description and operator do not count.
+    /// A number that changes with any setting, including overrides and precedence files. It is for a frontier that keeps settings
+    /// with its queues. It is the same in every process. Seeds, name, description and operator do not count.
     pub fn settings_hash(&self) -> u64 {
         self.settings_hash
     }
 
-    /// Like [`Profile::settings_hash`], for [`Profile::queue_settings_at`]: changes also when overrides for a part of the
-    /// day begin or cease to hold.
+    /// The same as [`Profile::settings_hash`], for [`Profile::queue_settings_at`]. It also changes when overrides for a part of
+    /// the day begin or end.
     pub fn settings_hash_at(&self, now: Timestamp) -> u64 {
         let hash = self.settings_hash;
         self.overrides
@@ -276,7 +275,7 @@ impl Profile {
             .fold(hash, |hash, number| fnv(hash, &number.to_le_bytes()))
     }
 
-    /// The overrides that hold for a URI, and those that hold for its queue.
+    /// The overrides that match a URI, and those that match its queue.
     pub(crate) fn matching(&self, context: &Context<'_>) -> (Vec<u32>, Vec<u32>) {
         if self.overrides.is_empty() {
             return (Vec::new(), Vec::new());
@@ -327,7 +326,7 @@ impl Profile {
             .unwrap_or_else(base)
     }
 
-    /// What the profile says, defaults included, with what these overrides make of it.
+    /// The profile with defaults, and with these overrides applied.
     pub(crate) fn written_with(&self, of_uris: &[u32], of_queues: &[u32]) -> Value {
         self.overrides.apply(&self.written, of_uris, of_queues)
     }
@@ -336,8 +335,8 @@ impl Profile {
         &self.document
     }
 
-    /// All that says which URIs count as the same and which queue they stand in, as JSON: what must not change once a job
-    /// has been made.
+    /// All settings that decide which URIs count as the same and in which queue they are, as JSON. They must not change once a
+    /// job has been made.
     pub fn identity(&self) -> String {
         let written = |pointer: &str| self.written.pointer(pointer).cloned().unwrap_or_default();
         let overrides = written("/override");
@@ -366,24 +365,23 @@ impl Profile {
         .to_string()
     }
 
-    /// The settings that hold where no override says otherwise: for what is done once for the whole job, such as loading
-    /// the plugins of every stack.
+    /// The settings without overrides. They are for tasks of the whole job, such as loading the plugins of every stack.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The profile's text, byte for byte as it was read: what a job copies and the archive records.
+    /// The profile's text, byte for byte as it was read. A job copies it and the archive records it.
     pub fn source_text(&self) -> &str {
         &self.document.text
     }
 
-    /// What faults call the profile: the path it was read from.
+    /// The profile's name in errors: the path it was read from.
     pub fn file(&self) -> &str {
         &self.document.file
     }
 }
 
-/// FNV-1a of 64 bits, begun from another hash: the same in every process and every build.
+/// FNV-1a of 64 bits, continued from another hash. It is the same in every process and every build.
 pub(crate) fn fnv(from: u64, bytes: &[u8]) -> u64 {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0000_0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! What holds for one queue: how many fetches at once, what rank, how much it may spend, what it shares a limit with.
+//! Settings of one queue: its simultaneous fetches, precedence, budget, and server group.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, quote};
 use crate::count::CountWritten;
 
-/// Longest name of a queue or of a group, in bytes. Every URI that waits carries its queue's name in the store.
+/// Longest name of a queue or of a group, in bytes. Every URI that waits has its queue's name in the store.
 const NAME_BYTES_MAX: usize = 200;
 
-/// What holds for one queue: how many fetches at once, what rank, how much it may spend. Overrides match it by `host`,
-/// `domain`, `port`, `queue`, or a SURT prefix that ends with the authority.
+/// Settings of one queue: its simultaneous fetches, its precedence, its budget. Overrides match it by `host`, `domain`, `port`,
+/// `queue`, or a SURT prefix that ends with the authority.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QueueFile {
-    /// The queue that URIs stand in, whatever their key; for overrides alone. Defines identity: frozen when a job is made.
-    /// No default: the queue is named by `frontier.queue-key`.
+    /// Name of the queue in which matching URIs are, whatever their key; only for overrides. Defines identity: frozen when a job
+    /// is made. No default: the queue is named by `frontier.queue-key`.
     pub name: Option<String>,
 
-    /// How many URIs of the queue are fetched at the same time; each slot rests by itself. Default `1`: what every server
-    /// bears; more is for servers of one's own, or by agreement.
+    /// URIs of the queue that are fetched at the same time; each slot has its own politeness delay. Default `1`: what every
+    /// server bears; more is for servers of one's own, or by agreement.
     #[schemars(range(min = 1, max = 100))]
     pub valence: u32,
 
@@ -28,29 +28,29 @@ pub struct QueueFile {
     #[schemars(range(max = 254))]
     pub precedence: u8,
 
-    /// What the queue's precedence is made of. Default `"base"`: all queues take turns.
+    /// Policy for the queue's precedence. Default `"base"`: all queues take turns.
     pub precedence_policy: QueuePrecedencePolicy,
 
-    /// For `"success-counts"`: after the first number of successes the queue goes one rank back, then one more for each
-    /// further second number, and so on; the last number repeats. Default `[100, 1000]`: small sites are soon complete,
-    /// large ones come later.
+    /// For `"success-counts"`: numbers of successes. The queue goes one precedence back after the first number, then one more
+    /// after each next number of further successes. The last number repeats. Default `[100, 1000]`: small sites are soon
+    /// complete, large ones come later.
     #[schemars(length(min = 1, max = 64), inner(range(min = 1, max = 1_000_000_000)))]
     pub precedence_steps: Vec<u64>,
 
-    /// What the queue may spend in all, in costs of its URIs; then it is retired, and back when this is raised.
-    /// Default `"none"`: a site is crawled whole.
+    /// Cost that the queue may spend in all. Then it is retired, until the budget is raised. Default `"none"`: a site is crawled
+    /// whole.
     pub budget: CountWritten,
 
-    /// Which queues it is limited with, by `[group]`: `"none"`, `"address"` for all queues on one IP address, or any other
+    /// Queues with which it shares the limits of `[group]`: `"none"`, `"address"` for all queues on one IP address, or any other
     /// word for a group of that name. Default `"none"`: large hosters serve thousands of sites from one address.
     pub group: String,
 }
 
-/// What a queue's precedence is made of.
+/// Policy for a queue's precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueuePrecedencePolicy {
-    /// Its base precedence alone.
+    /// Only its base precedence.
     Base,
     /// Its base precedence plus that of its best URI.
     HighestUri,
@@ -58,27 +58,27 @@ pub enum QueuePrecedencePolicy {
     SuccessCounts,
 }
 
-/// What holds for one queue.
+/// Settings of one queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Fetches at the same time; 1 to 100.
+    /// Simultaneous fetches; 1 to 100.
     pub valence: u32,
     /// Base precedence, 0 first; at most 254.
     pub precedence: u8,
-    /// What its precedence is made of.
+    /// Policy for its precedence.
     pub precedence_policy: QueuePrecedencePolicy,
-    /// Successes until it goes a rank back: the first step, then each further; the last repeats. At least one, none zero.
+    /// Successes until it goes one precedence back: the first step, then each further; the last repeats. At least one, none zero.
     pub precedence_steps: Vec<u64>,
-    /// Costs it may spend in all before it is retired; none: no limit.
+    /// Cost that it may spend in all before it is retired; `None`: no limit.
     pub budget: Option<u64>,
-    /// Which queues it is limited with.
+    /// Queues with which it is limited.
     pub group: ServerGroup,
 }
 
-/// Which queues a queue is limited with.
+/// Queues with which a queue is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServerGroup {
-    /// It stands alone.
+    /// No other queue.
     None,
     /// All queues on the same IP address.
     Address,
@@ -127,7 +127,7 @@ impl QueueFile {
         }
     }
 
-    /// The name that an override forces.
+    /// Checks the name that an override forces.
     pub(crate) fn check_name(&self, mut part: Part<'_, '_>) {
         let Some(name) = &self.name else { return };
         if !is_queue_name(name) || name.contains('#') {
@@ -140,7 +140,7 @@ impl QueueFile {
     }
 }
 
-/// Whether a text may be the name of a queue; a `#` only with a port.
+/// Whether a text may be the name of a queue. A `#` is valid only before a port.
 pub(crate) fn is_queue_name(name: &str) -> bool {
     is_name(name) && !name.contains("##")
 }

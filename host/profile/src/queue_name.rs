@@ -1,15 +1,15 @@
-//! Names of queues: from a URI to its queue, and from a queue's name back to the place on the web that it stands for. Both
-//! define identity: what they answer must never change for a job.
+//! Names of queues: from a URI to its queue, and from a queue's name back to its place on the web. Both define identity: their
+//! results must never change for a job.
 
 use opilio_uri::Uri;
 
 use crate::frontier::QueueKey;
 use crate::profile::fnv;
 
-/// What all `whois` URIs share.
+/// Name of the queue of all `whois` URIs.
 const WHOIS: &str = "whois";
 
-/// Stands before the number of one of several queues of a key. One `#` stands before a port.
+/// Separator before the number of one of several queues of a key. A port has one `#` before it.
 const PARALLEL: &str = "##";
 
 /// The key of a URI's queue.
@@ -28,25 +28,25 @@ pub(crate) fn key_of(uri: &Uri, key: QueueKey) -> String {
     }
 }
 
-/// The name of the queue among those that share a key, by a hash of path and query; the first has the key itself.
+/// The name of the queue among those that share a key, by a hash of path and query. The first has the key itself.
 pub(crate) fn spread(key: String, uri: &Uri, queues: u32) -> String {
     if queues <= 1 || matches!(uri.scheme(), "dns" | WHOIS) {
         return key;
     }
     let hash = fnv(0, uri.path_and_query().as_bytes());
-    // The lower bits of this hash follow the last byte alone.
+    // The lower bits of this hash depend only on the last byte.
     match (hash ^ (hash >> 32)) % u64::from(queues) {
         0 => key,
         number => format!("{key}{PARALLEL}{number}"),
     }
 }
 
-/// The key, or the forced name, that a queue's name begins with.
+/// The key, or the forced name, with which a queue's name begins.
 pub(crate) fn key_in(name: &str) -> &str {
     name.split(PARALLEL).next().unwrap_or(name)
 }
 
-/// A URI of the place that a key stands for; none for what is no key.
+/// A URI of the place that a key describes; `None` if the text is not a key.
 pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
     match key {
         _ if key_text == WHOIS => None,
@@ -57,7 +57,7 @@ pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
     }
 }
 
-/// Whether a forced name might be a key as well, so that it stands for a place.
+/// Whether a forced name might also be a key, and so describe a place.
 pub(crate) fn looks_like_key(name: &str) -> bool {
     name.contains([',', '.', '['])
 }

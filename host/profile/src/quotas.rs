@@ -1,4 +1,4 @@
-//! How much is fetched of one queue, host, domain or seed.
+//! Quotas of a queue, host, domain or seed, and of the crawl.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
 
-/// How much is fetched of each queue, host, domain or source seed, and in all; robots.txt and DNS do not count. Numbers are looked at
-/// before a fetch that would exceed them, bytes, novelty and time with the document that crosses
-/// them. `[limits]` count for one process of a crawl alone.
+/// Quotas of each queue, host, domain or source seed, and of the crawl; robots.txt and DNS do not count. Document quotas apply
+/// before a fetch. Quotas of bytes, novelty and time may be exceeded by one document. `[limits]` count only for one process of a
+/// crawl.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotasFile {
-    /// Of each queue. It is retired when it has reached one of them.
+    /// Quota of each queue. It is retired when it has reached one of them.
     pub queue: QuotaFile,
-    /// Of each host name, whatever the port.
+    /// Quota of each host name, whatever the port.
     pub host: QuotaFile,
-    /// Of each registered domain with all hosts below it.
+    /// Quota of each registered domain with all hosts below it.
     pub domain: QuotaFile,
-    /// Of each seed, with all that was found from it.
+    /// Quota of each seed, with all URIs that were found from it.
     pub source: QuotaFile,
-    /// Of the crawl as a whole, counted over all its processes; its time is that for which it ran.
+    /// Quota of the crawl as a whole, counted over all its processes. Its time is the time for which it ran.
     pub crawl: QuotaFile,
 }
 
-/// How much is fetched.
+/// Limits of one quota.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotaFile {
-    /// Answers of any status, those that are tried again left out. Default `"none"`: no limit; a site is fetched whole.
+    /// Answers of any status, without those that are retried. Default `"none"`: no limit; a site is fetched whole.
     pub fetched: CountWritten,
     /// URIs that have succeeded, each once. Default `"none"`: no limit; a site is fetched whole.
     pub succeeded: CountWritten,
@@ -42,29 +42,29 @@ pub struct QuotaFile {
     pub bytes: SizeWritten,
     /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
     pub novel_bytes: SizeWritten,
-    /// What fetches took, added up, those included that failed. Default `"none"`: no limit; a site is fetched whole.
+    /// Total duration of fetches, including those that failed. Default `"none"`: no limit; a site is fetched whole.
     pub run_time: DurationWritten,
 }
 
-/// How much is fetched of each queue, host, domain or source seed, and in all.
+/// Quotas of each queue, host, domain or source seed, and of the crawl.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Of each queue.
+    /// Quota of each queue.
     pub queue: Quota,
-    /// Of each host name.
+    /// Quota of each host name.
     pub host: Quota,
-    /// Of each registered domain.
+    /// Quota of each registered domain.
     pub domain: Quota,
-    /// Of each seed, with all that was found from it. The same for every queue.
+    /// Quota of each seed, with all URIs that were found from it. The same for every queue.
     pub source: Quota,
-    /// Of the crawl as a whole, over all its processes.
+    /// Quota of the crawl as a whole, over all its processes.
     pub crawl: Quota,
 }
 
-/// How much is fetched; none means no limit.
+/// Limits of one quota; `None` means no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quota {
-    /// Answers of any status, those that are tried again left out.
+    /// Answers of any status, without those that are retried.
     pub fetched: Option<u64>,
     /// URIs that have succeeded, each once.
     pub succeeded: Option<u64>,
@@ -74,7 +74,7 @@ pub struct Quota {
     pub bytes: Option<ByteSize>,
     /// Bytes of documents whose content was new or changed.
     pub novel_bytes: Option<ByteSize>,
-    /// What fetches took, added up, those included that failed.
+    /// Total duration of fetches, including those that failed.
     pub run_time: Option<Duration>,
 }
 

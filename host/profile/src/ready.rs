@@ -1,6 +1,6 @@
-//! The profiles that ship, embedded in the binary as they stand in `profiles/`.
+//! The built-in profiles, embedded in the binary from `profiles/`.
 
-/// Name and text of each.
+/// Name and text of each built-in profile.
 const READY: [(&str, &str); 8] = [
     ("default", include_str!("../../../profiles/default.toml")),
     ("snapshot", include_str!("../../../profiles/snapshot.toml")),
@@ -18,12 +18,12 @@ const READY: [(&str, &str); 8] = [
     ("demo", include_str!("../../../profiles/demo.toml")),
 ];
 
-/// Their names.
+/// The names of the built-in profiles.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     READY.iter().map(|(name, _)| *name)
 }
 
-/// The text of one.
+/// The text of a built-in profile.
 pub(crate) fn text(name: &str) -> Option<&'static str> {
     READY
         .iter()

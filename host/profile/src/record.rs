@@ -1,4 +1,4 @@
-//! `[record]`: which calls of plugins are kept as files, to be looked at and made again.
+//! `[record]`: settings of recordings, the plugin calls that are kept as files to inspect and repeat them.
 
 use regex::RegexSet;
 use schemars::JsonSchema;
@@ -7,47 +7,48 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, nearest, quote};
 use crate::matching::regex;
 
-/// Which calls of plugins are kept in `recordings/` of the job, one file each: what the plugin was given and what it
-/// answered, so that `opilio plugin replay` can make the call again.
+/// Plugin calls that are kept in `recordings/` of the job, one file each, with input and answer, so that `opilio plugin replay`
+/// can repeat them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RecordFile {
-    /// Calls that fail: so many of each plugin and kind of fault, the first ones. Default `5`: enough to mend it.
+    /// Failed calls that are recorded: the first ones of each plugin and kind of error, up to this number. Default `5`: enough to
+    /// mend it.
     #[schemars(range(max = 10_000))]
     pub faults: u32,
 
-    /// The share of all calls that is kept, from 0 to 1. Default `0.0`: recordings hold whole documents.
+    /// Share of all calls that is recorded, from 0 to 1. Default `0.0`: recordings hold whole documents.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
 
-    /// Regular expressions: calls about URIs in which one of them is found are kept as well. Default `[]`: no URI is special.
+    /// Regular expressions: calls about URIs with a match are recorded as well. Default `[]`: no URI is special.
     pub uris: Vec<String>,
 
-    /// Plugins whose calls are kept; of others only those that fail. Default `[]`: those of all plugins.
+    /// Plugins whose calls are recorded; of other plugins only failed calls are. Default `[]`: those of all plugins.
     pub plugins: Vec<String>,
 
-    /// The most files; with it nothing more is kept. Default `1000`: a disk is not filled by accident.
+    /// Most files; after that nothing more is recorded. Default `1000`: a disk is not filled by accident.
     #[schemars(range(max = 1_000_000))]
     pub files: u32,
 }
 
-/// Which calls of plugins are kept.
+/// Plugin calls that are recorded.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// Calls that fail, of each plugin and kind of fault.
+    /// Failed calls of each plugin and kind of error.
     pub faults: u32,
     /// The share of all calls; 0 to 1.
     pub sample: f64,
     /// The patterns, as written.
     pub uris: RegexSet,
-    /// Plugins whose calls are kept; empty for all.
+    /// Plugins whose calls are recorded; empty for all.
     pub plugins: Vec<String>,
     /// The most files.
     pub files: u32,
 }
 
 impl Record {
-    /// Whether any call but those that fail may be kept.
+    /// Whether any call other than failed ones may be recorded.
     pub fn is_on(&self) -> bool {
         self.files > 0 && (self.sample > 0.0 || !self.uris.is_empty())
     }
@@ -66,7 +67,7 @@ impl Default for RecordFile {
 }
 
 impl RecordFile {
-    /// `known`: the instances of the profile.
+    /// Checks the settings. `known` are the instances of the profile.
     pub(crate) fn check<'k>(
         &self,
         mut part: Part<'_, '_>,

@@ -1,4 +1,5 @@
-//! Relations between settings: each a sentence, all in this one place. Nothing is said of a value that is faulty in itself.
+//! Relations between settings: each is one sentence, and all are in this module. Values that are invalid by themselves are not
+//! checked again.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::seeds::{self, Seed};
 use crate::stacks::Stage;
 use crate::uri::UriPrecedencePolicy;
 
-/// Below this the shortest delay is worth a word when other people's servers are crawled.
+/// Usual shortest delay. A shorter one is reported when servers of other people are crawled.
 const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
 
 pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
@@ -39,7 +40,7 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
     of_settings(settings, &profile.queue_settings, "", check);
     let fetch = &settings.fetch;
-    // A fetch ends before it has connected, or before the server's silence counts, otherwise.
+    // Otherwise a fetch ends before it has connected, or before the server's silence counts.
     at_most(
         check,
         "",
@@ -60,7 +61,7 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
             ("/fetch/total-timeout", fetch.total_timeout),
         );
     }
-    // An address's time is kept between these two.
+    // The lifetime of an address is kept between these two.
     at_most(
         check,
         "",
@@ -69,7 +70,7 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     );
 }
 
-/// Documents are read in what bodies leave of the memory.
+/// Documents are read in the part of the memory that bodies leave.
 fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     const DOCUMENTS_MIN: u64 = 64 << 20;
     let (memory, bodies) = ("/limits/memory", "/fetch/spool-memory-total");
@@ -97,7 +98,7 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
     );
 }
 
-/// Of what may be overridden: of the profile itself, or with an override at the pointer `at`.
+/// Checks settings that may be overridden: of the profile itself, or with an override at the pointer `at`.
 pub(crate) fn of_settings(
     settings: &Settings,
     queue: &QueueSettings,
@@ -113,7 +114,7 @@ pub(crate) fn of_settings(
         ("/politeness/min-delay", politeness.min_delay),
         ("/politeness/max-delay", politeness.max_delay),
     );
-    // Waits are kept between these two, the default wait as well.
+    // Waits are kept between these two, including the default wait.
     at_most(
         check,
         at,
@@ -139,7 +140,7 @@ pub(crate) fn of_settings(
         ("/retry/delay", retry.delay),
         ("/retry/delay-max", retry.delay_max),
     );
-    // Whoever asks a file has one.
+    // The precedence policy `file` needs a file.
     robots_have_what_their_policy_needs(&settings.robots, at, check);
     a_proxy_gets_both_or_neither(&settings.fetch, at, check);
     let uri = &settings.uri;
@@ -161,7 +162,7 @@ pub(crate) fn of_settings(
     }
 }
 
-/// A proxy is told a user name with its password. One of them may be the profile's and the other an override's.
+/// A proxy gets a user name together with a password. One of them may be in the profile and the other in an override.
 fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) {
     let Some(proxy) = &fetch.proxy else {
         return;
@@ -183,7 +184,7 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
     }
 }
 
-/// A robots.txt of one's own, and robots that stand in for us, have to be written.
+/// A custom robots.txt, and other robots whose rules may count, must be written.
 fn robots_have_what_their_policy_needs(robots: &Robots, at: &str, check: &mut Check<'_>) {
     let (problem, suggestion) = match robots.policy {
         RobotsPolicy::Custom if robots.text.is_empty() => (
@@ -209,7 +210,8 @@ fn robots_have_what_their_policy_needs(robots: &Robots, at: &str, check: &mut Ch
     }
 }
 
-/// `at` is the pointer to an override, or empty. What the override does not say stands in the profile or is a default.
+/// Checks that the first duration is at most the second. `at` is the pointer to an override, or empty. A value that the override
+/// does not have is in the profile or is a default.
 fn at_most(
     check: &mut Check<'_>,
     at: &str,
@@ -229,7 +231,7 @@ fn at_most(
     if low <= high || check.faults.covers(&low_at) || check.faults.covers(&high_at) {
         return;
     }
-    // Where one of the two is a default, or not of the override, the other is what to change.
+    // If one of the two is a default, or not in the override, the other is the one to change.
     let blame_high = if low_own == high_own {
         document.has(&high_at)
     } else {
@@ -267,7 +269,7 @@ fn at_most(
     check.report(pointer, Spot::Value, Level::Error, problem, suggestion);
 }
 
-/// A crawl begins somewhere, unless its job knows its seeds already.
+/// A crawl needs seeds, unless its job knows its seeds already.
 fn seeds_are_there(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     let faulty = ["/seeds", "/seeds-file"]
         .iter()
@@ -281,7 +283,7 @@ fn seeds_are_there(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     }
 }
 
-/// Who crawls servers of others says how to be reached. A profile may leave it open, a job may not.
+/// An operator who crawls servers of others gives contact details. A profile may leave them open, a job may not.
 fn operator_can_be_reached(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     if let Some(url) = &given.contact_url {
         if let Some((level, problem)) = contact_problem(url) {
@@ -297,7 +299,8 @@ fn operator_can_be_reached(profile: &Profile, given: &Given, check: &mut Check<'
     }
 }
 
-/// Servers hear of the contact URL by the User-Agent alone; some sites answer a browser's only, so that it is not an error.
+/// Servers see the contact URL only in the User-Agent. Some sites answer only a browser's User-Agent, so that its absence is not
+/// an error.
 fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
     let Some(url) = &profile.operator.contact_url else {
         return;
@@ -313,10 +316,10 @@ fn user_agent_says_who(profile: &Profile, check: &mut Check<'_>) {
     }
 }
 
-/// What is to be said of seeds: of those that a profile has, and of those that come to its job later.
+/// A remark about seeds: those of a profile, or those that are added to its job later.
 pub(crate) struct Remark {
     pub(crate) pointer: &'static str,
-    /// A job may not have what is worth a warning.
+    /// A warning keeps a job from starting.
     pub(crate) level: Level,
     pub(crate) problem: String,
     pub(crate) suggestion: &'static str,
@@ -335,7 +338,7 @@ impl Remark {
     }
 }
 
-/// Of seeds that come to a job of this profile.
+/// Remarks about seeds that are added to a job of this profile.
 pub(crate) fn of_seeds(profile: &Profile, seeds: &[Seed]) -> impl Iterator<Item = Remark> {
     let missing = contact_is_missing(profile, seeds);
     missing.into_iter().chain(delay_is_short(profile, seeds))
@@ -388,7 +391,7 @@ fn loopback_can_be_reached(profile: &Profile, check: &mut Check<'_>) {
     }
 }
 
-/// A short delay is the operator's to answer for.
+/// The operator is responsible for a short delay.
 fn politeness_towards_others(profile: &Profile, check: &mut Check<'_>) {
     if let Some(remark) = delay_is_short(profile, &profile.seeds.list) {
         remark.report(check);
@@ -496,7 +499,7 @@ fn revisits_are_timed(profile: &Profile, check: &mut Check<'_>) {
     }
 }
 
-/// Whether a URI's host is this machine, by its name or by what the profile says of it.
+/// Whether a URI's host is this machine, by its name or by its address in the profile.
 fn on_loopback(profile: &Profile, uri: &Uri) -> bool {
     let Some(host) = uri.host() else { return false };
     if let Some(address) = profile.dns.hosts.address(host) {

@@ -1,4 +1,4 @@
-//! What is tried again, how often and after how long.
+//! Retry settings: the failures that are retried, the number of retries, and the delays.
 
 use std::time::Duration;
 
@@ -8,60 +8,59 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// What is tried again, how often and after how long.
+/// Failures that are retried, number of retries, and delays.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RetryFile {
-    /// HTTP statuses that are no answer yet but a request to come back. Default `[429, 503]`: too many requests, and
-    /// service unavailable (RFC 6585 §4, RFC 9110 §15.6.4).
+    /// HTTP statuses that are not an answer yet but a request to come back. Default `[429, 503]`: too many requests, and service
+    /// unavailable (RFC 6585 §4, RFC 9110 §15.6.4).
     #[schemars(inner(range(min = 100, max = 599)))]
     pub statuses: Vec<u16>,
 
-    /// Failures that are tried again; others are final at once. Default `["dns", "connect", "timeout", "disconnect"]`: they
-    /// pass. A server whose certificate or TLS version will not do has the same tomorrow.
+    /// Failures that are retried; others are final at once. Default `["dns", "connect", "timeout", "disconnect"]`: they pass. A
+    /// server whose certificate or TLS version will not do has the same tomorrow.
     pub errors: Vec<ErrorClass>,
 
-    /// How often a URI is tried again before it counts as failed. Default `30`: with the default delays
-    /// that is more than four days.
+    /// Retries of a URI before it counts as failed. Default `30`: with the default delays that is more than four days.
     #[schemars(range(max = 1000))]
     pub max_retries: u32,
 
-    /// How long a URI waits after its first failed attempt, or a queue after its first failure in a row, unless the server
-    /// says; the wait doubles with each further one, and a queue's is back here after a success. Default `"15m"`: long enough
-    /// for a restart of the server.
+    /// Wait of a URI after its first failed attempt, or of a queue after its first failure in a row, unless the server names one.
+    /// It doubles with each further failure. A queue's wait starts here again after a success. Default `"15m"`: long enough for a
+    /// restart of the server.
     pub delay: DurationWritten,
 
-    /// Where the doubling ends. Default `"4h"`: 16 times the first wait; a server that is down for a day is asked some
-    /// nine times.
+    /// Upper limit of the doubling. Default `"4h"`: 16 times the first wait; a server that is down for a day is asked some nine
+    /// times.
     pub delay_max: DurationWritten,
 
-    /// How many different URIs of a queue may fail in a row before the whole queue waits; until then each waits alone. 1: the
-    /// queue waits for each. It waits at once after status 429, `Retry-After`, and where the server cannot be found or
+    /// Different URIs of a queue that may fail in a row before the whole queue waits. Until then each URI waits alone. 1: the
+    /// queue waits for each. The queue waits at once after status 429 or `Retry-After`, or if the server cannot be found or
     /// connected to. Default `3`: a bad page, or one and what it embeds, is no reason to hold back a site; three different
     /// failures without a success between them are the server's, and cost it no more than two requests in vain.
     #[schemars(range(min = 1, max = 100))]
     pub queue_after: u32,
 }
 
-/// A kind of failure. No response came, or not all of one.
+/// A kind of failure: no response, or an incomplete one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// The name servers did not answer, or said that a name has no address that had one before; status -1. That a new name
-    /// has none is an answer.
+    /// The name servers did not answer, or a name that had an address before has none now; status -1. For a new name, no address
+    /// is an answer.
     Dns,
     /// No address took the connection; status -2.
     Connect,
-    /// No TLS session came about; status -9.
+    /// No TLS session could be set up; status -9.
     Tls,
-    /// Nothing came for too long; status -4.
+    /// The server was silent for too long; status -4.
     Timeout,
-    /// The connection ended too soon, or what came made no sense; statuses -3 and -404.
+    /// The connection ended too soon, or the response was invalid; statuses -3 and -404.
     Disconnect,
 }
 
 impl ErrorClass {
-    /// The class of a fetch status; none for one that no setting has tried again.
+    /// The class of a fetch status; `None` for a status that no setting retries.
     pub fn of_status(status: i32) -> Option<Self> {
         Some(match status {
             -1 => Self::Dns,
@@ -74,18 +73,18 @@ impl ErrorClass {
     }
 }
 
-/// What is tried again, how often and after how long.
+/// Failures that are retried, number of retries, and delays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
-    /// HTTP statuses that mean: come back later.
+    /// HTTP statuses with the meaning: come back later.
     pub statuses: Vec<u16>,
     /// Failures that may pass.
     pub errors: Vec<ErrorClass>,
-    /// Tries after the first; at most 1,000.
+    /// Retries after the first attempt; at most 1,000.
     pub max_retries: u32,
     /// Wait after the first failure in a row, unless the server says; it doubles with each further one.
     pub delay: Duration,
-    /// Where the doubling ends; not less than `delay`.
+    /// Upper limit of the doubling; not less than `delay`.
     pub delay_max: Duration,
     /// Different URIs that fail in a row before the whole queue waits; 1 to 100.
     pub queue_after: u32,
@@ -123,7 +122,7 @@ impl RetryFile {
 }
 
 impl Retry {
-    /// Whether a failure of this status is tried again.
+    /// Whether a failure of this status is retried.
     pub fn has_error(&self, status: i32) -> bool {
         ErrorClass::of_status(status).is_some_and(|class| self.errors.contains(&class))
     }

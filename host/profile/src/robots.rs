@@ -1,4 +1,4 @@
-//! Whether robots.txt is obeyed, and how long one is good for.
+//! Robots settings: whether robots.txt is obeyed, and for how long a copy is used.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 use crate::fault::Level;
 
-/// Whether robots.txt is obeyed (RFC 9309), whose rules count, and how long one is good for.
+/// Whether robots.txt is obeyed (RFC 9309), the robots whose rules count, and the lifetime of a copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RobotsFile {
-    /// What to do with robots.txt. Default `"obey"`: it is what a site has said; laws on legal deposit may say otherwise.
+    /// Policy for robots.txt. Default `"obey"`: it is what a site has said; laws on legal deposit may say otherwise.
     pub policy: RobotsPolicy,
 
-    /// After this long a robots.txt is fetched again before the next URI of its site, and what it closed is looked at again
-    /// where the crawl revisits. Default `"24h"`: RFC 9309 §2.4 asks not to use a copy for longer.
+    /// Lifetime of a robots.txt. After it the file is fetched again before the next URI of its site. URIs that it disallowed are
+    /// considered again if the crawl revisits. Default `"24h"`: RFC 9309 §2.4 asks not to use a copy for longer.
     pub expires: DurationWritten,
 
-    /// With policy `custom`, the robots.txt that holds in place of the site's. Default `""`: there is none.
+    /// With policy `custom`, the robots.txt that applies in place of the site's. Default `""`: there is none.
     #[schemars(extend("examples" = ["User-agent: *\nDisallow: /search\n"]))]
     pub text: String,
 
@@ -29,68 +29,69 @@ pub struct RobotsFile {
     #[schemars(extend("examples" = [["archive.org_bot", "googlebot"]]))]
     pub agents: Vec<String>,
 
-    /// Send the name of the robot whose rules counted as the User-Agent. Default `false`: who crawls should say so.
+    /// Whether the name of the robot whose rules counted is sent as the User-Agent. Default `false`: who crawls should say so.
     pub masquerade: bool,
 
-    /// Leave out of the archive what says `noarchive`, in `X-Robots-Tag` or a page's meta tag; with policies that heed what
-    /// a page says. Default `false`: it asks search engines not to show copies; it is noted in `crawl.log` either way.
+    /// Whether documents with `noarchive`, in `X-Robots-Tag` or a page's meta tag, are left out of the archive. It applies only
+    /// with policies that obey directives in pages. Default `false`: it asks search engines not to show copies; it is noted in
+    /// `crawl.log` either way.
     pub noarchive: bool,
 }
 
-/// What to do with robots.txt. Whatever it is, robots.txt is fetched and archived.
+/// Policy for robots.txt. With every policy, robots.txt is fetched and archived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RobotsPolicy {
-    /// Do what it says, and what pages say of themselves: links of a page that says `nofollow` are not followed.
+    /// Obey it, and directives in pages: links of a page with `nofollow` are not followed.
     Obey,
-    /// Do what it says, and not what pages say of themselves.
+    /// Obey it, but not directives in pages.
     ObeyTxtOnly,
-    /// Fetch also what it forbids.
+    /// Also fetch URIs that it disallows.
     Ignore,
-    /// Fetch also what it forbids, and note in `crawl.log` that it was forbidden, and by which line.
+    /// Also fetch URIs that it disallows, and note in `crawl.log` that they are disallowed, and by which line.
     Audit,
-    /// Go by `text` in its place, and by what pages say of themselves.
+    /// Obey `text` in its place, and directives in pages.
     Custom,
-    /// Go by what it says to the first of `agents` that it names, or to us where it names none of them.
+    /// Obey its rules for the first of `agents` that it names, or for us if it names none of them.
     FirstNamed,
-    /// Fetch what it allows to us or to any of `agents`.
+    /// Fetch URIs that it allows to us or to any of `agents`.
     MostFavoured,
 }
 
-/// Whether robots.txt is obeyed, whose rules count, and how long one is good for.
+/// Whether robots.txt is obeyed, the robots whose rules count, and the lifetime of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Robots {
-    /// What to do with it.
+    /// Policy for robots.txt.
     pub policy: RobotsPolicy,
-    /// How long a copy is used; longer than zero.
+    /// Lifetime of a copy; longer than zero.
     pub expires: Duration,
-    /// What holds in place of a site's own, by [`RobotsPolicy::Custom`].
+    /// Text in place of a site's own robots.txt, with [`RobotsPolicy::Custom`].
     pub text: String,
     /// Product tokens of other robots.
     pub agents: Vec<String>,
-    /// Send the name of the robot whose rules counted.
+    /// Whether the name of the robot whose rules counted is sent.
     pub masquerade: bool,
-    /// Leave out of the archive what says so.
+    /// Whether documents with `noarchive` are left out of the archive.
     pub noarchive: bool,
 }
 
 impl RobotsPolicy {
-    /// Whether what robots.txt forbids is not fetched.
+    /// Whether URIs that robots.txt disallows are not fetched.
     pub fn obeys(self) -> bool {
         !matches!(self, Self::Ignore | Self::Audit)
     }
 
-    /// Whether what pages say of themselves is heeded.
+    /// Whether directives in pages are obeyed.
     pub fn heeds_pages(self) -> bool {
         self.obeys() && self != Self::ObeyTxtOnly
     }
 
-    /// Whether the site's own robots.txt has to be known before anything else is fetched.
+    /// Whether the site's own robots.txt must be known before anything else is fetched.
     pub fn needs_robots_txt(self) -> bool {
         self.obeys() && self != Self::Custom
     }
 
-    /// As profiles write it.
+    /// Its name in profiles.
     pub fn name(self) -> &'static str {
         match self {
             Self::Obey => "obey",

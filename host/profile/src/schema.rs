@@ -1,12 +1,12 @@
-//! The JSON Schema of profiles for editors: with the settings of the plugins that a profile has chosen, and with what is for
-//! experts kept from suggestions.
+//! The JSON Schema of profiles for editors. It includes the settings of the plugins that a profile has chosen, and hides expert
+//! settings from suggestions.
 
 use serde_json::{Map, Value, json};
 
 use crate::file::ProfileFile;
 
-/// The schema, with that of each plugin's settings under the instance's name. What few ever change is valid and is not
-/// suggested, unless `expert` is said.
+/// Makes the schema, with that of each plugin's settings under the instance's name. Expert settings are valid, but editors do not
+/// suggest them unless `expert` is `true`.
 pub fn editor_schema(plugins: &[(String, Value)], expert: bool) -> Value {
     let mut schema = ProfileFile::schema();
     stacks_may_be_edited(&mut schema);
@@ -19,7 +19,7 @@ pub fn editor_schema(plugins: &[(String, Value)], expert: bool) -> Value {
     schema
 }
 
-/// A stack is a list, or an edit of what the profile extends: as overrides have it.
+/// Allows edits of stacks: a stack is a list, or an edit of the extended profile's stack, as in overrides.
 fn stacks_may_be_edited(schema: &mut Value) {
     let edits = schema
         .pointer("/$defs/Override/properties/stacks/properties")
@@ -42,7 +42,7 @@ fn stacks_may_be_edited(schema: &mut Value) {
     }
 }
 
-/// Puts a plugin's schema under its instance's name; its definitions get names of their own.
+/// Adds a plugin's schema under its instance's name. Its definitions get separate names.
 fn add_plugin(schema: &mut Value, name: &str, settings: &Value) {
     let mut settings = settings.clone();
     let own = settings
@@ -101,7 +101,7 @@ fn rename_references(node: &mut Value, name: &str) {
     }
 }
 
-/// Editors of TOML know `x-taplo`, those of JSON `doNotSuggest`.
+/// Hides expert settings. TOML editors know `x-taplo`, JSON editors `doNotSuggest`.
 fn hide_experts(node: &mut Value) {
     match node {
         Value::Object(table) => {

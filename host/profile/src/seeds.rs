@@ -1,7 +1,8 @@
-//! Seeds: where a crawl begins. In the profile, in a file of their own, or on the command line.
+//! Seeds: the URIs and SURT prefixes with which a crawl begins. They are in the profile, in a separate file, or on the command
+//! line.
 //!
-//! One a line; `#` begins a comment, and `+` a SURT prefix that widens the scope without being fetched. What has no
-//! scheme is read as `http://`, as operators know it.
+//! There is one on each line. `#` begins a comment, and `+` a SURT prefix that widens the scope without being fetched. A seed
+//! without scheme is read as `http://`, as operators know it.
 
 use std::path::Path;
 
@@ -11,35 +12,35 @@ use crate::check::{Part, quote};
 use crate::document::{Document, Spot};
 use crate::fault::{Fault, Faults, Level, Place};
 
-/// How many faults of one seeds file are reported one by one; a file of a million lines may be of the wrong kind.
+/// Most errors of one seeds file that are reported one by one. A file of a million lines may be of the wrong kind.
 const SEED_FAULTS_MAX: usize = 50;
 
-/// Largest seeds file: some millions of seeds. What is larger is no seeds file.
+/// Largest seeds file: some millions of seeds. A larger file is not a seeds file.
 const SEEDS_BYTES_MAX: u64 = 1 << 30;
 
-/// What a `+` line may say.
+/// Example of a `+` line.
 const SURT_EXAMPLE: &str = "write \"+http://(org,example,\" or \"+https://example.org/path/\"";
 
-/// Where a crawl begins.
+/// Seeds of a crawl.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Seeds {
-    /// What is fetched first, in the order written, each URI once.
+    /// Seeds to fetch first, in the order written, each URI once.
     pub list: Vec<Seed>,
     /// SURT prefixes that widen the scope without being fetched (`+`), each once.
     pub surt_prefixes: Vec<String>,
 }
 
-/// What is fetched first.
+/// A URI that is fetched first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
-    /// What is fetched.
+    /// The URI.
     pub uri: Uri,
-    /// The SURT prefix that it implies (glossary), which depends on how it was written: `http://example.org` means the
-    /// domain with all below it, `http://example.org/` that host alone.
+    /// The SURT prefix that it implies (glossary). It depends on the written form: `http://example.org` means the domain with all
+    /// below it, `http://example.org/` that host alone.
     pub surt_prefix: String,
 }
 
-/// What one line says.
+/// The content of one line.
 pub(crate) enum Line {
     Nothing,
     Seed(Seed),
@@ -47,12 +48,12 @@ pub(crate) enum Line {
 }
 
 impl Seeds {
-    /// There is nothing to fetch.
+    /// Whether there are no URIs to fetch.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The SURT prefixes that seeds imply and those written out: what the filter `surt-scope` begins with.
+    /// The SURT prefixes that seeds imply, and those written out. The filter `surt-scope` begins with them.
     pub fn scope(&self) -> Vec<String> {
         let implied = self.list.iter().map(|seed| &seed.surt_prefix);
         let mut prefixes: Vec<String> = implied.chain(&self.surt_prefixes).cloned().collect();
@@ -61,7 +62,7 @@ impl Seeds {
         prefixes
     }
 
-    /// Reads a list of seeds, one a line. `file` is what faults call it.
+    /// Reads a list of seeds, one a line. `file` is its name in errors.
     pub fn parse(file: &str, text: &str) -> (Self, Faults) {
         let mut seeds = Self::default();
         let mut faults = Faults::default();
@@ -122,7 +123,7 @@ impl Seeds {
     }
 }
 
-/// All seeds: of the profile, of its seeds file, of the command line.
+/// Reads all seeds: of the profile, of its seeds file, of the command line.
 pub(crate) fn check(
     mut part: Part<'_, '_>,
     written: &[String],
@@ -177,7 +178,7 @@ pub(crate) fn check(
     (seeds, faults)
 }
 
-/// A fault for a profile that begins nowhere.
+/// An error for a profile without seeds.
 pub(crate) fn none_given(document: &Document) -> Fault {
     let pointer = if document.has("/seeds") {
         "/seeds"
@@ -232,7 +233,7 @@ pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
     Ok(Line::Seed(Seed { uri, surt_prefix }))
 }
 
-/// Whether a seed has user name and password, which are taken out of it.
+/// Whether a seed has user name and password, which are removed from it.
 fn has_password(text: &str) -> bool {
     let uri = Uri::parse_seed(text.trim());
     uri.is_ok_and(|uri| uri.userinfo().is_some_and(|it| it.contains(':')))

@@ -1,7 +1,6 @@
-//! Which keys there are and what kind of value each takes: a document against a JSON Schema, every fault at once.
+//! Shape checks: the keys of a document and the kinds of their values against a JSON Schema, with all errors at once.
 //!
-//! Profiles are held against the schema that their own types give, plugin settings against the schema that the
-//! plugin describes.
+//! Profiles are checked against the schema of their own types, plugin settings against the schema in the plugin's description.
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{PatternOptions, ValidationError, Validator};
@@ -11,47 +10,47 @@ use crate::check::{nearest, quote};
 use crate::document::{Document, Spot, child, parent};
 use crate::fault::{FAULTS_MAX, Fault, Faults, Level};
 
-/// Keys of earlier versions, what has come in their place, and what to write.
+/// Keys of earlier versions, their replacements, and what to write.
 const WITHDRAWN: [(&str, &str, &str); 1] = [(
     "private-addresses",
     "allow-addresses",
     "write allow-addresses = [\"loopback\", \"private\"], and \"link-local\" or \"metadata\" where they are meant too",
 )];
 
-/// How many known keys are listed when none is near to what was written.
+/// Most known keys that are listed if none is near the written one.
 const KNOWN_KEYS_MAX: usize = 32;
 
-/// Deepest nesting in which defaults are filled in and examples are looked for; a schema may refer to itself.
+/// Deepest nesting at which defaults are filled in and examples are searched; a schema may refer to itself.
 const DEPTH_MAX: usize = 32;
 
-/// Schemas that checking settings may come by, for each value in them. Plugins write their schemas, and one that refers to
-/// itself twice doubles with each level of the settings; honest ones take a few dozen.
+/// Most schemas that the check of settings may pass, for each value in them. Plugins write their schemas, and one that refers to
+/// itself twice doubles with each level of the settings. Honest schemas take a few dozen.
 const STEPS_PER_VALUE: u64 = 1_000;
 
-/// Bytes that one regular expression of a schema may take when compiled.
+/// Most bytes of one compiled regular expression of a schema.
 const PATTERN_COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// Deepest nesting of required keys that are put in where one is missing.
+/// Deepest nesting of required keys that are inserted if one is missing.
 const NEUTRAL_DEPTH_MAX: usize = 4;
 
-/// By this a plugin's schema says that overrides may change a setting.
+/// Keyword in a plugin's schema for a setting that overrides may change.
 const OVERRIDABLE: &str = "x-opilio-overridable";
 
-/// Definitions whose patterns and bounds are for editors; what is wrong is said better when units are read.
+/// Definitions whose patterns and bounds are for editors. The reader of units gives better errors.
 const UNIT_DEFINITIONS: [(&str, &str); 3] = [
     ("/$defs/Duration/", "a duration"),
     ("/$defs/Size/", "a size"),
     ("/$defs/Count/", "a whole number or \"none\""),
 ];
 
-/// A JSON Schema, ready to be asked.
+/// A JSON Schema, ready for checks.
 pub(crate) struct Shape<'s> {
     schema: &'s Value,
     validator: Validator,
 }
 
 impl<'s> Shape<'s> {
-    /// Fails with a sentence where it is no JSON Schema. Nothing is loaded from elsewhere.
+    /// Makes a shape. Fails with a sentence if the value is not a JSON Schema. Nothing is loaded from elsewhere.
     pub(crate) fn new(schema: &'s Value) -> Result<Self, String> {
         let validator = jsonschema::options()
             .with_pattern_options(PatternOptions::regex().size_limit(PATTERN_COMPILED_BYTES_MAX))
@@ -60,9 +59,8 @@ impl<'s> Shape<'s> {
         Ok(Self { schema, validator })
     }
 
-    /// Everything wrong with `value`, which stands at the pointer `at` of the document. Then `value` is made to fit:
-    /// what is wrong is taken out, or replaced by something neutral where it has to be there, so that the rest can be
-    /// looked at further.
+    /// All errors in `value`, which is at the pointer `at` of the document. Then `value` is made to fit, so that the rest can be
+    /// checked further. Invalid parts are removed, or replaced by something neutral if they are required.
     pub(crate) fn check(&self, document: &Document, at: &str, value: &mut Value) -> Faults {
         let mut faults = Faults::default();
         let mut repairs = Vec::new();
@@ -72,7 +70,7 @@ impl<'s> Shape<'s> {
         for repair in repairs {
             repair.apply(value);
         }
-        // What was wrong and had to be there.
+        // Required parts that were invalid.
         let mut missing = Vec::new();
         for error in self.validator.iter_errors(value).take(FAULTS_MAX) {
             if matches!(error.kind(), ValidationErrorKind::Required { .. }) {
@@ -102,9 +100,9 @@ impl<'s> Shape<'s> {
             faults.push(fault);
         };
         match error.kind() {
-            // Of the right kind: what is wrong with it is said where units are read.
+            // The kind is right: the reader of units reports the error.
             _ if unit(error).is_some_and(|unit| unit.is_of_its_kind) => {}
-            // Mostly what may also be left out: said is what keeps it from being the first that is of its kind.
+            // Mostly an optional value: reported is the error in the first alternative of its kind.
             ValidationErrorKind::AnyOf { context }
                 if node.is_none_or(|node| self.options(node).is_empty()) =>
             {
@@ -222,7 +220,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// The schema that an error comes from: the one whose keyword was not met.
+    /// The schema of an error: the one with the keyword that failed.
     fn node(&self, error: &ValidationError<'_>) -> Option<&'s Value> {
         let (above, _) = error.schema_path().as_str().rsplit_once('/')?;
         self.schema.pointer(above)
@@ -280,7 +278,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// The texts that a schema allows, in quotation marks; empty where it allows more.
+    /// The texts that a schema allows, in quotation marks; empty if it allows more.
     fn options(&self, node: &'s Value) -> Vec<String> {
         let node = self.resolve(node);
         let of = |node: &Value| -> Vec<String> {
@@ -307,7 +305,7 @@ impl<'s> Shape<'s> {
         branches.flat_map(|branch| self.options(branch)).collect()
     }
 
-    /// How a right value might be written, in TOML.
+    /// An example of a valid value, in TOML.
     fn example(&self, node: &'s Value) -> Option<String> {
         self.example_at(node, 0)
     }
@@ -348,12 +346,12 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Something of the right kind that says nothing.
+    /// A neutral value of the right kind.
     fn neutral(&self, node: Option<&'s Value>) -> Value {
         self.neutral_at(node, 0)
     }
 
-    /// Required keys of required keys may have no end.
+    /// A neutral value, up to a depth: required keys of required keys may have no end.
     fn neutral_at(&self, node: Option<&'s Value>, depth: usize) -> Value {
         let Some(node) = node.map(|node| self.resolve(node)) else {
             return Value::Null;
@@ -388,7 +386,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Everything wrong with a value that stands in no document, in words.
+    /// All errors in a value outside of a document, in words.
     pub(crate) fn problems(&self, value: &Value) -> Vec<String> {
         let errors = self.validator.iter_errors(value).take(FAULTS_MAX);
         let words = errors.map(|error| match error.instance_path().as_str() {
@@ -398,8 +396,8 @@ impl<'s> Shape<'s> {
         words.collect()
     }
 
-    /// Which keys of `said` the schema does not let be overridden, as pointers, and beside each what it lets be. A key's
-    /// mark holds for all below it.
+    /// Keys of `said` that the schema does not allow to be overridden, as pointers, each with the keys that it does allow. A
+    /// key's mark applies to everything below it.
     pub(crate) fn fixed(&self, said: &Value) -> Vec<(String, Vec<&'s str>)> {
         let mut fixed = Vec::new();
         self.fixed_below(self.schema, said, "", &mut fixed);
@@ -420,7 +418,7 @@ impl<'s> Shape<'s> {
         };
         let is_marked = |node: &Value| node.get(OVERRIDABLE) == Some(&Value::Bool(true));
         for (key, said) in said {
-            // A key that is unknown is a fault of its own.
+            // An unknown key is a separate error.
             let Some(node) = properties.get(key) else {
                 continue;
             };
@@ -440,10 +438,10 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Puts the schema's defaults in where nothing is written.
+    /// Inserts the schema's defaults for missing values.
     ///
     /// # Errors
-    /// A sentence where that, or checking what comes out, would take too long.
+    /// A sentence if that, or the check of the result, would take too long.
     pub(crate) fn fill_in(&self, value: &mut Value) -> Result<(), String> {
         let mut left = steps_for(value);
         self.fill_in_from(self.schema, value, 0, &mut left);
@@ -459,7 +457,7 @@ impl<'s> Shape<'s> {
         }
     }
 
-    /// Takes from `left` the schemas that checking `value` comes by, or more; stops at 0.
+    /// Subtracts from `left` the number of schemas that the check of `value` passes, or more; stops at 0.
     fn count_steps(&self, node: &'s Value, value: &Value, left: &mut u64) {
         *left = left.saturating_sub(1);
         let Some(keywords) = node.as_object().filter(|_| *left > 0) else {
@@ -569,7 +567,7 @@ impl<'s> Shape<'s> {
     }
 }
 
-/// Steps that settings may take.
+/// Most steps for the check of settings.
 fn steps_for(value: &Value) -> u64 {
     fn values(value: &Value) -> u64 {
         1 + match value {
@@ -582,14 +580,14 @@ fn steps_for(value: &Value) -> u64 {
     (values(value) + 16).saturating_mul(STEPS_PER_VALUE)
 }
 
-/// How a value is made to fit.
+/// A change that makes a value fit.
 enum Repair {
     Remove(String),
     Replace(String, Value),
 }
 
 impl Repair {
-    /// Items of arrays keep their places; tables stay tables, so that those who name them find them.
+    /// Chooses the repair. Items of arrays keep their places, and tables stay tables, so that references to them stay valid.
     fn fit(pointer: String, neutral: Value) -> Self {
         let item = parent(&pointer).is_some_and(|(_, key)| key.parse::<usize>().is_ok());
         if item || neutral.is_object() {
@@ -622,10 +620,10 @@ impl Repair {
     }
 }
 
-/// A value with a unit that an error is about.
+/// A value with a unit that has an error.
 struct Unit {
     name: &'static str,
-    /// A text where a text is wanted, and so on.
+    /// Whether its kind is right, such as a text for a text.
     is_of_its_kind: bool,
 }
 
@@ -640,7 +638,7 @@ fn unit(error: &ValidationError<'_>) -> Option<Unit> {
     })
 }
 
-/// A pointer as the header of a table.
+/// A pointer in the form of a table header.
 fn dotted(pointer: &str) -> String {
     pointer
         .trim_start_matches('/')
@@ -667,7 +665,7 @@ fn first_type(node: &Value) -> Option<&str> {
     }
 }
 
-/// The kinds that would have been right, null left out: TOML has none.
+/// The kinds that would be valid, without null, which TOML does not have.
 fn kinds(kind: &TypeKind) -> String {
     let name = |kind: String| match kind.as_str() {
         "string" => "a text",
@@ -692,7 +690,7 @@ fn kinds(kind: &TypeKind) -> String {
     }
 }
 
-/// What was written, short.
+/// A short description of the written value.
 fn describe(value: &Value) -> String {
     match value {
         Value::Null => "nothing".to_owned(),
@@ -704,7 +702,7 @@ fn describe(value: &Value) -> String {
     }
 }
 
-/// A JSON value as TOML writes it on one line.
+/// Formats a JSON value as TOML on one line.
 pub(crate) fn toml_text(value: &Value) -> String {
     match value {
         Value::Array(items) => format!(
@@ -734,7 +732,7 @@ pub(crate) fn toml_text(value: &Value) -> String {
     }
 }
 
-/// A fault at the component of an instance whose own description is broken.
+/// An error at the component of an instance with an invalid description.
 pub(crate) fn broken_schema(
     document: &Document,
     pointer: &str,

@@ -1,4 +1,4 @@
-//! How an override changes a stack: a list replaces it, `before`, `after` and `without` edit it.
+//! Stack edits: changes of a stack by an override. A list replaces it; `before`, `after` and `without` edit it.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -14,10 +14,10 @@ use crate::needed::is_overridable;
 use crate::overrides::{Surroundings, check_plugin, pointer_in};
 use crate::stacks::{StacksFile, Stage};
 
-/// Beside the stages: those of `extract` that stay out.
+/// The key besides the stages: extractors of `extract` that are skipped.
 const LAST_RESORT: &str = "last-resort";
 
-/// What an override does to the stacks, by stage.
+/// Changes of an override to the stacks, by stage.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct StacksOverrideFile {
@@ -27,13 +27,13 @@ pub(crate) struct StacksOverrideFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 enum StackWritten {
-    /// The stack from now on.
+    /// The new stack.
     List(Vec<String>),
-    /// Changes to the stack as it is.
+    /// Changes to the existing stack.
     Edit(StackEdit),
 }
 
-/// `without` first, then `before`, then `after`. What stands in the stack already is moved.
+/// An edit of a stack: `without` first, then `before`, then `after`. A plugin that is already in the stack is moved.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct StackEdit {
@@ -47,7 +47,7 @@ struct StackEdit {
 enum Places {
     /// Before, or after, all others.
     Ends(Vec<String>),
-    /// Before, or after, the plugin of this name; where it does not stand in the stack, all others.
+    /// Before, or after, the plugin of this name. If it is not in the stack: before, or after, all others.
     At(BTreeMap<String, Vec<String>>),
 }
 
@@ -58,7 +58,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Which are added, and beside which.
+    /// The names that are added, each with the name next to which they go.
     fn iter(&self) -> impl Iterator<Item = (Option<&str>, &Vec<String>)> {
         let (ends, at) = match self {
             Self::Ends(names) => (Some((None, names)), None),
@@ -95,7 +95,7 @@ impl StackEdit {
         }
     }
 
-    /// Names that it stands beside, or takes out, with their pointers within it.
+    /// Names next to which plugins go, and names that are removed, with their pointers within the edit.
     fn anchors(&self) -> Vec<(String, String)> {
         let mut anchors: Vec<(String, String)> = (0..)
             .zip(&self.without)
@@ -109,13 +109,13 @@ impl StackEdit {
     }
 }
 
-/// Takes the names out of the stack, and says where the anchor then stands.
+/// Removes the names from the stack, and returns the position of the anchor afterwards.
 fn place(stack: &mut Vec<String>, anchor: Option<&str>, names: &[String]) -> Option<usize> {
     stack.retain(|name| !names.contains(name));
     stack.iter().position(|name| Some(name.as_str()) == anchor)
 }
 
-/// Applies what an override says of stacks to the stacks as they are.
+/// Applies the stacks of an override to the existing stacks.
 pub(crate) fn merge(stacks: &mut Value, said: &Value) {
     let Value::Object(stacks) = stacks else {
         return;
@@ -133,20 +133,20 @@ pub(crate) fn merge(stacks: &mut Value, said: &Value) {
     }
 }
 
-/// The stack of a stage where nobody says otherwise, as a list of names.
+/// The default stack of a stage, as a list of names.
 pub(crate) fn default_stack(stage: &str) -> Value {
     let names = StacksFile::default();
     Value::from(names.named(stage).unwrap_or_default().to_vec())
 }
 
-/// What an edit makes of a stack.
+/// A stack with an edit applied.
 pub(crate) fn edited(stack: &Value, said: &Value) -> Result<Value, serde_json::Error> {
     let mut stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
     StackEdit::deserialize(said)?.apply(&mut stack);
     Ok(Value::from(stack))
 }
 
-/// Names that an edit stands beside or takes out and the stack does not have, with their pointers within the edit.
+/// Names in an edit that the stack does not have, with their pointers within the edit.
 pub(crate) fn missing_anchors(stack: &Value, said: &Value) -> Vec<(String, String)> {
     let stack: Vec<String> = Vec::deserialize(stack).unwrap_or_default();
     let mut anchors = StackEdit::deserialize(said).map_or_else(|_| Vec::new(), |it| it.anchors());
@@ -155,7 +155,7 @@ pub(crate) fn missing_anchors(stack: &Value, said: &Value) -> Vec<(String, Strin
 }
 
 impl StacksOverrideFile {
-    /// Every plugin that it adds must be there. Returns those, and where they are named.
+    /// Checks that every plugin that it adds exists. Returns these plugins, with the pointers.
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
@@ -192,7 +192,7 @@ impl StacksOverrideFile {
         named
     }
 
-    /// Names that the edits of a stage stand beside, or take out, with their pointers within the stage.
+    /// Names next to which the edits of a stage put plugins, and names that they remove, with their pointers within the stage.
     fn anchors(&self, stage: &str) -> Vec<(String, String)> {
         match self.stages.get(stage) {
             Some(StackWritten::Edit(edit)) => edit.anchors(),
@@ -216,7 +216,7 @@ impl StacksOverrideFile {
     }
 }
 
-/// What an edit stands beside or takes out must stand in the stack: that of the profile, or that of some override.
+/// Checks that all names to which an edit refers are in the stack: that of the profile, or that of some override.
 pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check: &mut Check<'_>) {
     let added: HashSet<(&str, &String)> =
         all.iter().flat_map(StacksOverrideFile::additions).collect();
@@ -228,7 +228,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
                 if !stands {
                     let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
                     let problem = format!("{} does not stand in {stage}", quote(&name));
-                    // A name that takes out is a value, one to stand beside a key.
+                    // A removed name is a value, an anchor is a key.
                     check.report(&pointer, Spot::Key, Level::Error, problem, None);
                 }
             }

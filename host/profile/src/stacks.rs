@@ -1,4 +1,4 @@
-//! Which plugins are asked at each stage of a URI's way, and in what order.
+//! Stacks: the plugins of each stage of a URI's way, in the order of their calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,88 +9,84 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, nearest, quote};
 use crate::plugins::{Implied, Instance};
 
-/// Which plugins are asked at each stage of a URI's way, and in what order. Each is the name of a `[plugins.NAME]`
-/// table, or of a built-in plugin, which then runs with its defaults. Among filters the last that has an opinion
-/// decides.
+/// Plugins of each stage of a URI's way, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
+/// built-in plugin, which then runs with its defaults. Among filters the last that has an opinion decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct StacksFile {
-    /// Filters: does a URI belong to the crawl? Where all pass it does not.
-    /// Default `["surt-scope", "hops", "transclusion", "path-depth", "repeating-path", "prerequisite", "scheme"]`:
-    /// the seeds' sites, at most 20 hops away, with what their pages embed from elsewhere, without traps, and always
-    /// what is needed to fetch them.
+    /// Filters that decide whether a URI belongs to the crawl. If all pass, it does not. Default `["surt-scope", "hops",
+    /// "transclusion", "path-depth", "repeating-path", "prerequisite", "scheme"]`: the seeds' sites, at most 20 hops away, with
+    /// what their pages embed from elsewhere, without traps, and always what is needed to fetch them.
     pub scope: Vec<String>,
 
-    /// Precedence plugins: what comes first? The first that answers holds, for a URI with the page it was found on; the
-    /// queues are ranked by those that stand here without overrides. Default `[]`: `uri.precedence-policy` and
+    /// Precedence plugins, which rank URIs and queues. The first that answers counts; a URI is ranked with the page on which it
+    /// was found. Queues are ranked by the plugins of this list without overrides. Default `[]`: `uri.precedence-policy` and
     /// `queue.precedence-policy` alone say it, as they do where no plugin answers.
     pub precedence: Vec<String>,
 
-    /// Filters: may a URI be fetched now? Default `[]`: what
-    /// belongs to the crawl is fetched.
+    /// Filters that decide whether a URI may be fetched now. Default `[]`: what belongs to the crawl is fetched.
     pub pre_fetch: Vec<String>,
 
-    /// Filters: headers have come; shall the body? Default `[]`: every
-    /// body is fetched.
+    /// Filters that decide by the headers whether the body is fetched. Default `[]`: every body is fetched.
     pub mid_fetch: Vec<String>,
 
-    /// Filters: is the response what it should be? Default `["bot-walls", "soft-404"]`: whoever reads
-    /// the log wants to know them. They annotate, and let every answer count.
+    /// Filters that judge the complete response. Default `["bot-walls", "soft-404"]`: whoever reads the log wants to know them.
+    /// They annotate, and let every answer count.
     pub post_fetch: Vec<String>,
 
-    /// Digest strippers: which parts do not count when versions are compared? Default `[]`: every byte counts.
+    /// Digest strippers, which name the parts that do not count when versions are compared. Default `[]`: every byte counts.
     pub digest: Vec<String>,
 
-    /// Change evaluators: is a document whose bytes differ a new version? The first that answers holds. Default `[]`:
-    /// what differs has changed.
+    /// Change evaluators, which decide whether a document with different bytes is a new version. The first that answers counts.
+    /// Default `[]`: what differs has changed.
     pub change: Vec<String>,
 
-    /// Filters: shall links be extracted? Default `[]`: from everything that is not unchanged.
+    /// Filters that decide whether links are extracted. Default `[]`: from everything that is not unchanged.
     pub pre_extract: Vec<String>,
 
-    /// Extractors, all in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest", "svg",
-    /// "media", "office", "pdf", "swf", "ftp-listing", "whois", "json", "xml"]`: what a page of the web consists of, what sites list for crawlers and
-    /// readers, documents and data.
+    /// Extractors; all are called, in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest",
+    /// "svg", "media", "office", "pdf", "swf", "ftp-listing", "whois", "json", "xml"]`: what a page of the web consists of, what
+    /// sites list for crawlers and readers, documents and data.
     pub extract: Vec<String>,
 
-    /// Those of `extract` that stay out once another has understood the document. Default `[]`: all take part.
+    /// Extractors of `extract` that are skipped once another has understood the document. Default `[]`: all take part.
     pub last_resort: Vec<String>,
 
-    /// Filters: shall it be archived? Default `[]`: whatever was fetched is.
+    /// Filters that decide whether the document is archived. Default `[]`: whatever was fetched is.
     pub archive: Vec<String>,
 
-    /// Wait evaluators: when is the next visit? The first that answers holds. Default `["adaptive"]`: shorter after
-    /// a change, longer without one.
+    /// Wait evaluators, which decide the time of the next visit. The first that answers counts. Default `["adaptive"]`: shorter
+    /// after a change, longer without one.
     pub wait: Vec<String>,
 
-    /// Observers: what becomes of every URI is told to them. The same for all URIs. Default `[]`: the logs say it.
+    /// Observers, which are told of every finished URI. The same for all URIs. Default `[]`: the logs say it.
     pub observe: Vec<String>,
 }
 
-/// Which plugins are asked at each stage: names of [`crate::Profile::plugins`], all of which are there.
+/// Plugins of each stage: names of [`crate::Profile::plugins`], which all exist there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Stacks {
-    /// Filters: does a URI belong to the crawl? Where all pass it does not.
+    /// Filters that decide whether a URI belongs to the crawl. If all pass, it does not.
     pub scope: Vec<String>,
-    /// Precedence plugins: what comes first?
+    /// Precedence plugins, which rank URIs and queues.
     pub precedence: Vec<String>,
-    /// Filters: may it be fetched now?
+    /// Filters that decide whether a URI may be fetched now.
     pub pre_fetch: Vec<String>,
-    /// Filters: headers have come; shall the body?
+    /// Filters that decide by the headers whether the body is fetched.
     pub mid_fetch: Vec<String>,
-    /// Filters: is the response what it should be?
+    /// Filters that judge the complete response.
     pub post_fetch: Vec<String>,
     /// Digest strippers.
     pub digest: Vec<String>,
     /// Change evaluators.
     pub change: Vec<String>,
-    /// Filters: shall links be extracted?
+    /// Filters that decide whether links are extracted.
     pub pre_extract: Vec<String>,
     /// Extractors.
     pub extract: Vec<String>,
-    /// Those of `extract` that stay out once another has understood the document.
+    /// Extractors of `extract` that are skipped once another has understood the document.
     pub last_resort: Vec<String>,
-    /// Filters: shall it be archived?
+    /// Filters that decide whether the document is archived.
     pub archive: Vec<String>,
     /// Wait evaluators.
     pub wait: Vec<String>,
@@ -98,28 +94,28 @@ pub struct Stacks {
     pub observe: Vec<String>,
 }
 
-/// A stage of a URI's way at which plugins are asked.
+/// A stage of a URI's way at which plugins are called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Stage {
-    /// Filters: does it belong to the crawl?
+    /// Filters that decide whether a URI belongs to the crawl.
     Scope,
-    /// Precedence plugins: what comes first?
+    /// Precedence plugins, which rank URIs and queues.
     Precedence,
-    /// Filters: may it be fetched now?
+    /// Filters that decide whether a URI may be fetched now.
     PreFetch,
-    /// Filters: headers have come; shall the body?
+    /// Filters that decide by the headers whether the body is fetched.
     MidFetch,
-    /// Filters: is the response what it should be?
+    /// Filters that judge the complete response.
     PostFetch,
     /// Digest strippers.
     Digest,
     /// Change evaluators.
     Change,
-    /// Filters: shall links be extracted?
+    /// Filters that decide whether links are extracted.
     PreExtract,
     /// Extractors.
     Extract,
-    /// Filters: shall it be archived?
+    /// Filters that decide whether the document is archived.
     Archive,
     /// Wait evaluators.
     Wait,
@@ -128,7 +124,7 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All, in the order of a URI's way.
+    /// All stages, in the order of a URI's way.
     pub const ALL: [Self; 12] = [
         Self::Scope,
         Self::Precedence,
@@ -164,7 +160,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// Filters stand there.
+    /// Whether the stage is for filters.
     pub const fn is_for_filters(self) -> bool {
         matches!(
             self,
@@ -185,7 +181,7 @@ impl fmt::Display for Stage {
 }
 
 impl Stacks {
-    /// The instances asked at a stage, in order.
+    /// The instances of a stage, in order.
     pub fn stage(&self, stage: Stage) -> &[String] {
         match stage {
             Stage::Scope => &self.scope,
@@ -203,7 +199,7 @@ impl Stacks {
         }
     }
 
-    /// Where an instance is named, as a pointer; none where no stack has it.
+    /// The pointer at which a stack names an instance; `None` if no stack has it.
     pub(crate) fn pointer_to(&self, name: &str) -> Option<String> {
         Stage::ALL.into_iter().find_map(|stage| {
             let at = self
@@ -263,7 +259,7 @@ impl Default for StacksFile {
 }
 
 impl StacksFile {
-    /// As it stands; only where it is known to be sound.
+    /// The stacks as written; only if they are known to be valid.
     pub(crate) fn stacks(&self) -> Stacks {
         Stacks {
             scope: self.scope.clone(),
@@ -282,7 +278,7 @@ impl StacksFile {
         }
     }
 
-    /// The stack of this key; none where there is no such key.
+    /// The stack of this key; `None` for an unknown key.
     pub(crate) fn named(&self, key: &str) -> Option<&[String]> {
         Some(match key {
             "scope" => &self.scope,
@@ -302,7 +298,7 @@ impl StacksFile {
         })
     }
 
-    /// Names that are built-in plugins without a table join `instances`.
+    /// Checks the stacks. Names of built-in plugins without a table are added to `instances`.
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,
@@ -344,7 +340,7 @@ impl StacksFile {
     }
 }
 
-/// Says that there is no plugin of this name, and which may have been meant.
+/// Reports an unknown plugin name, and the name that may have been meant.
 pub(crate) fn refuse_unknown(
     part: &mut Part<'_, '_>,
     key: &str,

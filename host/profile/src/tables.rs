@@ -1,4 +1,4 @@
-//! `[tables.NAME]`: lists that the host holds for plugins, and reads anew while the crawl runs.
+//! `[tables.NAME]`: lists that the host holds for plugins, and reads again while the crawl runs.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use crate::check::{Part, quote};
 use crate::component::is_plugin_name;
 use crate::duration::DurationWritten;
 
-/// A list that plugins look things up in, under the table's name. It stands in a file, which may have millions of rows and
-/// is read again when it changes, or here. A row is a line: a key, and behind a tab a value for plugins that want one.
-/// Empty lines and lines that begin with `#` are none.
+/// A list for look-ups by plugins, under the table's name. Its rows are in a file, which may have millions of them and is read
+/// again when it changes, or here. A row is a line: a key, and after a tab a value for plugins that use one. Empty lines and
+/// lines that begin with `#` are ignored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TableFile {
-    /// What its keys are.
+    /// The kind of its keys.
     pub kind: TableKind,
 
     /// The file, relative to the profile. No default: the rows stand here.
@@ -25,41 +25,41 @@ pub struct TableFile {
     #[schemars(extend("examples" = ["blocked.txt"]))]
     pub file: Option<String>,
 
-    /// The rows, each as a line of a file would have it; `[]` for a list that nothing stands in yet. No default: they stand
-    /// in a file.
+    /// The rows, each in the form of a line of a file; `[]` for a list that is still empty. No default: they stand in a file.
     #[serde(default)]
     pub rows: Option<Vec<String>>,
 
-    /// How often the file is looked at; `"none"` for never. Default `"10s"`: a list that an operator changes holds at once,
-    /// as operators count.
+    /// Interval at which the crawl checks the file for changes; `"none"` for never. Default `"10s"`: a list that an operator
+    /// changes holds at once, as operators count.
     #[serde(default = "reload")]
     pub reload: DurationWritten,
 }
 
-/// What the keys of a table are.
+/// The kind of a table's keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableKind {
-    /// SURT prefixes, such as `http://(org,example,`, or URIs that imply one. The longest that a URI begins with is its row.
+    /// SURT prefixes, such as `http://(org,example,`, or URIs that imply one. The row of a URI is the longest prefix with which
+    /// it begins.
     SurtPrefixes,
-    /// Regular expressions. The first that is found in a text is its row.
+    /// Regular expressions. The row of a text is the first expression with a match in it.
     Regexes,
-    /// Any texts. The one that is equal is the row.
+    /// Any texts. The row of a text is the key that is equal to it.
     KeyValues,
 }
 
 /// A list that the host holds for plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
-    /// What its keys are.
+    /// The kind of its keys.
     pub kind: TableKind,
-    /// Where its rows stand.
+    /// The place of its rows.
     pub source: TableSource,
-    /// How often its file is looked at; none: it is read once.
+    /// Interval at which its file is checked for changes; `None`: it is read once.
     pub reload: Option<Duration>,
 }
 
-/// Where the rows of a table stand.
+/// The place of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableSource {
     /// In a file, absolute or relative to the current folder.
@@ -73,7 +73,7 @@ fn reload() -> DurationWritten {
 }
 
 impl TableKind {
-    /// The word for it in profiles.
+    /// Its name in profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SurtPrefixes => "surt-prefixes",

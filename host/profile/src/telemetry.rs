@@ -1,4 +1,4 @@
-//! Traces: where those who collect them take them, and of how many URIs.
+//! Traces: the collector that receives them, and the share of URIs that is traced.
 
 use std::time::Duration;
 
@@ -8,35 +8,35 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
 
-/// What collectors of OTLP over HTTP add to the address that is written.
+/// Path of a collector for OTLP over HTTP, which is added to the written address.
 const TRACES: &str = "/v1/traces";
 
-/// Traces in the form of OpenTelemetry: what was done with a URI, step by step, and how long each took.
+/// Traces in the form of OpenTelemetry: the steps of a URI's processing, with the duration of each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TelemetryFile {
-    /// Where a collector takes OTLP over HTTP; `/v1/traces` is added. No default: nothing is traced.
+    /// Address of a collector for OTLP over HTTP; `/v1/traces` is added. No default: nothing is traced.
     #[schemars(extend("examples" = ["http://127.0.0.1:4318"]))]
     pub otlp: Option<String>,
 
-    /// The share of URIs that is traced, from 0 to 1. Default `0.01`: a hundredth shows where time goes and is soon enough
-    /// for any collector.
+    /// Share of URIs that is traced, from 0 to 1. Default `0.01`: a hundredth shows where time goes and is soon enough for any
+    /// collector.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
 
-    /// How long the collector may take for a parcel of traces before it is dropped. Default `"10s"`: what collectors are
-    /// used to. The crawl never waits for it.
+    /// Longest time that the collector may take for a batch of traces; then the batch is dropped. Default `"10s"`: what
+    /// collectors are used to. The crawl never waits for it.
     pub timeout: DurationWritten,
 }
 
-/// Where traces go, and of how much.
+/// Target of traces, and the share of URIs that is traced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Telemetry {
-    /// Where a collector takes traces, path and all; none: nothing is traced.
+    /// URL for traces, with its path; `None`: nothing is traced.
     pub traces: Option<String>,
     /// The share of URIs, from 0 to 1.
     pub sample: f64,
-    /// How long the collector may take for a parcel of them.
+    /// Longest time that the collector may take for a batch of them.
     pub timeout: Duration,
 }
 
@@ -69,10 +69,10 @@ impl TelemetryFile {
     }
 }
 
-/// Where traces are posted to, of the address of a collector.
+/// The URL for traces, from the address of a collector.
 ///
 /// # Errors
-/// It is no address, or holds a password, which has no place in a file that jobs copy.
+/// The text is not an address, or has a password, which must not be in a file that jobs copy.
 pub fn traces_address(written: &str) -> Result<String, &'static str> {
     let rest = ["http://", "https://"]
         .iter()

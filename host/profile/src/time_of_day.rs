@@ -1,4 +1,4 @@
-//! A part of the day: `22:00-06:00`, in UTC or in a zone that is written after it.
+//! Parts of the day: `22:00-06:00`, in UTC or in a zone that is written after it.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -9,18 +9,18 @@ const DAY: u32 = 24 * 60;
 /// A part of the day, which may reach over midnight.
 #[derive(Debug, Clone)]
 pub struct TimeOfDay {
-    /// Minutes after midnight; the first that is in.
+    /// The first minute of the part, counted from midnight.
     from: u32,
-    /// The first that is out; less than `from` where it reaches over midnight.
+    /// The first minute after the part; less than `from` if the part reaches over midnight.
     until: u32,
     zone: TimeZone,
 }
 
 impl TimeOfDay {
-    /// Reads one.
+    /// Parses a part of the day.
     ///
     /// # Errors
-    /// What is wrong with a text that is none.
+    /// The problem with an invalid text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (times, zone) = match text.split_once(' ') {
             Some((times, zone)) => (times, zone.trim()),
@@ -51,7 +51,7 @@ impl TimeOfDay {
     }
 }
 
-/// 24:00 is the end of a day.
+/// Parses a time into minutes. 24:00 is the end of a day.
 fn minutes(text: &str) -> Option<u32> {
     let (hours, minutes) = text.split_once(':')?;
     let number = |text: &str| {

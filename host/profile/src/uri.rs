@@ -1,4 +1,4 @@
-//! What goes first within a queue, and what it costs.
+//! URI settings: the order of URIs within a queue, and their costs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::precedence_file::{self, PrecedenceList};
 
-/// What goes first within a queue, and what it costs. Directives come before precedence, arrival after.
+/// Order of URIs within a queue, and their costs. Directives come before precedence, arrival after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct UriFile {
@@ -17,37 +17,37 @@ pub struct UriFile {
     #[schemars(range(max = 255))]
     pub precedence: u8,
 
-    /// What a URI's precedence is made of. Default `"cost"`: what costs more goes later; with
-    /// the default cost that is the order of arrival.
+    /// Policy for a URI's precedence. Default `"cost"`: what costs more goes later; with the default cost that is the order of
+    /// arrival.
     pub precedence_policy: UriPrecedencePolicy,
 
-    /// For `"file"`: the file of precedences, relative to the profile; a line has a URI, a blank and a number from 0 to 255,
-    /// and URIs that it does not name have the base precedence. No default: there is none.
+    /// For `"file"`: the precedence file, relative to the profile. A line has a URI, a blank and a number from 0 to 255. URIs
+    /// that are not in the file have the base precedence. No default: there is none.
     pub precedence_file: Option<String>,
 
-    /// What a fetch costs its queue's budgets. Default `"unit"`: each URI costs the same.
+    /// Policy for the cost of a fetch to its queue's budgets. Default `"unit"`: each URI costs the same.
     pub cost_policy: CostPolicy,
 
-    /// For `"hops"`: count navigation links alone, not embeds, redirects and what scripts name. Default `true`: images
+    /// For `"hops"`: whether only navigation links count, and not embeds, redirects and URIs from scripts. Default `true`: images
     /// belong to the page that shows them.
     pub navigation_hops_only: bool,
 }
 
-/// What a URI's precedence is made of.
+/// Policy for a URI's precedence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UriPrecedencePolicy {
-    /// What it costs.
+    /// Its cost.
     Cost,
-    /// Its base precedence alone.
+    /// Only its base precedence.
     Base,
     /// Its base precedence plus the hops from its seed.
     Hops,
-    /// What `precedence-file` says.
+    /// Its number in `precedence-file`.
     File,
 }
 
-/// What a fetch costs.
+/// Policy for the cost of a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CostPolicy {
@@ -55,24 +55,24 @@ pub enum CostPolicy {
     Unit,
     /// 0: budgets have no effect.
     Zero,
-    /// 1, one more with a query, and one more again where only the query differs from the page it was found on.
+    /// 1, one more with a query, and one more again if only the query differs from the page on which it was found.
     Query,
-    /// 1, and one more where the URI looks like a day of a calendar.
+    /// 1, and one more if the URI looks like a day of a calendar.
     AntiCalendar,
 }
 
-/// What goes first within a queue, and what it costs.
+/// Order of URIs within a queue, and their costs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct UriSettings {
     /// Base precedence, 0 first.
     pub precedence: u8,
-    /// What precedence is made of.
+    /// Policy for the precedence.
     pub precedence_policy: UriPrecedencePolicy,
-    /// What the file of precedences says; there wherever the policy is `File`.
+    /// The content of the precedence file. It is present whenever the policy is `File`.
     pub precedences: Option<Arc<PrecedenceList>>,
-    /// What a fetch costs.
+    /// Policy for the cost of a fetch.
     pub cost_policy: CostPolicy,
-    /// For the policy `Hops`: count navigation links alone.
+    /// For the policy `Hops`: whether only navigation links count.
     pub navigation_hops_only: bool,
 }
 
@@ -89,7 +89,7 @@ impl Default for UriFile {
 }
 
 impl UriFile {
-    /// A file of precedences that was read before is not read again.
+    /// Checks the settings. A precedence file that was read before is not read again.
     pub(crate) fn check(
         &self,
         mut part: Part<'_, '_>,

@@ -1,5 +1,5 @@
-//! Other files that are written like profiles, such as scenarios of a simulation: TOML held against the JSON Schema of a type,
-//! every fault at its place, and faults of meaning added by whoever knows it.
+//! Other files in the form of profiles, such as scenarios of a simulation. They are TOML, checked against the JSON Schema of a
+//! type, with every error at its place. The caller adds errors of meaning.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -8,17 +8,17 @@ use crate::document::{Document, Spot};
 use crate::fault::{Fault, Faults, Level};
 use crate::shape::Shape;
 
-/// A TOML text that has been read, for faults found later.
+/// A TOML text that has been read, for errors found later.
 #[derive(Debug, Clone)]
 pub struct Written {
     document: Document,
 }
 
 impl Written {
-    /// Reads a text as a `T`. `file` is what faults call it.
+    /// Reads a text as a `T`. `file` is its name in errors.
     ///
     /// # Errors
-    /// Every fault of syntax and shape at once: unknown keys with the nearest known one, kinds of values, what is missing.
+    /// All errors of syntax and shape at once: unknown keys with the nearest known one, wrong kinds of values, missing keys.
     pub fn read<T: JsonSchema + DeserializeOwned>(
         file: &str,
         text: &str,
@@ -28,7 +28,7 @@ impl Written {
         let shape = Shape::new(&schema).map_err(|problem| {
             Faults::from(document.fault("", Spot::Key, Level::Error, problem))
         })?;
-        // What stands on a line that is no TOML is a guess.
+        // Values on a line that is not TOML are guesses.
         if faults.is_empty() {
             faults.append(shape.check(&document, "", &mut document.value.clone()));
         }
@@ -44,7 +44,7 @@ impl Written {
         Ok((Self { document }, value))
     }
 
-    /// An error at what the JSON Pointer names, or at the nearest thing above it that is there.
+    /// An error at the value that the JSON Pointer names, or at its nearest existing parent.
     #[must_use]
     pub fn fault(&self, pointer: &str, problem: String, suggestion: Option<String>) -> Fault {
         Fault {

@@ -1,10 +1,10 @@
-//! An account of what the import has made nothing of, whether it matters here or not.
+//! The account of an import: everything that was not converted and matters here.
 
 use super::beans::{Bean, Property};
 use super::settings::known_as;
 use super::{EXTRACTORS, Import};
 
-/// Beans that are how Heritrix is put together, and what Opilio does without being told.
+/// Beans of Heritrix's internal structure, and of features that Opilio always has.
 const STRUCTURE: &[&str] = &[
     "BdbCookieStore",
     "BdbFrontier",
@@ -61,7 +61,7 @@ const STRUCTURE: &[&str] = &[
     "CommonAnnotationBeanPostProcessor",
 ];
 
-/// Properties that say how Heritrix does things inside, or where files lie that lie elsewhere here.
+/// Properties of Heritrix's internals, and of file locations that differ in Opilio.
 const INSIDE: &[&str] = &[
     "applicationContext",
     "audience",
@@ -114,7 +114,7 @@ const INSIDE: &[&str] = &[
     "queuePrecedencePolicy",
 ];
 
-/// Properties of which one value is what Opilio does.
+/// Properties of which one value is Opilio's behaviour.
 const AS_HERE: [(&str, &str); 9] = [
     ("actionDir", "action"),
     ("deferToPrevious", "true"),
@@ -130,7 +130,7 @@ const AS_HERE: [(&str, &str); 9] = [
     ("useSharedCache", "true"),
 ];
 
-/// Beans that a job does well without: one that is switched off changes nothing here.
+/// Beans that a job can do without: if one is disabled, nothing changes here.
 const OPTIONAL: [&str; 8] = [
     "ActionDirectory",
     "CheckpointService",
@@ -142,12 +142,12 @@ const OPTIONAL: [&str; 8] = [
     "RuntimeLimitEnforcer",
 ];
 
-/// Why logins are not carried over.
+/// Reason for which logins are not converted.
 const PASSWORDS: &str =
     "passwords do not stand in profiles: write a table under [logins] or [credentials]";
 
 impl Import {
-    /// Says of what nothing was made.
+    /// Lists the properties of a bean that were not converted.
     pub(super) fn account(&mut self, bean: &Bean) {
         let is_rule = bean.class.ends_with("DecideRule");
         let is_extractor = EXTRACTORS.iter().any(|(class, _)| *class == bean.class);
@@ -186,7 +186,7 @@ impl Import {
         }
     }
 
-    /// Says of a property, and of the beans within it, of which nothing was made.
+    /// Lists a property that was not converted, and those of the beans within it.
     fn account_property(&mut self, bean: &Bean, name: &str, property: &Property) {
         let is_inside = INSIDE.contains(&name);
         let is_rule = |inner: &Bean| {
@@ -194,7 +194,7 @@ impl Import {
         };
         let text = match property {
             Property::Text(text) => text.trim().to_owned(),
-            // It changes nothing until a script associates it with something.
+            // A sheet changes nothing until a script associates it.
             Property::Map(_) if bean.class == "Sheet" => return,
             Property::Map(entries) => {
                 let entries = entries

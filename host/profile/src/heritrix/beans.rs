@@ -1,4 +1,4 @@
-//! A `crawler-beans.cxml` as beans: classes, properties, and the overrides that stand in texts of their own.
+//! Reader of a `crawler-beans.cxml`: classes, properties, and the overrides in separate texts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,15 +15,15 @@ const NODES_MAX: u32 = 500_000;
 /// A bean.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Bean {
-    /// What others call it; empty for one that stands within another.
+    /// Its id, by which other beans refer to it; empty for a nested bean.
     pub(crate) id: String,
     /// Its class without the package.
     pub(crate) class: String,
     /// Its line in the file.
     pub(crate) line: usize,
-    /// Where it begins in the file, in bytes: no two begin at the same place.
+    /// Its byte offset in the file, which is unique.
     start: usize,
-    /// What it says.
+    /// Its properties.
     pub(crate) properties: BTreeMap<String, Property>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Property {
     List(Vec<Property>),
     /// Texts by key.
     Map(Vec<(String, String)>),
-    /// A bean that stands within.
+    /// A nested bean.
     Bean(Box<Bean>),
     /// Another bean, by its id.
     Reference(String),
@@ -45,11 +45,11 @@ pub(crate) enum Property {
 /// All beans of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Beans {
-    /// Those that stand by themselves, in order.
+    /// Top-level beans, in order.
     pub(crate) list: Vec<Bean>,
-    /// Overrides that reach no bean: their line in the file, and what is wrong.
+    /// Overrides without a bean: their line in the file, and the problem.
     pub(crate) astray: Vec<(usize, String)>,
-    /// Properties that have been made something of: where the bean begins, and the property.
+    /// Properties that have been converted: offset of the bean, and name of the property.
     used: BTreeSet<(usize, String)>,
 }
 
@@ -84,7 +84,7 @@ impl Beans {
         self.list.iter().filter(is_one)
     }
 
-    /// The bean that a property is or refers to.
+    /// The bean that a property contains or refers to.
     pub(crate) fn target<'b>(&'b self, property: &'b Property) -> Option<&'b Bean> {
         match property {
             Property::Bean(bean) => Some(bean),
@@ -97,21 +97,21 @@ impl Beans {
         self.list.iter().find(|bean| bean.id == id)
     }
 
-    /// A property, of which something is made now.
+    /// Takes a property, which then counts as converted.
     pub(crate) fn take<'b>(&mut self, bean: &'b Bean, name: &str) -> Option<&'b Property> {
         let property = bean.properties.get(name)?;
         self.used.insert((bean.start, name.to_owned()));
         Some(property)
     }
 
-    /// Properties of which nothing was made.
+    /// Properties that were not converted.
     pub(crate) fn unused<'b>(&self, bean: &'b Bean) -> Vec<(&'b String, &'b Property)> {
         let is_unused =
             |(name, _): &(&String, &Property)| !self.used.contains(&(bean.start, (*name).clone()));
         bean.properties.iter().filter(is_unused).collect()
     }
 
-    /// `bean.property=value` lines and `props` override what the beans say themselves.
+    /// Applies `bean.property=value` lines and `props`, which override the beans' own properties.
     fn apply_overrides(&mut self) {
         let mut overrides: Vec<(usize, String, String)> = Vec::new();
         for bean in &self.list {
@@ -146,7 +146,7 @@ impl Beans {
 }
 
 impl Property {
-    /// What a list holds, or the one value that this is.
+    /// The items of a list, or this single value.
     fn items(&self) -> &[Property] {
         match self {
             Property::List(items) => items,
@@ -154,7 +154,7 @@ impl Property {
         }
     }
 
-    /// The texts that stand in it.
+    /// The texts in it.
     pub(crate) fn texts(&self) -> Vec<String> {
         let text = |item: &Property| match item {
             Property::Text(text) => Some(text.trim().to_owned()),
@@ -163,7 +163,7 @@ impl Property {
         self.items().iter().filter_map(text).collect()
     }
 
-    /// The beans that stand within, not those it refers to.
+    /// The nested beans, without those it refers to.
     pub(crate) fn within(&self) -> impl Iterator<Item = &Bean> {
         self.items().iter().filter_map(|item| match item {
             Property::Bean(bean) => Some(&**bean),
@@ -180,7 +180,7 @@ impl Bean {
         }
     }
 
-    /// What people look for in the file.
+    /// A name by which people find the bean in the file.
     pub(crate) fn name(&self) -> String {
         match self.id.as_str() {
             "" => self.class.clone(),
@@ -189,7 +189,7 @@ impl Bean {
     }
 }
 
-/// `textSource.value` sets the property of the bean within. Whether there is such a one.
+/// Sets a property, or with `textSource.value` a property of the nested bean. Returns whether that bean exists.
 fn set(bean: &mut Bean, path: &str, value: String) -> bool {
     match path.split_once('.') {
         None => {
@@ -204,7 +204,7 @@ fn set(bean: &mut Bean, path: &str, value: String) -> bool {
     }
 }
 
-/// As Java reads properties: continued lines, `:` for `=`, and escapes are understood.
+/// Reads properties as Java does, with continued lines, `:` for `=`, and escapes.
 fn lines_of(text: &str) -> Result<Vec<(String, String)>, String> {
     let mut said = Vec::new();
     PropertiesIter::new_with_encoding(text.as_bytes(), UTF_8)
@@ -237,7 +237,7 @@ fn bean(node: Node<'_, '_>, depth: usize) -> Bean {
     if depth > DEPTH_MAX {
         return bean;
     }
-    // `p:name="value"`, as some write properties.
+    // The form `p:name="value"` of properties.
     for attribute in node.attributes() {
         if attribute
             .namespace()
@@ -293,7 +293,7 @@ fn value(node: Node<'_, '_>, depth: usize) -> Option<Property> {
                 .filter_map(|entry| {
                     let inner = || {
                         let inner = elements(entry).next()?;
-                        // Of a bean its class: nothing is made of one, but it is not passed over.
+                        // For a bean its class: it cannot be converted, but must not be ignored.
                         let text = inner.attribute("class").or_else(|| inner.text());
                         Some(text?.to_owned())
                     };

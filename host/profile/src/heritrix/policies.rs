@@ -1,5 +1,4 @@
-//! Beans that choose rather than say a number: how queues are called, what goes first, what a fetch costs, which URIs count as
-//! the same, and which headers are sent.
+//! Beans that select a policy and do not only set a number: queue names, precedence, costs, canonicalisation and headers.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +8,8 @@ use super::beans::{Bean, Property};
 use super::settings::Unit;
 use super::{Import, rules};
 
-/// Class, setting, value. Those that are the default here are left out; so is `HostnameQueueAssignmentPolicy`, whose queues
-/// are those of a host and port under another name.
+/// Class, setting, value. Values that are the default here are left out. So is `HostnameQueueAssignmentPolicy`: its queues are
+/// those of a host and port under another name.
 const CHOICES: [(&str, &str, &str); 9] = [
     ("ARCWriterProcessor", "archive.format", "arc"),
     (
@@ -39,7 +38,7 @@ const CHOICES: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Rules of canonical forms, there and here.
+/// Canonicalisation rules in Heritrix and in Opilio.
 const RULES: [(&str, &str); 8] = [
     ("LowercaseRule", "lowercase"),
     ("StripUserinfoRule", "strip-userinfo"),
@@ -51,11 +50,11 @@ const RULES: [(&str, &str); 8] = [
     ("StripExtraSlashes", "strip-extra-slashes"),
 ];
 
-/// What a rule of one's own makes of a URI where it says nothing.
+/// Default replacement of a custom rule.
 const WHOLE: &str = "$1";
 
 impl Import {
-    /// What the class of a bean says.
+    /// Applies the policy that a bean's class selects.
     pub(super) fn choice(&mut self, bean: &Bean) {
         let chosen = CHOICES.iter().find(|(class, ..)| *class == bean.class);
         if let Some((_, setting, value)) = chosen {
@@ -137,7 +136,7 @@ impl Import {
         }
     }
 
-    /// Its end of a job is the one of three that there is here.
+    /// Converts a run time. Of the three operations at its end, Opilio has one.
     fn run_time(&mut self, bean: &Bean) {
         let operation = self.taken_text(bean, "expirationOperation");
         let operation = operation.as_deref().unwrap_or("PAUSE");
@@ -155,7 +154,7 @@ impl Import {
         }
     }
 
-    /// What does not count when contents are compared is a digest stripper's here.
+    /// Converts the parts to ignore in comparisons into a digest stripper.
     fn content_digest(&mut self, bean: &Bean) {
         let size = self.taken_text(bean, "maxSizeBytes");
         let Some(java) = self.taken_text(bean, "stripRegex") else {
@@ -233,7 +232,7 @@ impl Import {
         }
     }
 
-    /// A text that is said and not empty, of which something is made now.
+    /// The text of a property if it is present and not empty. The property then counts as converted.
     fn taken_text(&mut self, bean: &Bean, property: &str) -> Option<String> {
         self.beans.take(bean, property)?;
         let text = bean.text(property)?;
@@ -241,7 +240,7 @@ impl Import {
     }
 }
 
-/// `$1` as it is written here; none where there are backslashes, of which each has its own meaning there.
+/// Converts `$1` to the form of a profile. `None` if there are backslashes, each of which has its own meaning in Java.
 fn groups(format: &str) -> Option<String> {
     if format.contains('\\') {
         return None;

@@ -1,4 +1,4 @@
-//! Decide rules as filters, in their order.
+//! Conversion of decide rules into filters, in their order.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::Import;
 use super::beans::{Bean, Property};
 use crate::matching::regex;
 
-/// What Java has in regular expressions and takes time that nobody can bound, or what means something else here.
+/// Features of Java's regular expressions that take unbounded time, or have another meaning here.
 const JAVA_ALONE: [(&str, &str); 10] = [
     ("(?=", "look-ahead"),
     ("(?!", "negative look-ahead"),
@@ -20,7 +20,7 @@ const JAVA_ALONE: [(&str, &str); 10] = [
     ("\\G", "the end of the last match"),
 ];
 
-/// Why an expression of Java's cannot be one here.
+/// Checks that an expression of Java can be used here, and returns the reason if it cannot.
 pub(crate) fn is_linear(java: &str) -> Result<(), String> {
     let found = JAVA_ALONE.iter().find(|(sign, _)| java.contains(sign));
     if let Some((_, what)) = found {
@@ -41,10 +41,11 @@ pub(crate) fn is_linear(java: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// An expression that means here what it means there, where it has to match the whole; or why there is none.
+/// Converts an expression that has to match the whole text into one with the same meaning here. The error is the reason for which
+/// there is none.
 pub(crate) fn translated(java: &str) -> Result<String, String> {
     is_linear(java)?;
-    // What may stand before and behind need not be said where it is found anywhere.
+    // A search finds a match anywhere, so `.*` at the beginning and end is not needed.
     let inner = java
         .strip_prefix(".*")
         .and_then(|rest| rest.strip_suffix(".*"))
@@ -55,7 +56,7 @@ pub(crate) fn translated(java: &str) -> Result<String, String> {
 }
 
 impl Import {
-    /// The rules of a sequence, references followed.
+    /// The rules of a sequence, with references resolved.
     pub(super) fn rules_of(&mut self, scope: &Bean) -> Vec<Bean> {
         let Some(Property::List(rules)) = self.beans.take(scope, "rules").cloned() else {
             return Vec::new();
@@ -83,7 +84,7 @@ impl Import {
         found
     }
 
-    /// The stack of the scope.
+    /// Makes the stack of the scope.
     pub(super) fn scope(&mut self, rules: &[Bean]) {
         let mut stack: Vec<String> = Vec::new();
         for (index, rule) in rules.iter().enumerate() {
@@ -100,7 +101,7 @@ impl Import {
         self.set("stacks.scope", Value::from(stack));
     }
 
-    /// The name of the filter that does what the rule does; none where there is none, which is said.
+    /// The name of the filter for a rule. If there is none, the rule is listed and the result is `None`.
     fn filter(&mut self, rule: &Bean) -> Option<String> {
         let (class, is_not) = match rule.class.as_str() {
             "SchemeNotInSetDecideRule" => ("SchemeNotInSetDecideRule", false),
@@ -115,7 +116,7 @@ impl Import {
             Some("REJECT") => "reject",
             _ => "accept",
         };
-        // Where the rule is the opposite of the filter, what it does not match is decided on.
+        // If the rule is the opposite of the filter, it decides on the URIs that the filter does not match.
         let decided = |mut settings: Map<String, Value>| {
             match is_not {
                 true => {
@@ -178,7 +179,7 @@ impl Import {
             "MatchesRegexDecideRule" | "MatchesListRegexDecideRule" => {
                 let is_all = rule.text("listLogicalOr") == Some("false");
                 let (patterns, left_out) = self.patterns(rule);
-                // Of several that have to match, or of those none of which may, one less decides on more URIs.
+                // If all expressions have to match, or none may, a missing expression makes the rule decide on more URIs.
                 if left_out && is_all != is_not {
                     self.leave(
                         rule.line,
@@ -230,7 +231,7 @@ impl Import {
         for property in ["decision", "enabled"] {
             self.used(rule, property);
         }
-        // The built-in with its defaults needs no table.
+        // The built-in plugin with its defaults needs no table.
         if settings.is_empty() && !self.plugins.contains_key(component) {
             self.plugins.insert(component.to_owned(), None);
             return Some(component.to_owned());
@@ -330,7 +331,7 @@ impl Import {
         value.map_or(Vec::new(), Property::texts)
     }
 
-    /// Its expressions that can be carried over, and whether there are others.
+    /// The expressions that can be converted, and whether there are others.
     fn patterns(&mut self, rule: &Bean) -> (Vec<String>, bool) {
         let mut left_out = false;
         let mut written = self.texts(rule, "regexList");

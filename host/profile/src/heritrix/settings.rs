@@ -1,21 +1,21 @@
-//! Which property of which bean is which setting, in which unit.
+//! Table of properties and settings: bean, property, setting and unit.
 
 use serde_json::{Value, json};
 
 use crate::duration::format_duration;
 
-/// How a value is carried over.
+/// Conversion of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     Text,
-    /// A list of one.
+    /// A list with one item.
     OneOf,
     Number,
     /// 0 and below mean no limit.
     Count,
     Float,
     Truth,
-    /// True there is false here.
+    /// True in Heritrix is false here.
     Untruth,
     Milliseconds,
     Seconds,
@@ -25,7 +25,7 @@ pub(crate) enum Unit {
     MinutesOrNone,
     /// True is 1, false the default.
     KeepsOne,
-    /// Seconds until a URI is visited again; 0 and below mean once. Two settings at once.
+    /// Seconds until a URI is visited again; 0 and below mean once. Sets two settings.
     Again,
     /// 0 and below mean no limit.
     Bytes,
@@ -406,7 +406,7 @@ pub(crate) const SETTINGS: &[(&str, &str, &str, Unit)] = &[
     ),
 ];
 
-/// The settings that a value of the list above comes to: itself, or each of an object.
+/// The settings for a value of the list above: one, or one for each key of an object.
 pub(crate) fn each(setting: &str, value: Value) -> Vec<(String, Value)> {
     match value {
         Value::Object(several) => several.into_iter().collect(),
@@ -431,7 +431,7 @@ pub(crate) fn known_as(class: &str) -> &str {
 }
 
 impl Unit {
-    /// The value as the setting has it, or why it has none.
+    /// Converts the text of a value; the error is the reason for which it has no equivalent.
     pub(crate) fn read(self, text: &str) -> Result<Value, String> {
         let text = text.trim();
         let number = || {

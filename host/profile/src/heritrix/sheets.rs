@@ -1,4 +1,4 @@
-//! Sheets that SURT prefixes are associated with become overrides.
+//! Conversion of sheets that are associated with SURT prefixes into overrides.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::frontier::QueueKey;
 use crate::matching::is_known_of_queue;
 
 impl Import {
-    /// Sheets that SURT prefixes are associated with become overrides.
+    /// Converts sheets that are associated with SURT prefixes into overrides.
     pub(super) fn sheets(&mut self, beans: &[Bean]) {
         for association in beans {
             if association.class == "DecideRuledSheetAssociation" {
@@ -42,7 +42,7 @@ impl Import {
                 for (path, text) in &map {
                     self.sheet_entry(&sheet, path, text, &mut said);
                 }
-                // What is needed for a queue may be said of whole queues alone, and would be lost for them beside paths.
+                // Queue settings may be set only for whole queues. Next to paths they would be lost.
                 let (queues, paths): (Vec<String>, Vec<String>) = prefixes
                     .iter()
                     .cloned()

@@ -1,4 +1,4 @@
-//! What has been imported, written as a profile that checks clean.
+//! Output of an import: a valid profile.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use super::{Import, SheetOverride};
 use crate::profile::{Given, Profile};
 use crate::shape::toml_text;
 
-/// Lines that are taken out because a profile may not say them; each shows the next.
+/// Most invalid lines that are removed; each removal shows the next.
 const FAULTY_LINES_MAX: usize = 200;
 
-/// The head of what a sheet has become.
+/// Header of a converted sheet.
 const OVERRIDE: &str = "[[override]]";
 
 impl Import {
-    /// The profile, what it may not say taken out and listed.
+    /// The profile, without its invalid parts, which are listed.
     pub(super) fn checked(&mut self, given: &Given) -> String {
         let mut toml = self.toml();
         for _ in 0..FAULTY_LINES_MAX {
@@ -33,7 +33,7 @@ impl Import {
                 return toml;
             };
             let line = lines[number].clone();
-            // Lines are taken out, not away: their order tells of which sheet they are.
+            // Lines are emptied and not deleted: their order tells to which sheet they belong.
             let sheets = lines[..number].iter().filter(|line| *line == OVERRIDE);
             let sheet = sheets.count().checked_sub(1);
             let (bean, at) = sheet

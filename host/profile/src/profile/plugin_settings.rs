@@ -1,4 +1,4 @@
-//! What the schemas of plugins say of their settings, and where a fault in those stands.
+//! Plugin settings of a profile: their check against plugins' schemas, and the places of their errors.
 
 use serde_json::Value;
 
@@ -10,27 +10,27 @@ use crate::overrides;
 use crate::shape::{Shape, broken_schema};
 use crate::stacks::Stage;
 
-/// Says, in a plugin's schema, what a value outside of a setting's constraints means: `info`, `warning` or `error`.
+/// Keyword in a plugin's schema for the level of a constraint on a setting: `info`, `warning` or `error`.
 const LEVEL: &str = "x-opilio-level";
 
-/// Marks a setting, in a plugin's schema, that names tables of the profile: a text or a list of texts.
+/// Keyword in a plugin's schema for a setting that names tables of the profile: a text or a list of texts.
 const TABLE: &str = "x-opilio-table";
 
 impl Profile {
-    /// The settings of a plugin instance, checked against the plugin's schema, its defaults filled in.
+    /// The settings of a plugin instance, checked against the plugin's schema, with its defaults filled in.
     ///
     /// # Errors
-    /// Every fault of them, at its place in the profile, if at least one is of [`Level::Error`]; also where the schema itself
-    /// is invalid.
+    /// All errors in them, at their places in the profile, if at least one is of [`Level::Error`]. Also fails if the schema
+    /// itself is invalid.
     pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
         refused(self.settings_and_faults(instance, schema)?)
     }
 
-    /// The faults of an instance's settings that do not refuse the profile, those of overrides included: the plugin's schema
-    /// gives them a lower level. A job does not begin with one of [`Level::Warning`].
+    /// Errors in an instance's settings that do not refuse the profile, including those of overrides: the plugin's schema gives
+    /// them a lower level. A job does not start with one of [`Level::Warning`].
     ///
     /// # Errors
-    /// Where the settings are refused.
+    /// Fails if the settings are refused.
     pub fn lesser_faults(&self, instance: &str, schema: &Value) -> Result<Faults, Faults> {
         let (settings, mut faults) = self.settings_and_faults(instance, schema)?;
         for place in self
@@ -68,7 +68,7 @@ impl Profile {
         faults.append(self.unknown_tables(schema, &settings, &format!("{table}/settings")));
         let mut faults = with_levels(faults, schema, &format!("{table}/settings"));
         faults.sort();
-        // An instance without a table is named in a stack, and nowhere else.
+        // An instance without a table is named in a stack, and in no other place.
         let place = |fault: Fault| Fault {
             place: self.fault_at(&fault.pointer, "").place,
             ..fault
@@ -79,17 +79,17 @@ impl Profile {
         Ok((settings, faults))
     }
 
-    /// Every override that says something of a plugin's settings, by its number, with the plugin's name.
+    /// All overrides with settings of a plugin, by their numbers, with the plugin's name.
     pub fn overridden_settings(&self) -> impl Iterator<Item = (u32, &str)> {
         self.overrides.of_plugins()
     }
 
-    /// What an override alone makes of a plugin's settings, checked against the plugin's schema, its defaults filled in.
-    /// `settings` are those without the override, as they are in force.
+    /// The plugin settings of one override, checked against the plugin's schema, with its defaults filled in. `settings` are the
+    /// effective settings without the override.
     ///
     /// # Errors
-    /// Every fault, at its place in the override, if at least one is of [`Level::Error`]: settings that the plugin does not let
-    /// be overridden, and what its schema refuses.
+    /// All errors, at their places in the override, if at least one is of [`Level::Error`]: settings that the plugin does not
+    /// allow to be overridden, and settings that its schema refuses.
     pub fn check_overridden_settings(
         &self,
         place: (u32, &str),
@@ -145,8 +145,8 @@ impl Profile {
         Ok((settings, faults))
     }
 
-    /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`): a
-    /// plugin would find nothing in them and nobody would be told.
+    /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`). Without this
+    /// check a plugin would silently find nothing in them.
     fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Faults {
         let mut faults = Faults::default();
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -183,7 +183,7 @@ impl Profile {
         faults
     }
 
-    /// A fault of the caller's own at what an override says of a plugin's setting, named by a pointer within the settings.
+    /// An error of the caller at a plugin setting in an override, named by a pointer within the settings.
     pub fn fault_in_override(
         &self,
         (number, instance): (u32, &str),
@@ -193,8 +193,8 @@ impl Profile {
         self.fault_at(&overridden(number, instance, pointer), problem)
     }
 
-    /// A fault of the caller's own at what a JSON Pointer names (`/plugins/html/component`,
-    /// `/plugins/html/settings/patterns/0`), or at the nearest thing above it that is written.
+    /// An error of the caller at the value that a JSON Pointer names (`/plugins/html/component`,
+    /// `/plugins/html/settings/patterns/0`), or at its nearest written parent.
     pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
         let present = self.present(pointer);
         let mut fault = self
@@ -204,8 +204,7 @@ impl Profile {
         fault
     }
 
-    /// Every plugin that a stack of an override names: the stage, the name, and a pointer to where, for
-    /// [`Profile::fault_at`].
+    /// All plugins that stacks of overrides name: the stage, the name, and a pointer for [`Profile::fault_at`].
     pub fn named_by_overrides(&self) -> impl Iterator<Item = (Stage, &str, &str)> {
         self.overrides.named().filter_map(|(name, pointer)| {
             // /override/NUMBER/stacks/STAGE
@@ -215,7 +214,7 @@ impl Profile {
         })
     }
 
-    /// The pointer itself, or for an instance without a table where a stack names it.
+    /// The pointer itself. For an instance without a table it is the pointer at which a stack names it.
     fn present(&self, pointer: &str) -> String {
         let name = pointer
             .strip_prefix("/plugins/")
@@ -232,7 +231,7 @@ impl Profile {
         }
     }
 
-    /// Where an instance is named as a filter of another plugin.
+    /// The pointer at which an instance is named as a filter of another plugin.
     pub(crate) fn guarding(&self, name: &str) -> Option<String> {
         self.plugins.values().find_map(|instance| {
             let at = instance.filters.iter().position(|filter| filter == name)?;
@@ -242,7 +241,7 @@ impl Profile {
     }
 }
 
-/// The settings, unless a fault refuses them.
+/// The settings, unless an error refuses them.
 fn refused((settings, faults): (Value, Faults)) -> Result<Value, Faults> {
     match faults.worst() {
         Some(Level::Error) => Err(faults),
@@ -250,7 +249,7 @@ fn refused((settings, faults): (Value, Faults)) -> Result<Value, Faults> {
     }
 }
 
-/// The faults of settings at `at`, each with the level that the schema gives its setting.
+/// Gives the errors in settings at `at` the levels from the schema.
 fn with_levels(faults: Faults, schema: &Value, at: &str) -> Faults {
     let faults = faults.into_iter().map(|fault| Fault {
         level: match fault.pointer.strip_prefix(at) {
@@ -262,7 +261,7 @@ fn with_levels(faults: Faults, schema: &Value, at: &str) -> Faults {
     faults.collect()
 }
 
-/// The level of the setting at a JSON Pointer: that of the innermost property with one, or else [`Level::Error`].
+/// The level of the setting at a JSON Pointer: that of the innermost property with one, otherwise [`Level::Error`].
 fn level_of(schema: &Value, pointer: &str) -> Level {
     let mut level = Level::Error;
     let mut node = schema;
@@ -285,7 +284,7 @@ fn level_of(schema: &Value, pointer: &str) -> Level {
     level
 }
 
-/// The pointer to what an override says of a plugin's setting.
+/// The pointer to a plugin's setting in an override.
 fn overridden(number: u32, instance: &str, pointer: &str) -> String {
     let table = child("/plugins", instance);
     overrides::pointer_in(number, &format!("{table}/settings{pointer}"))

@@ -1,4 +1,4 @@
-//! How a text becomes a profile: what it extends is followed, every value checked.
+//! Reading of a profile: its text is parsed, the profiles it extends are read, and every value is checked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::seeds;
 use crate::shape::Shape;
 use crate::tables;
 
-/// Largest profile. Seeds in greater numbers have a file of their own.
+/// Largest profile. Large numbers of seeds go into a separate file.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 impl Profile {
     /// Reads and checks a profile.
     ///
     /// # Errors
-    /// Every fault of it, should one be of [`Level::Error`]; also where it cannot be read.
+    /// All its errors, if one is of [`Level::Error`]. Also fails if it cannot be read.
     pub fn load(path: &Path, given: &Given) -> Result<Self, Faults> {
         let file = path.display().to_string();
         let text = read(path).map_err(|problem| unreadable(&file, problem))?;
@@ -36,11 +36,11 @@ impl Profile {
         Self::follow(&file, text, base, given)
     }
 
-    /// Checks a profile that is in memory. `file` is what faults call it; relative paths start from [`Given::base`],
-    /// or the current folder.
+    /// Checks a profile in memory. `file` is its name in errors. Relative paths start at [`Given::base`], or at the current
+    /// folder.
     ///
     /// # Errors
-    /// Every fault of it, should one be of [`Level::Error`].
+    /// All its errors, if one is of [`Level::Error`].
     pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
         let base = given.base.as_deref().unwrap_or(Path::new(""));
         Self::follow(file, text.to_owned(), base, given)
@@ -60,11 +60,11 @@ impl Profile {
         Self::check(layers, given)
     }
 
-    /// Checks a profile whose layers are at hand: what it extends and what was changed since come from here, and `extends`
-    /// is not followed. For jobs, which keep copies of all.
+    /// Checks a profile from given layers: those that it extends and later changes. `extends` is not followed. It is for jobs,
+    /// which keep copies of all layers.
     ///
     /// # Errors
-    /// Every fault of them, should one be of [`Level::Error`].
+    /// All their errors, if one is of [`Level::Error`].
     pub fn layered(
         below: Vec<Layer>,
         own: Layer,
@@ -74,10 +74,10 @@ impl Profile {
         Self::check(Layers { below, own, above }, given)
     }
 
-    /// A profile that ships, by name: `default` is what a crawl without a profile runs on.
+    /// A built-in profile by name. A crawl without a profile uses `default`.
     ///
     /// # Errors
-    /// Every fault, as for [`Profile::load`]; no profile of that name among them.
+    /// All errors, as for [`Profile::load`]. An unknown name is one of them.
     pub fn builtin(name: &str, given: &Given) -> Result<Self, Faults> {
         let Some(text) = ready::text(name) else {
             let names: Vec<&str> = ready::names().collect();
@@ -92,7 +92,7 @@ impl Profile {
         Self::parse(&format!("{name}.toml"), text, given)
     }
 
-    /// The door between what was written and what may be used.
+    /// Turns the written profile into the usable one.
     fn check(layers: Layers, given: &Given) -> Result<Self, Faults> {
         let (document, syntax) = layers.document();
         let Layers { below, own, .. } = layers;
@@ -213,7 +213,7 @@ impl Profile {
             document: Arc::new(document.clone()),
             extended: below.into(),
         };
-        // Where the text is no TOML, half of it may be missing: nothing is said of what is not there.
+        // If the text is not TOML, half of it may be missing. Then nothing is reported about missing values.
         if syntax.is_empty() {
             relations::check(&profile, given, &mut check);
         }
@@ -227,7 +227,7 @@ impl Profile {
     }
 }
 
-/// The document as its type, whatever is wrong with it taken out and reported.
+/// The document as its type. All invalid parts are removed and reported.
 fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faults), Faults> {
     let schema = ProfileFile::schema();
     let broken =
@@ -240,7 +240,7 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
         .collect();
     faults.append(overrides::take_out_what_is_fixed(document, &mut value));
     for fault in shape.check(document, "", &mut value) {
-        // What stands on a line that is no TOML is a guess.
+        // Values on a line that is not TOML are guesses.
         if !fault
             .place
             .as_ref()
@@ -266,7 +266,7 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
     }
 }
 
-/// What is wrong with the text of a profile whatever the layers below it say. They may have the keys that it lacks.
+/// Errors in the text of a profile that do not depend on the layers below it. Those layers may have the keys that it lacks.
 fn faults_whatever_is_extended(own: &Layer) -> Faults {
     let (document, syntax) = Layers::alone(own);
     let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
@@ -274,7 +274,7 @@ fn faults_whatever_is_extended(own: &Layer) -> Faults {
     faults.into_iter().filter(is_its_own).collect()
 }
 
-/// Of what counts as a setting. What only says what the crawl is does not.
+/// The hash of the settings. Keys that only describe the crawl do not count.
 fn settings_hash(written: &ProfileFile, overrides: &Overrides) -> u64 {
     let settings = ProfileFile {
         name: None,
@@ -295,7 +295,7 @@ fn user_agent(template: &str, contact_url: Option<&str>) -> String {
     let filled = template.replace("@VERSION@", version);
     match contact_url {
         Some(url) => filled.replace("@CONTACT-URL@", url),
-        // A crawl of this machine needs no contact; what leads up to it goes as well.
+        // A crawl of this machine needs no contact. The text before the contact is removed as well.
         None => filled
             .replace(" +@CONTACT-URL@", "")
             .replace("@CONTACT-URL@", ""),
