@@ -591,8 +591,8 @@ impl Reader {
         }
     }
 
-    /// The first offset from `from` on at which a record seems to begin: a gzip member or a zstd frame that unpacks to one, or a
-    /// version line in a plain file.
+    /// The first offset from `from` on at which a record seems to begin. In a packed file this is a gzip member or a zstd frame
+    /// that unpacks to a record, in a plain one a version line.
     fn next_candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
         let is_arc = self.format == Some(Format::Arc);
         let (pattern, lead): (&[u8], u64) = match self.packing {

@@ -1,8 +1,9 @@
 //! Redaction: replaces records in place by tombstones; all other bytes of the file stay unchanged.
 //!
-//! [`survey`] finds the records to redact: the chosen ones, the others of the same captures (the request has cookies, the
-//! metadata outlinks), and revisits of the same payload. [`redact`] writes a new file beside the old one, and replaces the
-//! old one only when the new one is complete. docs/ARCHIVING.md describes a tombstone.
+//! [`survey`] finds the records to redact: the chosen ones, the others of the same captures, and revisits of the same
+//! payload. The other records of a capture have traces of it: the request has cookies, the metadata outlinks. [`redact`]
+//! writes a new file beside the old one, and replaces the old one only when the new one is complete. docs/ARCHIVING.md
+//! describes a tombstone.
 
 use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};

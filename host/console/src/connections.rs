@@ -1,8 +1,8 @@
 //! The daemon's open connections: their maximum, and the choice of one to close for a new one.
 //!
-//! If all places are taken, a new connection replaces one that waits for a request: of the address with the most connections,
-//! the one that has waited longest. So a client that opens connections without requests locks out no others, not even at its
-//! own address. A connection with an authenticated request in progress keeps its place.
+//! If all places are taken, a new connection replaces one that waits for a request. It is the one that has waited longest, of
+//! the address with the most connections. So a client that opens connections without requests locks out no
+//! others, not even at its own address. A connection with an authenticated request in progress keeps its place.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

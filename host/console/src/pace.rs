@@ -36,7 +36,7 @@ pub(crate) struct Requests {
 #[derive(Debug)]
 struct RequestState {
     under_way: usize,
-    /// Time at which the last request, or the connection, began or ended.
+    /// Time at which the last request began or ended, or the connection began.
     since: Instant,
     is_known: bool,
 }

@@ -38,8 +38,8 @@ pub enum AddressClass {
     Reserved,
 }
 
-/// Metadata services: most clouds (and their task credentials) on link-local addresses, Alibaba's, Oracle's on 192.0.0.192,
-/// and Azure's wire server, which has a public address that leads nowhere else.
+/// Metadata services. Those of most clouds (and their task credentials) have link-local addresses. The others are Alibaba's,
+/// Oracle's (192.0.0.192) and Azure's wire server, whose public address leads nowhere else.
 const METADATA_V4: [Ipv4Addr; 6] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),

@@ -7,7 +7,7 @@ use std::io::{self, BufReader, Read};
 
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
-/// Nested codings that are removed. More are treated as nonsense.
+/// Maximum nested codings that are removed. Content with more codings stays as received.
 pub const CODINGS_MAX: usize = 4;
 
 /// Bytes that pass through a decoder at a time.

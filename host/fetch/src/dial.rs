@@ -114,11 +114,11 @@ pub(crate) async fn dial(
         .unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
 }
 
-/// Connects to the first of these addresses that answers. Each address has a head start on the next one. A failure starts
-/// the next one at once.
+/// Connects to the first of these addresses that accepts a connection. Each address has a head start on the next one. A
+/// failure starts the next one at once.
 ///
 /// # Errors
-/// No address answered: the error of the last one that failed.
+/// No address accepted: the error of the last one that failed.
 pub(crate) async fn race(
     parts: &Parts,
     addresses: &[IpAddr],

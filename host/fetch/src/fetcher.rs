@@ -162,7 +162,7 @@ impl Fetcher {
     }
 
     /// Fetches one URI. Redirects are not followed. `on_head` is called once the head of the final response is complete,
-    /// whatever its status. Until it answers, no further bytes are read.
+    /// whatever its status. Until it answers, the server waits.
     ///
     /// The result is always an [`Exchange`]; [`Exchange::status`] has its status.
     pub async fn http(
