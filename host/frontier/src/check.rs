@@ -1,8 +1,8 @@
-//! Whether a store agrees with itself, and mending it where it does not: for a store that no process has open. Everything is
-//! read in the order in which it lies, in memory that does not grow with it.
+//! A consistency check of a store, and its repair. The store must not be open in any process. Everything is read in the order in
+//! which it is stored, in memory that does not grow with the store.
 //!
-//! What is derived is made anew from what it is derived from: the records of URIs are believed; the orders of the queues,
-//! their counts, the line, the index of canonical forms and the statistics follow from them.
+//! Derived data is rebuilt from its source. The records of URIs are taken as true. The orders of the queues, their counts, the
+//! queue order, the index of canonical forms and the statistics follow from them.
 
 mod embeds;
 mod indexes;
@@ -21,85 +21,84 @@ use crate::{
     store::{Store, decode, encode},
 };
 
-/// Repairs gathered before they are written.
+/// Repairs that are gathered before they are written.
 const PENDING_MAX: usize = 10_000;
 
-/// Something in a store that does not agree with the rest.
+/// An inconsistency in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What is wrong.
+    /// The kind of inconsistency.
     pub fault: Fault,
-    /// With what: a record key ([`Uri::key`](opilio_uri::Uri::key)), a queue, the name of a number; bytes in hexadecimal
-    /// where they are no text.
+    /// The object concerned: a record key ([`Uri::key`](opilio_uri::Uri::key)), a queue, or the name of a counter. Bytes that are
+    /// not text are in hexadecimal.
     pub key: String,
-    /// Whether it has been mended.
+    /// Whether it has been repaired.
     pub is_repaired: bool,
 }
 
-/// What can be wrong in a store.
+/// Kinds of inconsistency in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// The value in this keyspace cannot be read. The repair removes it; a URI's may then be found again, a queue's is
-    /// made anew with the settings of the profile.
+    /// The value in this keyspace cannot be read. The repair removes it. A URI may then be found again; a queue is made anew with
+    /// the settings of the profile.
     Malformed(&'static str),
-    /// A queued URI stands in neither order of its queue. The repair lets it wait for its due time there.
+    /// A queued URI is in neither order of its queue. The repair lets it wait for its due time there.
     NotInQueue,
-    /// A URI stands both among those that are ready and among those that wait. The repair lets it wait.
+    /// A URI is both among the ready and among the waiting ones. The repair lets it wait.
     InBothOrders,
-    /// A queue lists a URI that does not stand there, or is unknown. The repair removes the entry.
+    /// A queue lists a URI that does not belong there, or is unknown. The repair removes the entry.
     Stray,
-    /// URIs stand in a queue that has no record. The repair makes one.
+    /// URIs are in a queue that has no record. The repair makes one.
     NoQueue,
-    /// A queue counts other URIs than it has, or knows the first due time as later than it is. The repair counts them and
-    /// lets it line up anew.
+    /// A queue's counts are wrong, or its first due time is too late. The repair counts its URIs and gives it a new place in the
+    /// queue order.
     WrongQueueCounts,
-    /// A queue has URIs to give and no place in the line, or one that the line does not know. The repair gives it one.
+    /// A queue has URIs to issue, but its record or the queue order has no place for it. The repair gives it one.
     NotInLine,
-    /// A queue without URIs stands in the line. The repair takes it out.
+    /// A queue without URIs is in the queue order. The repair takes it out.
     NeedlessTurn,
-    /// The line has a place that is not its queue's. The repair removes it.
+    /// The queue order has a place that its queue does not have. The repair removes it.
     StrayTurn,
-    /// The index of canonical forms does not know a URI: in another form it would be found again. The repair enters it.
+    /// The index of canonical forms lacks a URI, which would be found again in another form. The repair adds it.
     NoCanonical,
-    /// The index of canonical forms knows what has no record: it would never be found. The repair removes it. Of many
-    /// tens of millions of URIs, some such entries may be missed.
+    /// The index of canonical forms has an entry without a record. Such a URI would never be found. The repair removes it. Among
+    /// many tens of millions of URIs, some such entries may be missed.
     StrayCanonical,
-    /// A page shows an embed that has no record. The repair removes the note.
+    /// A page shows an embed that has no record. The repair removes the entry.
     StrayEmbed,
     /// A value is kept for a site of which no URI is known. The repair removes it.
     StraySite,
-    /// A page shows an embed, and the list of the embed's pages does not have it, or the other way round. The repair puts
-    /// the list right.
+    /// A page lists an embed, but the embed does not list the page, or the other way round. The repair corrects the embed's list.
     OneSidedEmbed,
-    /// A URI counts other pages that embed it than there are. The repair counts them.
+    /// A URI has a wrong count of the other pages that embed it. The repair counts them.
     WrongReferrers,
-    /// A number of the statistics is not that of what it counts. The repair counts anew.
+    /// A statistics counter is wrong. The repair counts anew.
     WrongStatistics,
 }
 
-/// What a check has looked at and found.
+/// Counts of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CheckSummary {
     /// URIs known.
     pub uris: u64,
-    /// Of these, URIs that stand in a queue.
+    /// Of these, URIs in a queue.
     pub queued: u64,
     /// Queues.
     pub queues: u64,
-    /// Faults found.
+    /// Inconsistencies found.
     pub findings: u64,
-    /// Of these, faults repaired.
+    /// Of these, repaired.
     pub repaired: u64,
 }
 
 impl Frontier {
-    /// Looks whether the store in this folder agrees with itself, and reports what does not as it is found. Changes
-    /// nothing. `config` is what the crawl runs with: it says which queues are retired.
+    /// Checks whether the store in this folder is consistent, and reports each inconsistency as it is found. Changes nothing.
+    /// `config` is the configuration of the crawl: it says which queues are retired.
     ///
     /// # Errors
-    /// [`Error::NoStore`] where there is none, [`Error::InUse`] where a process has it open, [`Error::OtherVersion`] where
-    /// it was written in another format. [`Error::Torn`],
-    /// [`Error::Unopenable`] and [`Error::Unreadable`] where its files are damaged, which no repair can mend.
+    /// [`Error::NoStore`] if there is no store, [`Error::InUse`] if a process has it open, [`Error::OtherVersion`] if it was
+    /// written in another format. [`Error::Torn`], [`Error::Unopenable`] and [`Error::Unreadable`] if its files are damaged,
+    /// which no repair can fix.
     pub fn check(
         dir: &Path,
         config: &Config,
@@ -108,10 +107,11 @@ impl Frontier {
         Check::run(dir, config, report, false)
     }
 
-    /// The same, and mends what it finds. Does not need to be done at once: a repair cut short is gone on with by the next.
+    /// Checks the store as [`Frontier::check`] does, and repairs what it finds. A repair that was cut short is completed by the
+    /// next one.
     ///
     /// # Errors
-    /// As [`Frontier::check`]; and where the store cannot be written.
+    /// The errors of [`Frontier::check`]. Also fails if the store cannot be written.
     pub fn repair(
         dir: &Path,
         config: &Config,
@@ -121,21 +121,21 @@ impl Frontier {
     }
 }
 
-/// A check under way.
+/// A running check.
 struct Check<'c> {
     store: Store,
     config: &'c Config,
     report: &'c mut dyn FnMut(Finding),
     repairs: bool,
-    /// By keyspace and key, so that a batch names nothing twice.
+    /// Repairs by keyspace and key, so that a batch names nothing twice.
     pending: BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>,
     summary: CheckSummary,
     counters: Counters,
-    /// What the records say of the statistics.
+    /// Statistics as counted from the records.
     counted: Statistics,
-    /// Higher arrival numbers are in use than have been counted.
+    /// Whether arrival numbers are in use that are higher than the stored counter.
     are_arrivals_behind: bool,
-    /// Queues of which a URI was in process when the store was closed.
+    /// Queues with a URI in process when the store was closed.
     busy: HashSet<String>,
 }
 
@@ -174,7 +174,7 @@ impl<'c> Check<'c> {
         Ok(check.summary)
     }
 
-    /// Takes note of a fault.
+    /// Records an inconsistency.
     fn found(&mut self, fault: Fault, key: &[u8]) {
         self.summary.findings += 1;
         self.summary.repaired += u64::from(self.repairs);
@@ -185,7 +185,7 @@ impl<'c> Check<'c> {
         });
     }
 
-    /// Puts or removes an entry, where repairing.
+    /// Puts or removes an entry, if repairs are made.
     fn mend(&mut self, keyspace: &str, key: &[u8], value: Option<Vec<u8>>) -> Result<(), Error> {
         if self.repairs {
             self.pending
@@ -222,7 +222,7 @@ impl<'c> Check<'c> {
                 Ok(counters) => self.counters = counters,
                 Err(_) => {
                     self.found(Fault::Malformed("meta"), b"counters");
-                    // How many there have been is not known.
+                    // Their true number is unknown.
                     self.counters.withdrawn = 1;
                 }
             }
@@ -230,7 +230,7 @@ impl<'c> Check<'c> {
         Ok(())
     }
 
-    /// Compares the statistics with what has been counted.
+    /// Compares the statistics with the counts.
     fn statistics(&mut self) -> Result<(), Error> {
         let counted = self.counted;
         let stored = &mut self.counters.statistics;
@@ -261,7 +261,7 @@ impl<'c> Check<'c> {
         self.write()
     }
 
-    /// Takes note of an arrival number in use: later ones must be higher.
+    /// Records an arrival number in use: later ones must be higher.
     fn arrived(&mut self, arrival: u64) {
         if arrival > self.counters.arrivals {
             self.counters.arrivals = arrival;
@@ -271,7 +271,7 @@ impl<'c> Check<'c> {
 }
 
 impl Fault {
-    /// What is wrong, in a few words.
+    /// A short description of the inconsistency.
     #[must_use]
     pub fn what(self) -> &'static str {
         match self {
@@ -294,7 +294,7 @@ impl Fault {
         }
     }
 
-    /// What a repair does about it, in a few words.
+    /// A short description of its repair.
     #[must_use]
     pub fn remedy(self) -> &'static str {
         match self {
@@ -334,7 +334,7 @@ fn readable(key: &[u8]) -> String {
     }
 }
 
-/// The queue in a key of `ready` or `waiting`; none where it is malformed.
+/// The queue in a key of `ready` or `waiting`; `None` if the key is malformed.
 fn queue_of(key: &[u8]) -> Option<&str> {
     let end = key.iter().position(|byte| *byte == 0)?;
     std::str::from_utf8(&key[..end]).ok()

@@ -1,5 +1,5 @@
-//! Format 3 as it lies on the disk, byte for byte. A store outlives the code that wrote it: where one of these fails, the
-//! shape of a stored value has changed, and needs either a new `FORMAT_VERSION`, or a second `ENCODING` that `decode` tells
+//! Tests of format 3, byte for byte as on the disk. A store outlives the code that wrote it. If one of these tests fails, the
+//! shape of a stored value has changed. It then needs either a new `FORMAT_VERSION`, or a second `ENCODING` that `decode` tells
 //! from the first. Once a format has been released, a new one needs a migration of its stores.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
@@ -121,7 +121,7 @@ fn a_record_of_a_uri() {
     );
 }
 
-/// The first is as it was written before there were digests and waits.
+/// The first case is in the form from before digests and waits.
 #[test]
 fn past_visits() {
     let bare = PastVisit {
@@ -207,7 +207,7 @@ fn a_queue() {
     };
     let shape = "010201020304050c0701011009021416180d010e00000f011001093139322e302e322e3111010203900305060012250100011415";
     check(&record, shape);
-    // What was added later stands behind it, where there is any.
+    // Later fields are written behind it, if they have a value.
     let failing = QueueRecord {
         failing: vec![1, 300],
         ..record

@@ -1,5 +1,5 @@
-//! The state machine: `schedule`, `next`, `finished`. What becomes of an outcome is in `settle.rs`, what operators do in
-//! `hand.rs`, what reports ask in `report.rs`, what is kept of servers in `servers.rs`.
+//! The state machine: `schedule`, `next`, `finished`. Other files have the rest of [`Frontier`]: `settle.rs` records outcomes,
+//! `hand.rs` has operator commands, `report.rs` has queries, `servers.rs` keeps values of servers.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -22,25 +22,25 @@ use crate::{
     store::{Store, damaged, decode, encode},
 };
 
-/// URIs moved at a time from those waiting to those ready. A queue with more of them due at once, after a long stop,
-/// moves the earliest due first and the others with its next turns.
+/// URIs that are moved at a time from the waiting to the ready ones. After a long stop a queue may have more of them due at once.
+/// It then moves the earliest due first and the others later.
 const MOVED_MAX: usize = 10_000;
 
-/// How long a queue waits whose next URI may or may not exceed a quota, depending on what is in process elsewhere.
+/// Pause of a queue whose next URI may exceed a quota, depending on URIs that are in process elsewhere.
 const QUOTA_PAUSE: Duration = Duration::from_secs(1);
 
-/// How long who wants a turn of a queue waits before asking again, while one of its URIs is in process.
+/// Pause before a caller asks again to reserve a queue that has a URI in process.
 const TURN_PAUSE: Duration = Duration::from_millis(100);
 
-/// Which URI next, and when.
+/// The frontier: it decides which URI is fetched next, and when.
 ///
-/// No clock: every call that depends on the time is given it. Times should not go backwards; where they do, rests grow
-/// longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system
-/// has it: what has been acknowledged survives the death of the process, unless [`Config::survives`] says that it need not.
-/// [`Frontier::persist`] is for power loss.
+/// It has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
+/// grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system has
+/// it. An acknowledged change survives the death of the process, unless [`Config::survives`] is `false`. [`Frontier::persist`]
+/// protects against power loss.
 ///
-/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers
-/// [`Error::Broken`] and must be opened again.
+/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers [`Error::Broken`] and must be
+/// opened again.
 pub struct Frontier {
     pub(crate) store: Store,
     pub(crate) config: Config,
@@ -57,22 +57,22 @@ impl std::fmt::Debug for Frontier {
     }
 }
 
-/// What quotas say to a URI that could be issued.
+/// The decision of the quotas about a URI that could be issued.
 enum Admittance {
-    /// It counts in these tallies once it is finished.
+    /// Issue it. It counts in these tallies once it is finished.
     Counted(Vec<Vec<u8>>),
-    /// Not to be fetched.
+    /// Do not fetch it.
     Over(OverQuota),
-    /// It depends on what is in process.
+    /// The decision depends on URIs in process.
     Unsettled,
 }
 
 impl Frontier {
-    /// Opens the store in this folder, or makes one, and holds it until dropped. URIs that an earlier process was issued
-    /// are back in their queues. Takes look-ups, however large the store.
+    /// Opens the store in this folder, or makes one, and locks it until dropped. URIs that were in process in an earlier process
+    /// are back in their queues. Opening takes a few look-ups, however large the store.
     ///
     /// # Errors
-    /// The folder cannot be used, a living process has it open, the store is of another format, or it is damaged.
+    /// The folder cannot be used, a living process has the store open, the store is of another format, or it is damaged.
     pub fn open(dir: &Path, config: Config) -> Result<Self, Error> {
         let store = Store::open(dir, &config)?;
         let memory = Memory::open(&store)?;
@@ -84,11 +84,11 @@ impl Frontier {
         })
     }
 
-    /// Puts what is unknown into its queue, and moves what is known where the candidate gives a reason to. Answers stand
-    /// in the order of the candidates. All of them are one batch: a hundred thousand are well, millions are too many.
+    /// Puts unknown candidates into their queues, and moves known URIs if the candidate gives a reason. The answers are in the
+    /// order of the candidates. All candidates are one batch: a hundred thousand are fine, millions are too many.
     ///
     /// # Errors
-    /// Where the store fails; then none of the candidates is scheduled.
+    /// Fails if the store fails; then none of the candidates is scheduled.
     pub fn schedule(
         &mut self,
         candidates: Vec<Candidate>,
@@ -99,11 +99,11 @@ impl Frontier {
         })
     }
 
-    /// The URI to fetch now, if there is one: from the queue that has been ready longest among those of the best
-    /// precedence, active ones first; of its URIs the first by directive, precedence, due time and arrival.
+    /// The URI to fetch now, if there is one. It comes from the queue that has been ready longest among those of the best
+    /// precedence, active queues first. Within the queue, URIs are ordered by directive, precedence, due time and arrival.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn next(&mut self, now: Timestamp) -> Result<Next, Error> {
         self.attempt(|frontier| {
             frontier.put_back_recovered(now)?;
@@ -138,12 +138,11 @@ impl Frontier {
         })
     }
 
-    /// Takes an issued URI back, with all that its fetch brought, in one batch.
+    /// Takes an issued URI back, with all results of its fetch, in one batch.
     ///
     /// # Errors
-    /// [`Error::UnknownTicket`], and [`Error::Name`] where nothing can be kept under a name: both change nothing. Where the
-    /// store fails; then the URI is back in its queue when
-    /// the store is opened again.
+    /// [`Error::UnknownTicket`], and [`Error::Name`] if nothing can be kept under a name: both change nothing. Fails if the store
+    /// fails; then the URI is back in its queue when the store is opened again.
     pub fn finished(
         &mut self,
         ticket: Ticket,
@@ -189,27 +188,27 @@ impl Frontier {
         })
     }
 
-    /// What the job left in the store to know it by; none in a new store.
+    /// The identity that the job left in the store; `None` in a new store.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn identity(&self) -> Result<Option<Vec<u8>>, Error> {
         Ok(self.store.meta.get("identity")?.map(|value| value.to_vec()))
     }
 
-    /// Leaves something in the store to know the job by: what fixes the identity of URIs and queues, say.
+    /// Stores the identity of the job, such as the settings that fix the identity of URIs and queues.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn set_identity(&mut self, identity: &[u8]) -> Result<(), Error> {
         self.attempt(|frontier| Ok(frontier.store.meta.insert("identity", identity)?))
     }
 
-    /// Gives a queue the crawl-delay of its robots.txt, or takes it away. Holds from the end of its next fetch, the one
-    /// in process included. Respected up to [`Politeness::crawl_delay_max`](crate::Politeness::crawl_delay_max).
+    /// Sets or removes the crawl-delay of a queue, from its robots.txt. It applies from the end of the queue's next fetch, the
+    /// one in process included, up to [`Politeness::crawl_delay_max`](crate::Politeness::crawl_delay_max).
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn set_crawl_delay(
         &mut self,
         queue: &str,
@@ -219,13 +218,13 @@ impl Frontier {
         self.set(queue, now, |record| record.crawl_delay = crawl_delay)
     }
 
-    /// Takes a turn of a queue for a request to its server that is for none of its URIs, such as a robots.txt to which
-    /// another site redirects. Until [`Frontier::give_turn_back`] the queue gives no URI, and where the process dies before
-    /// that, it rests as after any other request. `uri` is what is requested. None where the turn is taken; otherwise when to
-    /// ask again.
+    /// Reserves a queue for a request to its server that belongs to none of its URIs, such as a robots.txt to which another site
+    /// redirects. Until [`Frontier::give_turn_back`] the queue issues no URI. If the process dies before that, the queue waits as
+    /// after any other request. `uri` is the requested URI. Returns `None` if the queue is reserved, otherwise the time to ask
+    /// again.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
     pub fn take_turn(
         &mut self,
         queue: &str,
@@ -268,10 +267,10 @@ impl Frontier {
         })
     }
 
-    /// Gives a turn back; the queue rests as after a fetch that took so long.
+    /// Ends the reservation of a queue. The queue waits as after a fetch that took this long.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Fails if the store fails.
     pub fn give_turn_back(
         &mut self,
         queue: &str,
@@ -282,7 +281,7 @@ impl Frontier {
             let Some(ticket) = frontier.memory.borrowed.remove(queue) else {
                 return Ok(());
             };
-            // A queue that has held no URI yet rests as well: its first may come at once.
+            // A queue that has held no URI yet waits as well: its first URI may come at once.
             frontier.applied(now, |change| {
                 change.issued.insert(ticket.to_be_bytes().to_vec(), None);
                 let rest = change.polite_rest(queue, took)?;
@@ -292,11 +291,11 @@ impl Frontier {
         })
     }
 
-    /// Says which address a queue's server has, for those that are grouped by it; none takes it out of its group. A group
-    /// that its settings name goes before.
+    /// Sets the address group of a queue: the address of its server. `None` takes it out of its group. A group that the queue's
+    /// settings name has priority.
     ///
     /// # Errors
-    /// [`Error::Name`] where no queue or group can have this name. Where the store fails.
+    /// [`Error::Name`] if no queue or group can have this name. Fails if the store fails.
     pub fn set_address_group(
         &mut self,
         queue: &str,
@@ -335,7 +334,7 @@ impl Frontier {
         self.store.persist()
     }
 
-    /// Runs what may fail halfway; if it does, memory is not trusted any more.
+    /// Runs a call that may fail halfway. If it fails, memory is not trusted any more.
     pub(crate) fn attempt<T>(
         &mut self,
         run: impl FnOnce(&mut Self) -> Result<T, Error>,
@@ -352,7 +351,7 @@ impl Frontier {
         Change::new(&self.store, &self.config, &self.memory, now)
     }
 
-    /// Writes what `alter` makes of the store.
+    /// Writes the change that `alter` makes.
     pub(crate) fn applied<T>(
         &mut self,
         now: Timestamp,
@@ -384,8 +383,8 @@ impl Frontier {
         })
     }
 
-    /// Queues of which a URI was in process when an earlier process ended rest as if that fetch had ended only now, and
-    /// had taken long: nobody knows when it did.
+    /// Delays the queues that had a URI in process when an earlier process ended. They wait as if that fetch had ended only now
+    /// and had taken long, because its end is unknown.
     pub(crate) fn put_back_recovered(&mut self, now: Timestamp) -> Result<(), Error> {
         if self.memory.recovered.is_empty() {
             return Ok(());
@@ -406,7 +405,7 @@ impl Frontier {
                         &record.settings(config).politeness,
                         record.crawl_delay,
                     );
-                    // Should the clock have gone back, the rest from when it was issued is the longer one.
+                    // If the clock went back, the delay counted from the time of issue is the longer one.
                     let issued_at = instant::timestamp(issued.at);
                     record.rest(issued.slot, instant::after(issued_at, rest));
                     change.rest(&issued.queue, issued.slot, rest)?;
@@ -421,7 +420,7 @@ impl Frontier {
         })
     }
 
-    /// The first queue in the line that may give a URI, or that will.
+    /// The first queue in the queue order that may issue a URI, or that will.
     pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, Error> {
         let ordering = Ordering {
             floor: self.config.precedence_floor,
@@ -434,7 +433,7 @@ impl Frontier {
         })
     }
 
-    /// A queue's record, as memory or the store has it.
+    /// A queue's record, from memory or from the store.
     fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, Error> {
         if !self.memory.queues.contains_key(queue) {
             let record = change::read_queue(&self.store, queue)?
@@ -444,8 +443,8 @@ impl Frontier {
         self.memory.queues.get(queue).ok_or(Error::Broken)
     }
 
-    /// Issues the first URI of the queue that stands first in the line, with this key. None where it cannot: then it
-    /// stands elsewhere now, or back for its group.
+    /// Issues the first URI of the queue that is first in the queue order, with this key. Returns `None` if it cannot; then the
+    /// queue has another place now, or stands back for its server group.
     fn issue_from(
         &mut self,
         queue: &Arc<str>,
@@ -464,7 +463,7 @@ impl Frontier {
         }
         let record = record.clone();
         if record.held(&self.config).is_some() {
-            // A budget was lowered, or a settings' hash came with a new process.
+            // A budget was lowered, or a new process has another settings hash.
             return self.applied(now, |change| {
                 change.line_up_again(queue)?;
                 Ok(None)
@@ -486,7 +485,7 @@ impl Frontier {
         }
         if first_due <= now_millis {
             self.move_due(queue, first_due, now)?;
-            // What has become due may give the queue another place.
+            // URIs that have become due may give the queue another place.
             let place = self.memory.queues.get(queue).map(|record| {
                 record
                     .turn
@@ -510,7 +509,7 @@ impl Frontier {
         }
     }
 
-    /// Moves what has become due in a queue to what is ready there.
+    /// Moves the URIs of a queue that have become due to the ready ones.
     fn move_due(
         &mut self,
         queue: &Arc<str>,
@@ -585,7 +584,7 @@ impl Frontier {
         self.take_out(ticket, &issued, &busy, now)?;
         self.memory.next_ticket += 1;
         let in_process = self.memory.busy_queue(queue);
-        // Written with the queue where its record changed; what is alone is full.
+        // The busy state was computed with the queue if its record changed. Otherwise it is computed here.
         let in_process = if in_process.slots.contains(&slot) {
             in_process
         } else {
@@ -611,8 +610,8 @@ impl Frontier {
         }))
     }
 
-    /// Remembers that a URI is in process. Its place in its queue stays in the store, where a later process would find
-    /// it; so does the queue's place in the line, unless the queue goes on issuing.
+    /// Records that a URI is in process. Its place in its queue stays in the store, where a later process would find it. The
+    /// queue's place in the queue order stays as well, unless the queue continues to issue.
     fn take_out(
         &mut self,
         ticket: u64,
@@ -648,7 +647,7 @@ impl Frontier {
         Ok(())
     }
 
-    /// What the quotas of its host, domain and source say to a URI.
+    /// The decision of the quotas of its host, domain and source about a URI.
     fn admittance(
         &mut self,
         queue: &Arc<str>,
@@ -686,12 +685,12 @@ impl Frontier {
     }
 }
 
-/// Whether others depend on it: it counts against no quota and costs no budget.
+/// Whether other URIs depend on it. A prerequisite counts against no quota and costs no budget.
 pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
     politeness::is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
 }
 
-/// The quotas that a URI falls under, with the names they are kept for.
+/// The quotas that apply to a URI, with the names of their tallies.
 fn quotas(
     host: Quota,
     domain: Quota,

@@ -1,19 +1,19 @@
-//! Which URI next, and when: the frontier of a crawl.
+//! The frontier of a crawl: it decides which URI is fetched next, and when.
 //!
-//! A deterministic state machine over a store on disk. It has no clock, no socket and no thread of its own (the store
-//! compacts itself in the background, which changes no answer): whoever drives it says what time it is, fetches what it
-//! issues, and reports what became of it. So a simulator can run a year in minutes with the frontier of the real crawl,
-//! and a test can replay any history exactly.
+//! It is a deterministic state machine over a store on disk. It has no clock, no socket and no thread of its own; only the store
+//! compacts itself in the background, which changes no answer. Its caller passes the time, fetches the URIs that it issues, and
+//! reports the outcomes. So a simulator can run a year in minutes with the frontier of the real crawl, and a test can replay any
+//! history exactly.
 //!
-//! - [`Frontier::schedule`]: is it known? If not, into its queue.
-//! - [`Frontier::next`]: the URI to fetch now, or the time at which to ask again.
-//! - [`Frontier::finished`]: what became of it; outlinks are scheduled in the same batch.
+//! - [`Frontier::schedule`] puts unknown URIs into their queues.
+//! - [`Frontier::next`] returns the URI to fetch now, or the time at which to ask again.
+//! - [`Frontier::finished`] records the outcome, and schedules outlinks in the same batch.
 //!
 //! Invariants:
 //! - A URI that was issued is finished or issued again; it never leaves its queue in between.
-//! - A queue has one URI in process, and rests after it; no restart shortens a rest.
+//! - A queue has one URI in process, and waits after it; no restart shortens the wait.
 //! - Finding a known URI again never moves its due time.
-//! - Statistics are written in the batch of what they count.
+//! - Statistics are written in the batch of the state that they count.
 
 mod admission;
 mod again;

@@ -65,7 +65,7 @@ pub(crate) struct Busy {
     pub(crate) is_prerequisite: bool,
     /// Keys of the tallies in which it will count.
     pub(crate) tallies: Vec<Vec<u8>>,
-    /// How late it was issued.
+    /// Time between its due time and its issue.
     pub(crate) overdue: std::time::Duration,
 }
 

@@ -71,7 +71,7 @@ pub enum PrecedencePolicy {
     /// The precedence of its best ready URI is added.
     HighestUri,
     /// One is added for each completed step of successes. The first number is the first step, the second the second, and the last
-    /// step repeats. A revisit does not count as one. Steps of 0 are left out.
+    /// step repeats. A revisit does not count as a new success. Steps of 0 are left out.
     SuccessCounts(Vec<u64>),
 }
 

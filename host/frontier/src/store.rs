@@ -1,5 +1,5 @@
-//! The store: a folder with a lock, a format version in plain text, and a fjall database of fifteen keyspaces. It knows
-//! bytes, not meanings; `keys.rs` has the layout.
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of fifteen keyspaces. It handles bytes,
+//! not their meaning; `keys.rs` has the layout.
 //!
 //! ```text
 //! <dir>/lock      held while the store is open
@@ -37,40 +37,40 @@ pub const FORMAT_VERSION: u32 = 3;
 /// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
 const ENCODING: u8 = 1;
 
-/// Bytes of one keyspace held in memory before they are written out in order. Smaller ones make for more merging, larger
-/// ones for more memory and more journal to read at the next opening.
+/// Bytes of one keyspace held in memory before they are written out in order. Smaller values cause more merging. Larger ones cost
+/// more memory, and leave more journal to read at the next opening.
 const MEMTABLE_BYTES_MAX: u64 = 24 * 1024 * 1024;
 
 /// Bytes of sealed journals before the oldest is written out. Opening reads these and the current one again.
 const JOURNAL_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Bytes of one file of a keyspace. The larger, the more is merged at once, and the longer what has been gathered in memory
-/// meanwhile waits to be written out.
+/// Bytes of one file of a keyspace. Larger files mean more merging at once, and a longer wait before newer data in memory is
+/// written out.
 const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Threads that write out and merge. With a second one, the database lets the first wait busily, at the cost of a whole
-/// processor, for as long as the second merges.
+/// Threads that write out and merge. With a second thread, the database makes the first one spin while the second merges, at the
+/// cost of a whole processor.
 const WORKERS: usize = 1;
 
-/// Name of the file that says that the database is being made.
+/// Name of the file that marks a database that is being made.
 const MAKING: &str = "making";
 
-/// Name of the database's folder in the store's.
+/// Name of the database's folder in the store's folder.
 const DATABASE: &str = "store";
 
 /// Bytes that a journal may bring into memory at an opening without being written out at once.
 const JOURNAL_KEPT_MAX: u64 = 8 * 1024 * 1024;
 
-/// Why the frontier cannot go on. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again: what had
-/// been acknowledged is still there.
+/// Errors of the frontier. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again:
+/// acknowledged changes are still there.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The folder cannot be made, read or locked.
     #[error("cannot use {} for the frontier's store", path.display())]
     Folder {
-        /// What could not be used.
+        /// The path concerned.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -80,19 +80,19 @@ pub enum Error {
         /// The store.
         dir: PathBuf,
     },
-    /// There is no store in a folder where one was to be looked at. Nothing has been touched.
+    /// The folder that was to be read has no store. Nothing has been touched.
     #[error("there is no frontier's store in {}", dir.display())]
     NoStore {
-        /// Where none is.
+        /// The folder.
         dir: PathBuf,
     },
-    /// Something is in the way of a new store. Nothing has been touched.
+    /// A file or folder exists in the place of a new store. Nothing has been touched.
     #[error("{} exists already; a checkpoint is written into a folder of its own", dir.display())]
     Exists {
-        /// What is in the way.
+        /// The file or folder that exists.
         dir: PathBuf,
     },
-    /// Written by another version of this code. Nothing has been touched.
+    /// Another version of this code wrote it. Nothing has been touched.
     #[error(
         "the frontier's store {} was written in format {written}, this version reads format {FORMAT_VERSION}; use the version \
          of Opilio that wrote it, or export its URIs with that version and import them into a new job",
@@ -101,10 +101,10 @@ pub enum Error {
     OtherVersion {
         /// The store.
         dir: PathBuf,
-        /// What its format file says.
+        /// The content of its format file.
         written: String,
     },
-    /// A file of the database is not what was written. Nothing has been touched.
+    /// The content of a database file is not what was written. Nothing has been touched.
     #[error("the frontier's store {} is damaged: its file {} is torn or missing; restore a checkpoint of it", dir.display(), file.display())]
     Torn {
         /// The store.
@@ -117,33 +117,33 @@ pub enum Error {
     Unopenable {
         /// The store.
         dir: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: Box<fjall::Error>,
     },
-    /// It opens, but holds what this code would not have written.
+    /// It opens, but contains a value that this code would not have written.
     #[error(
         "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check --repair` mends what can be mended"
     )]
     Damaged {
-        /// What is wrong.
+        /// Description of the value.
         what: &'static str,
-        /// Where, readable as far as it is text.
+        /// Its key, readable as far as it is text.
         key: String,
     },
-    /// What was read is not what had been written: a file of the database is torn.
+    /// The bytes read are not those written: a file of the database is torn.
     #[error("a file of the frontier's store is damaged; restore a checkpoint of it")]
     Unreadable(#[source] Box<fjall::Error>),
-    /// Reading or writing failed, for the reason that the system gives: a full disk, most often.
+    /// Reading or writing failed, for the reason that the system gives: most often a full disk.
     #[error("the frontier's store failed")]
     Storage(#[source] Box<fjall::Error>),
-    /// An earlier call failed, and what is in memory may not agree with the store.
+    /// An earlier call failed, and memory may not agree with the store.
     #[error("the frontier has failed before and must be opened again")]
     Broken,
-    /// A name that no key can be made of: empty, too long, or (a queue's) with a NUL in it. Changes nothing.
+    /// No key can be made of this name: it is empty, too long, or (a queue's) contains a NUL. Changes nothing.
     #[error("a name of {bytes} bytes cannot be kept")]
     Name {
-        /// How long it is.
+        /// Length of the name.
         bytes: usize,
     },
     /// No URI is in process under this ticket. Changes nothing.
@@ -181,14 +181,14 @@ pub(crate) struct Store {
     pub(crate) servers: Keyspace,
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
-    /// Last, so that it is released when all else is closed.
+    /// Last, so that it is released after all else is closed.
     _lock: Lock,
 }
 
 impl Store {
     /// Opens the store in this folder, or makes one.
     pub(crate) fn open(dir: &Path, config: &Config) -> Result<Self, Error> {
-        // The version first: not even a lock file is written beside a store of another one.
+        // The version comes first: not even a lock file is written next to a store of another version.
         is_store(dir)?;
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
@@ -211,7 +211,7 @@ impl Store {
         Self::open_known(dir, config, lock)
     }
 
-    /// Makes an empty store in a new folder. Until [`Store::finish`] is called, nobody takes it for one.
+    /// Makes an empty store in a new folder. Until [`Store::finish`] is called, it does not count as a store.
     pub(crate) fn create(dir: &Path, config: &Config) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
@@ -223,7 +223,7 @@ impl Store {
         Self::begin(dir, config, lock)
     }
 
-    /// What [`Store::create`] began is a store from now on.
+    /// Turns the result of [`Store::create`] into a store.
     pub(crate) fn finish(dir: &Path, store: Self) -> Result<Self, Error> {
         store.persist()?;
         write_version(dir)?;
@@ -235,7 +235,7 @@ impl Store {
         let path = dir.join(DATABASE);
         let making = dir.join(MAKING);
         if (making.exists() || !path.join("version").exists()) && path.exists() {
-            // A process died while it made the database; nobody has been told of a store here.
+            // A process died while it made the database. Nobody has been told of a store here.
             fs::remove_dir_all(&path).map_err(folder(&path))?;
         }
         File::create(&making).map_err(folder(&making))?;
@@ -256,8 +256,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Has what the journal brought into memory written out in order, in the background: memory is for what happens now,
-    /// and the next opening need not read it again.
+    /// Writes out the entries that the journal brought into memory, in order and in the background. Memory is for current
+    /// entries, and the next opening need not read these again.
     fn write_out_journal(&self) -> Result<(), Error> {
         if self.database.write_buffer_size() < JOURNAL_KEPT_MAX {
             return Ok(());
@@ -287,7 +287,7 @@ impl Store {
             Ok(Self {
                 uris: database.keyspace("uris", || looked_up(16 * 1024))?,
                 canon: database.keyspace("canon", || {
-                    // Keys are hashes, and most values a number: there is little to be gained.
+                    // Keys are hashes, and most values are numbers: compression would gain little.
                     looked_up(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
                         CompressionType::None,
                     ))
@@ -312,7 +312,7 @@ impl Store {
         open().map_err(|source| opening_error(dir, source))
     }
 
-    /// How many keyspaces a database of this format has.
+    /// Number of keyspaces in a database of this format.
     const KEYSPACES: usize = 15;
 
     /// All keyspaces.
@@ -342,7 +342,7 @@ impl Store {
     }
 }
 
-/// Reads up to `entries_max` entries from `from` on, up to and without `end`, and says whether these were the last.
+/// Reads up to `entries_max` entries from `from` up to but not including `end`, and returns whether these were the last.
 pub(crate) fn read(
     keyspace: &Keyspace,
     from: &[u8],
@@ -364,8 +364,8 @@ pub(crate) fn read(
     Ok((entries, true))
 }
 
-/// Writes entries, which must be sorted, into an empty keyspace: in order and at once, past journal and memory. How many
-/// there were.
+/// Writes entries, which must be sorted, into an empty keyspace: in order and at once, past journal and memory. Returns their
+/// number.
 pub(crate) fn fill<K, V>(
     keyspace: &Keyspace,
     entries: impl Iterator<Item = Result<(K, V), Error>>,
@@ -380,7 +380,7 @@ where
     for entry in entries {
         let (key, value) = entry?;
         let key: UserKey = key.into();
-        // Out of order, the database would panic.
+        // The database would panic at an entry out of order.
         if last.is_some_and(|last| last >= key) {
             return Err(damaged("an entry out of order", &key));
         }
@@ -392,7 +392,7 @@ where
     Ok(written)
 }
 
-/// A value as it is stored.
+/// Encodes a value for the store.
 pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
     postcard::to_extend(value, vec![ENCODING]).map_err(|_| Error::Damaged {
         what: "a value that cannot be written",
@@ -400,7 +400,7 @@ pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// What [`encode`] made of a value.
+/// Decodes a value that [`encode`] made.
 pub(crate) fn decode<T: DeserializeOwned>(
     what: &'static str,
     key: &[u8],
@@ -413,7 +413,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     .ok_or_else(|| damaged(what, key))
 }
 
-/// Why a database does not open.
+/// The error for a database that does not open.
 fn opening_error(dir: &Path, source: fjall::Error) -> Error {
     let dir = dir.to_owned();
     match source {
@@ -430,8 +430,8 @@ fn opening_error(dir: &Path, source: fjall::Error) -> Error {
     }
 }
 
-/// Whether an error of the file system says that files are not what was written. Any other says nothing of them: no room, no
-/// right, too many open files, a disk that does not answer.
+/// Whether an error of the file system means that the content of files is not what was written. Other errors say nothing about
+/// the content: no room, no permission, too many open files, a disk that does not answer.
 fn is_damaged_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -439,7 +439,7 @@ fn is_damaged_file(error: &io::Error) -> bool {
     )
 }
 
-/// Whether what was read is not what had been written.
+/// Whether an error means that the bytes read are not those written.
 fn is_damage(error: &fjall::Error) -> bool {
     match error {
         fjall::Error::Storage(
@@ -471,7 +471,7 @@ pub(crate) fn damaged(what: &'static str, key: &[u8]) -> Error {
     }
 }
 
-/// For keyspaces whose keys are looked up one by one, and often are not there.
+/// Options of keyspaces whose keys are looked up one by one, and are often absent.
 fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
     compressed()
         .data_block_size_policy(BlockSizePolicy::all(block_bytes))
@@ -480,7 +480,7 @@ fn looked_up(block_bytes: u32) -> KeyspaceCreateOptions {
         )))
 }
 
-/// For keyspaces that are read from a key on: a filter would never be asked.
+/// Options of keyspaces that are read from a key on: a filter would never be used.
 fn scanned() -> KeyspaceCreateOptions {
     compressed().filter_policy(FilterPolicy::all(FilterPolicyEntry::None))
 }
@@ -513,7 +513,7 @@ fn is_store(dir: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Writes the format of this code. Appears whole or not at all.
+/// Writes the format of this code. The file appears whole or not at all.
 fn write_version(dir: &Path) -> Result<(), Error> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
     fs::write(&new, format!("{FORMAT_VERSION}\n"))
@@ -523,7 +523,7 @@ fn write_version(dir: &Path) -> Result<(), Error> {
     sync(dir)
 }
 
-/// The store is made. For whoever has found its format.
+/// Ends the making of a database. Call it only after the format file has been found.
 fn conclude_making(dir: &Path) -> Result<(), Error> {
     let making = dir.join(MAKING);
     match fs::remove_file(&making) {
@@ -532,19 +532,19 @@ fn conclude_making(dir: &Path) -> Result<(), Error> {
     }
 }
 
-/// Lets what a folder lists survive the loss of power.
+/// Makes the entries of a folder survive the loss of power.
 pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(folder(dir))
 }
 
-/// A folder that is held: nobody else opens the store in it until this is dropped.
+/// The lock of a folder: nobody else opens the store in it until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lock(File);
 
 impl Drop for Lock {
-    /// Closing the file would not be enough: a process that is being started shares it until it runs its own program.
+    /// Closing the file would not be enough: a child process shares it until it runs its own program.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -601,7 +601,7 @@ mod tests {
         let held = lock(dir.path()).unwrap();
         assert!(matches!(lock(dir.path()), Err(Error::InUse { .. })));
 
-        // What a child has until it runs its program.
+        // A child process has this copy until it runs its program.
         let inherited = held.0.try_clone().unwrap();
         drop(held);
         drop(lock(dir.path()).unwrap());

@@ -1,4 +1,4 @@
-//! Embeds of other sites: who shows them, and how many pages they count.
+//! Check of the embeds of other sites: the pages that show them, and the counts of these pages.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::{
 /// Embeds counted at a time.
 const COUNTED_MAX: u64 = 1_000_000;
 
-/// Length of a page's hash, which an entry begins with.
+/// Length of a page's hash, with which an entry begins.
 const PAGE_BYTES: usize = 16;
 
 impl Check<'_> {
-    /// Compares what URIs count with who shows them; `referrers` is [`super::records::Seen::referrers`].
+    /// Compares the counts of URIs with the pages that show them. `referrers` is [`super::records::Seen::referrers`].
     pub(super) fn embeds(&mut self, referrers: u64) -> Result<(), Error> {
         let mut entries = 0;
         let mut shown: u64 = 0;
@@ -41,7 +41,7 @@ impl Check<'_> {
         self.embeds_both_ways()
     }
 
-    /// Looks whether each entry stands in both keyspaces. What pages show is believed.
+    /// Checks that each entry is in both keyspaces. The entries of pages are taken as true.
     fn embeds_both_ways(&mut self) -> Result<(), Error> {
         let mut sum: u64 = 0;
         for guard in self.store.embeds.iter() {
@@ -79,7 +79,7 @@ impl Check<'_> {
         self.write()
     }
 
-    /// Counts the pages of those embeds whose hash falls into this part.
+    /// Counts the pages of the embeds whose hash falls into this part.
     fn count_embeds(&mut self, part: u64, parts: u64) -> Result<(), Error> {
         let mut pages: HashMap<u64, u32> = HashMap::new();
         for guard in self.store.embeds.iter() {
@@ -124,7 +124,7 @@ impl Check<'_> {
     }
 }
 
-/// The entry of `shown` for one of `embeds`; none where it is malformed.
+/// The entry of `shown` for one of `embeds`; `None` if it is malformed.
 fn shown_of(key: &[u8]) -> Option<Vec<u8>> {
     let (page, embed) = key.split_first_chunk::<PAGE_BYTES>()?;
     let embed = std::str::from_utf8(embed).ok()?;
