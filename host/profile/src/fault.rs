@@ -64,7 +64,7 @@ pub struct Place {
 }
 
 impl Faults {
-    /// Adds a fault.
+    /// Adds an error.
     pub fn push(&mut self, fault: Fault) {
         self.faults.push(fault);
     }

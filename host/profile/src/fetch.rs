@@ -77,8 +77,8 @@ pub struct FetchFile {
     /// Largest body; a larger one is cut and kept as truncated. Default `"none"`: an archive wants the whole.
     pub body_max: SizeWritten,
 
-    /// Largest header block of a response; a longer one is cut and kept as truncated, without the body. At most 16 MiB. Default `"64KiB"`:
-    /// several times what common servers send at most.
+    /// Largest header block of a response, 16 MiB at most; a longer one is cut and kept as truncated, without the body.
+    /// Default `"64KiB"`: several times what common servers send at most.
     pub header_max: SizeWritten,
 
     /// Most header lines of a response; a response with more is cut as one that is too large. Default `512`: several times what
