@@ -51,7 +51,7 @@ pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
 /// reconsidered does not get the directive, because nobody checks the news: some lists name every URI, every day.
 pub(crate) const TOLD: Directive = Directive::Medium;
 
-/// Directive of a URI after its reconsideration. It keeps [`TOLD`] only if it is to be visited because of the news.
+/// Directive of a URI after its reconsideration: [`TOLD`] only if it is to be visited because of the news. Higher ones stay.
 pub(crate) fn directive(before: Directive, is_told: bool) -> Directive {
     match before {
         TOLD if !is_told => Directive::Normal,

@@ -11,7 +11,7 @@ use crate::{
     store::{Error, Store, decode},
 };
 
-/// Waiting groups whose times are held in memory.
+/// Groups held in memory. With more, those without URIs in process and without queues that stand back are dropped.
 const GROUPS_HELD_MAX: usize = 64 * 1024;
 
 #[derive(Debug, Default)]

@@ -295,7 +295,7 @@ impl Import {
         }
     }
 
-    /// Adds Heritrix's defaults for missing settings, as far as settings depend on each other.
+    /// Completes settings that depend on each other, with Heritrix's defaults for missing ones.
     fn fit(&mut self) {
         if self
             .beans

@@ -50,7 +50,7 @@ impl From<Written> for Times {
             ..Times::default()
         };
         for (bucket, count) in written.buckets {
-            // Times in the last bucket are longer than all others.
+            // A bucket past the last one counts as the last.
             let bucket = &mut times.buckets[bucket.min(BUCKETS - 1)];
             *bucket = bucket.saturating_add(count);
             times.count = times.count.saturating_add(count);

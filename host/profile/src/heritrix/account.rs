@@ -1,4 +1,4 @@
-//! The account of an import: everything that was not converted and matters here.
+//! The account of an import: beans and properties that were not converted, without Heritrix's internals.
 
 use super::beans::{Bean, Property};
 use super::settings::known_as;

@@ -136,7 +136,7 @@ impl Import {
         }
     }
 
-    /// Converts a run time. Of the three operations at its end, Opilio has one.
+    /// Converts a run time if its operation is `TERMINATE`. Opilio has none of the other two.
     fn run_time(&mut self, bean: &Bean) {
         let operation = self.taken_text(bean, "expirationOperation");
         let operation = operation.as_deref().unwrap_or("PAUSE");
