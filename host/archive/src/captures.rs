@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use opilio_uri::cdx_key;
 
-use crate::catalogue::{Told, names};
+use crate::catalogue::{IndexFilter, names};
 use crate::cdxj::{CdxjEntry, LINE_BYTES_MAX, index_path, open_index_path};
 use crate::repair::{OPEN_SUFFIX, is_archive};
 
@@ -37,12 +37,12 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
             files => files?,
         };
-        let told = Told::of(directory, &files, &key);
+        let filter = IndexFilter::of(directory, &files, &key);
         for file in &files {
             let name = file.strip_suffix(OPEN_SUFFIX).unwrap_or(file);
             // Catalogues do not cover a file that is being written.
             let is_finished = file == name;
-            if !is_archive(name) || is_finished && told.leaves_out(directory, name) {
+            if !is_archive(name) || is_finished && filter.excludes(directory, name) {
                 continue;
             }
             let target = directory.join(name);
@@ -116,7 +116,7 @@ fn sorted(index: File, key: &[u8]) -> io::Result<Vec<CdxjEntry>> {
 }
 
 /// The offset of the first line that is not smaller than the key.
-fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
+pub(crate) fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u64> {
     // Lines that begin before `low` are smaller, those that begin at `high` or after it are not.
     let (mut low, mut high) = (0, length);
     while low < high {
@@ -143,7 +143,7 @@ fn bisect(index: &mut BufReader<File>, length: u64, key: &[u8]) -> io::Result<u6
 }
 
 /// Reads the next line, with its end.
-fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
+pub(crate) fn line(index: &mut BufReader<File>) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     index.take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
     Ok(line)
