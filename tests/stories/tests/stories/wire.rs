@@ -4,9 +4,11 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use opilio_crawl::End;
-use opilio_stories::{crawl, html, raw, site};
+use opilio_crawl::control::{Answer, Command};
+use opilio_crawl::{End, Share};
+use opilio_stories::{Story, crawl, html, raw, site, until};
 
 const WWW: &str = "www.story.localhost";
 
@@ -127,6 +129,90 @@ async fn slow_servers_hold_no_worker_that_another_needs() {
             is_well && asked.load(Ordering::SeqCst) >= 3
         })
         .await;
+    assert_eq!(told.summary.end, End::Stopped);
+}
+
+/// Sends a page without end as fast as it can, once the sender is dropped.
+fn endless_page() -> (u16, std::sync::mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (begin, begun) = std::sync::mpsc::channel::<()>();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut head = Vec::new();
+            let mut byte = [0];
+            while !head.ends_with(b"\r\n\r\n") && matches!(stream.read(&mut byte), Ok(1)) {
+                head.push(byte[0]);
+            }
+            if head.starts_with(b"GET /robots.txt ") {
+                let none = b"HTTP/1.1 404 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.write_all(none);
+                continue;
+            }
+            let _ = begun.recv();
+            let head = b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n";
+            let mut sent = stream.write_all(head);
+            while sent.is_ok() {
+                sent = stream.write_all(&[b'x'; 16 * 1024]);
+            }
+        }
+    });
+    (port, begin)
+}
+
+/// How often the crawl has waited to read on, for want of bandwidth.
+async fn waited_for_bytes(story: &Story) -> u64 {
+    match &story.order(Command::Status).await.unwrap()[..] {
+        [Answer::Status(status)] => status.taken.waited_for_bytes,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Two workers. One is busy with a server that always has more than the crawl may receive. The other is free for all servers
+/// that are not slow, as without such a limit.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_servers_hold_no_worker_while_another_server_uses_up_the_bandwidth() {
+    let (port, asked) = half_a_page();
+    let (busy, begin) = endless_page();
+    let good = site("good.localhost").page("/", html("well")).serve().await;
+    let story = crawl()
+        .profile(
+            "workers = 2
+            [fetch]
+            response-timeout = '10m'
+            min-rate = 'none'
+            slow-after = '500ms'
+            slow-fetches = 3
+            stop-grace = '1ms'",
+        )
+        .seed(format!("http://busy.localhost:{busy}/"));
+    let share = Share {
+        bytes_per_second: Some(2 << 20),
+        connections: None,
+    };
+    let slow = [("a", "half"), ("b", "silent"), ("c", "half")];
+    let slow = slow.map(|(name, page)| format!("http://{name}.localhost:{port}/{page}.html"));
+    let mut seeds = slow.to_vec();
+    seeds.push(good.url("good.localhost", "/"));
+    let operator = async {
+        let share = Command::Share { share };
+        while story.order(share.clone()).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        drop(begin);
+        while waited_for_bytes(&story).await < 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        story.order(Command::AddSeeds { seeds }).await.unwrap();
+        until("all were asked for", || {
+            let is_well = good.requests().iter().any(|seen| seen.target == "/");
+            is_well && asked.load(Ordering::SeqCst) >= 3
+        })
+        .await;
+        story.order(Command::Stop).await.unwrap();
+    };
+    let (told, ()) = story.run_with(operator).await;
     assert_eq!(told.summary.end, End::Stopped);
 }
 
