@@ -59,6 +59,8 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/frontier", Effect::AtOnce),
     ("/frontier/cache", Effect::NextStart),
     ("/limits", Effect::AtOnce),
+    // Of all document lanes together.
+    ("/limits/memory", Effect::NextStart),
     // Names of URIs and queues, which a job keeps.
     ("/frontier/queue-key", Effect::Never),
     ("/frontier/parallel-queues", Effect::Never),
