@@ -419,54 +419,8 @@ impl Frontier {
         now: Timestamp,
     ) -> Result<Swept, Error> {
         self.attempt(|frontier| {
-            let mut swept = Swept::default();
-            let mut meant = Vec::new();
-            let from = match after {
-                Some(after) => [after.as_bytes(), &[0]].concat(),
-                None => key_prefix.as_bytes().to_vec(),
-            };
-            for guard in frontier.store.uris.range(from..) {
-                let (key, bytes) = guard.into_inner()?;
-                if !key.starts_with(key_prefix.as_bytes()) {
-                    break;
-                }
-                let uri = uri_of(&key)?;
-                let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
-                let record = UriRecord {
-                    uri: uri.as_str().to_owned(),
-                    ..record
-                };
-                swept.examined += 1;
-                if is_meant(&record) {
-                    meant.push((String::from_utf8_lossy(&key).into_owned(), record));
-                }
-                if swept.examined >= examined_max as u64 {
-                    swept.after = Some(String::from_utf8_lossy(&key).into_owned());
-                    break;
-                }
-            }
-            let in_process = |key: &str| frontier.memory.is_record_busy(key);
-            let all = meant.len() as u64;
-            meant.retain(|(key, _)| !in_process(key));
-            swept.in_process = all - meant.len() as u64;
-            if action == SweepAction::ForgetSole {
-                let idle = meant.len();
-                let mut sole = Vec::with_capacity(idle);
-                for (key, record) in meant {
-                    let value = frontier.store.canon.get(record.canonical)?;
-                    if value.is_none_or(|value| keys::finder_of(&value) != keys::SHARED) {
-                        sole.push((key, record));
-                    }
-                }
-                meant = sole;
-                swept.shared = (idle - meant.len()) as u64;
-            }
-            swept.meant = meant.len() as u64;
-            if action == SweepAction::Delete {
-                let known = meant.iter().map(|(_, record)| record);
-                let known = known.filter(|record| record.place != Place::Deleted);
-                swept.deleted = known.cloned().collect();
-            }
+            let (swept, meant) =
+                frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
             if action != SweepAction::Count {
                 frontier.applied(now, |change| {
                     for (key, _) in meant {
@@ -479,6 +433,84 @@ impl Frontier {
             }
             Ok(swept)
         })
+    }
+
+    /// Returns what [`Self::sweep`] would do, and does nothing. For callers that write down what it deletes before it does.
+    ///
+    /// # Errors
+    /// Where the store fails.
+    pub fn would_sweep(
+        &mut self,
+        action: SweepAction,
+        key_prefix: &str,
+        after: Option<&str>,
+        examined_max: usize,
+        is_meant: &dyn Fn(&UriRecord) -> bool,
+    ) -> Result<Swept, Error> {
+        self.attempt(|frontier| {
+            let part = frontier.look_at_part(action, key_prefix, after, examined_max, is_meant)?;
+            Ok(part.0)
+        })
+    }
+
+    /// Returns what there is to do in one part of a sweep, and the URIs to do it to, with their record keys.
+    fn look_at_part(
+        &self,
+        action: SweepAction,
+        key_prefix: &str,
+        after: Option<&str>,
+        examined_max: usize,
+        is_meant: &dyn Fn(&UriRecord) -> bool,
+    ) -> Result<(Swept, Vec<(String, UriRecord)>), Error> {
+        let mut swept = Swept::default();
+        let mut meant = Vec::new();
+        let from = match after {
+            Some(after) => [after.as_bytes(), &[0]].concat(),
+            None => key_prefix.as_bytes().to_vec(),
+        };
+        for guard in self.store.uris.range(from..) {
+            let (key, bytes) = guard.into_inner()?;
+            if !key.starts_with(key_prefix.as_bytes()) {
+                break;
+            }
+            let uri = uri_of(&key)?;
+            let record: UriRecord = decode("a record of a URI", &key, &bytes)?;
+            let record = UriRecord {
+                uri: uri.as_str().to_owned(),
+                ..record
+            };
+            swept.examined += 1;
+            if is_meant(&record) {
+                meant.push((String::from_utf8_lossy(&key).into_owned(), record));
+            }
+            if swept.examined >= examined_max as u64 {
+                swept.after = Some(String::from_utf8_lossy(&key).into_owned());
+                break;
+            }
+        }
+        let in_process = |key: &str| self.memory.is_record_busy(key);
+        let all = meant.len() as u64;
+        meant.retain(|(key, _)| !in_process(key));
+        swept.in_process = all - meant.len() as u64;
+        if action == SweepAction::ForgetSole {
+            let idle = meant.len();
+            let mut sole = Vec::with_capacity(idle);
+            for (key, record) in meant {
+                let value = self.store.canon.get(record.canonical)?;
+                if value.is_none_or(|value| keys::finder_of(&value) != keys::SHARED) {
+                    sole.push((key, record));
+                }
+            }
+            meant = sole;
+            swept.shared = (idle - meant.len()) as u64;
+        }
+        swept.meant = meant.len() as u64;
+        if action == SweepAction::Delete {
+            let known = meant.iter().map(|(_, record)| record);
+            let known = known.filter(|record| record.place != Place::Deleted);
+            swept.deleted = known.cloned().collect();
+        }
+        Ok((swept, meant))
     }
 
     /// Takes over URIs that another crawl has finished. They are known from now on. Under snapshot they are not queued. Under

@@ -129,6 +129,34 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_deleted_that_cannot_be_logged() {
+    let (home, gate) = (Home::new(), Gate::serve(&[("/", "<a href='/a'>a</a>")]));
+    let mut running = paused(&home, &gate).await;
+    home.run(&["job", "stop", "job"]).code(0);
+    assert_eq!(running.wait(), 0);
+    let state = || {
+        let list = ["frontier", "list", "job", "--regex", "/a$", "--json"];
+        objects(&home.run(&list).code(0).out)[0]["state"].clone()
+    };
+    let before = state();
+    let log = home.job().join("logs/crawl.log");
+    let kept = log.with_extension("kept");
+    std::fs::rename(&log, &kept).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let delete = ["frontier", "delete", "job", "--regex", "/a$", "--yes"];
+    let refused = home.run(&delete).code(1);
+    assert!(refused.err.contains("directory"), "{refused:?}");
+    assert_eq!(state(), before);
+
+    std::fs::remove_dir(&log).unwrap();
+    std::fs::rename(&kept, &log).unwrap();
+    home.run(&delete).code(0);
+    assert_eq!(state(), "deleted");
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert_eq!(text.matches(" -6000 ").count(), 1, "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
     let (home, gate) = (Home::new(), Gate::serve(&[("/", "")]));
     let mut running = waiting(&home, &gate, "").await;

@@ -8,13 +8,31 @@ use opilio_frontier::{SweepAction, Swept, UriRecord};
 
 use super::perform::{BREATH, Say};
 use super::{Answer, By, ControlError, Desk, Fault, Which};
+use crate::context::Context;
 use opilio_job::crawl_log::{ExtraInfo, LogLine};
 use opilio_job::ledger::Ledger;
-use opilio_job::logs::Logs;
+use opilio_job::logs::JobLogs;
 use opilio_visit::status;
 
 /// URIs that a sweep looks at while it holds the frontier.
 const SWEEP_PART: usize = 2_000;
+
+/// The crawl log, for deletions.
+enum DeletionLog {
+    /// The log of the crawl that runs.
+    Running(Arc<Context>),
+    /// A log that is opened for this sweep.
+    AtRest(Box<JobLogs>),
+}
+
+impl DeletionLog {
+    fn logs(&self) -> &JobLogs {
+        match self {
+            DeletionLog::Running(context) => &context.logs,
+            DeletionLog::AtRest(logs) => logs,
+        }
+    }
+}
 
 impl Desk<'_> {
     pub(super) fn sweep(
@@ -69,18 +87,24 @@ impl Desk<'_> {
         by: &By,
         say: Say<'_>,
     ) -> Result<Swept, ControlError> {
+        let failure = |problem: io::Error| ControlError::failure(&problem);
+        let deletes = action == SweepAction::Delete;
+        let log = deletes.then(|| self.deletion_log()).transpose();
+        let log = log.map_err(failure)?;
         let mut total = Swept::default();
         loop {
-            let part = self.frontier().sweep(
-                action,
-                key_prefix,
-                total.after.as_deref(),
-                SWEEP_PART,
-                is_meant,
-                Timestamp::now(),
-            )?;
-            self.log_deleted(&part.deleted, by)
-                .map_err(|problem| ControlError::failure(&problem))?;
+            let after = total.after.as_deref();
+            let part = {
+                let mut frontier = self.frontier();
+                if let Some(log) = &log {
+                    // First, so that a crash logs a deletion twice rather than never.
+                    let part =
+                        frontier.would_sweep(action, key_prefix, after, SWEEP_PART, is_meant)?;
+                    self.log_deleted(log, &part.deleted, by).map_err(failure)?;
+                }
+                let now = Timestamp::now();
+                frontier.sweep(action, key_prefix, after, SWEEP_PART, is_meant, now)?
+            };
             total.examined += part.examined;
             total.meant += part.meant;
             total.in_process += part.in_process;
@@ -102,23 +126,21 @@ impl Desk<'_> {
         }
     }
 
-    /// A line in the crawl log for each URI that was deleted, with status −6000 and who did it.
-    fn log_deleted(&self, deleted: &[UriRecord], by: &By) -> io::Result<()> {
-        if deleted.is_empty() {
-            return Ok(());
+    /// Opens the crawl log for deletions. Takes the frontier for a moment.
+    fn deletion_log(&self) -> io::Result<DeletionLog> {
+        if let Some(running) = self.running {
+            return Ok(DeletionLog::Running(running.context.clone()));
         }
-        let alone;
-        let logs = match self.running {
-            Some(running) => &running.context.logs,
-            None => {
-                let directory = self.job.join(&self.profile.logs.directory);
-                let ledger = Ledger::open(&directory, self.store())?;
-                alone = Logs::open(&directory, &self.profile.logs, Arc::new(ledger))?;
-                &alone
-            }
-        };
+        let directory = self.job.join(&self.profile.logs.directory);
+        let ledger = Ledger::open(&directory, self.store())?;
+        let logs = JobLogs::open(&directory, &self.profile.logs, Arc::new(ledger))?;
+        Ok(DeletionLog::AtRest(Box::new(logs)))
+    }
+
+    /// Writes a line into the crawl log for each URI that is deleted, with status −6000 and the user who does it.
+    fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &By) -> io::Result<()> {
         deleted.iter().try_for_each(|record| {
-            logs.crawl(&LogLine {
+            log.logs().crawl(&LogLine {
                 logged: Timestamp::now(),
                 status: status::DELETED,
                 size: None,
