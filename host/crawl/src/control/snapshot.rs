@@ -12,6 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use opilio_archive::is_archive;
 use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
@@ -226,6 +227,11 @@ fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
         let mut file = entry.file_name().to_string_lossy().into_owned();
+        // Indexes lie in the same folder, and drafts whose names begin with a dot.
+        let finished = file.strip_suffix(".open").unwrap_or(&file);
+        if file.starts_with('.') || !is_archive(finished) {
+            continue;
+        }
         let mut found = entry.metadata();
         if let (Err(_), Some(finished)) = (&found, file.strip_suffix(".open")) {
             // Finished meanwhile, and so renamed.
