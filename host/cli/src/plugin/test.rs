@@ -18,8 +18,8 @@ const CONTEXT_LINES: usize = 2;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Cases are JSON files, lists of calls and expected answers; the SDK's README has the format. A new case may expect null, and
---bless writes what the plugin answers in its place. Read what it wrote before you keep it.")]
+Cases are JSON files with lists of calls and expected answers; docs/PLUGINS.md#cases describes the format. A new case may
+expect null; --bless replaces null by the answer of the plugin. Review the written answers before you keep them.")]
 pub(super) struct TestArgs {
     /// The folder of a crate that has been built, or a component.
     #[arg(default_value = ".", value_name = "DIR|PLUGIN")]

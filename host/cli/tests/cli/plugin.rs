@@ -510,3 +510,12 @@ fn a_new_plugin_of_every_kind_builds_and_holds_its_cases() {
         ended.out
     );
 }
+
+#[test]
+fn the_help_of_plugin_test_names_the_page_that_describes_cases() {
+    let help = Home::new().run(&["plugin", "test", "--help"]).code(0).out;
+    assert!(help.contains("docs/PLUGINS.md#cases"), "{help}");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/PLUGINS.md")).unwrap();
+    assert!(page.contains("\n## Cases\n"));
+}
