@@ -34,7 +34,7 @@ use crate::tables::TableKeeper;
 use opilio_job::crawl_log::LogLine;
 use opilio_job::directory::Job;
 use opilio_job::ledger::Ledger;
-use opilio_job::logs::Logs;
+use opilio_job::logs::JobLogs;
 use opilio_job::remedy::with_remedy;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
@@ -60,7 +60,7 @@ pub(crate) struct Context {
     pub duplicates: Option<Duplicates>,
     pub handover: Option<Handover>,
     pub lanes: Lanes,
-    pub logs: Logs,
+    pub logs: JobLogs,
     pub ledger: Arc<Ledger>,
     pub series: Series,
     pub census: LastCensus,
@@ -263,7 +263,7 @@ impl Context {
         digests.map_err(|problem| Halt::Scratch(Arc::new(problem)))
     }
 
-    /// Logs and counts faults of plugins, and does what the profile wants done about them.
+    /// JobLogs and counts faults of plugins, and does what the profile wants done about them.
     pub(crate) fn failures(&self, failures: &[Failure]) -> Result<(), Halt> {
         let mut halt = None;
         for Failure { fault, consequence } in failures {

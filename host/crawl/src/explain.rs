@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::crawl::{self, CrawlError};
 use crate::places::component_cache;
-use opilio_stacks::batch::{self, Answer};
+use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
 use opilio_stacks::on_plugin_thread;
@@ -509,12 +509,12 @@ fn answer(
     }
     let mut asked = batch::ask(staged, stage, candidates, &places).list;
     match asked.pop() {
-        Some(Answer::Ruled(ruling)) => match ruling.verdict {
+        Some(BatchAnswer::Ruled(ruling)) => match ruling.verdict {
             Verdict::Accept => ("accept", ruling.reason),
             Verdict::Reject => ("reject", ruling.reason),
             _ => ("pass", ruling.reason),
         },
-        Some(Answer::Failed(missing)) => ("failed", missing.reason),
-        Some(Answer::NotAsked) | None => ("not-asked", String::new()),
+        Some(BatchAnswer::Failed(missing)) => ("failed", missing.reason),
+        Some(BatchAnswer::NotAsked) | None => ("not-asked", String::new()),
     }
 }

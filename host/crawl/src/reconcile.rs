@@ -18,7 +18,7 @@ use opilio_fetch::ResponseHead;
 use crate::records::IN_PASSING;
 use opilio_job::course::{Course, EndWord};
 use opilio_job::crawl_log::{ExtraInfo, LogLine, timestamp17};
-use opilio_job::logs::{self, Logs, read};
+use opilio_job::logs::{self, JobLogs, read};
 use opilio_visit::status;
 
 /// The annotation of a line that was made of what the archive says.
@@ -244,7 +244,7 @@ impl Unlogged<'_> {
     ///
     /// # Errors
     /// A file or a log cannot be read, or the log cannot be written.
-    pub(crate) fn complete(&self, logs: &Logs) -> io::Result<usize> {
+    pub(crate) fn complete(&self, logs: &JobLogs) -> io::Result<usize> {
         if self.files.is_empty() {
             return Ok(0);
         }
@@ -517,7 +517,7 @@ mod tests {
     }
 
     /// How many lines were missing.
-    fn complete(logs: &Logs, directory: &Path, files: &[PathBuf], with_extra: bool) -> usize {
+    fn complete(logs: &JobLogs, directory: &Path, files: &[PathBuf], with_extra: bool) -> usize {
         let unlogged = Unlogged {
             files: files.to_vec(),
             logs: directory,
@@ -527,9 +527,9 @@ mod tests {
         unlogged.complete(logs).unwrap()
     }
 
-    fn logs(directory: &Path) -> Logs {
+    fn logs(directory: &Path) -> JobLogs {
         let settings = opilio_profile::Logs::default();
-        Logs::open(directory, &settings, std::sync::Arc::default()).unwrap()
+        JobLogs::open(directory, &settings, std::sync::Arc::default()).unwrap()
     }
 
     #[test]

@@ -88,7 +88,7 @@ pub struct Copies<'a> {
 
 /// What an existing job goes on with.
 #[derive(Clone, Debug)]
-pub struct Frozen {
+pub struct FrozenProfile {
     /// Its copy of the profile.
     pub profile: PathBuf,
     /// Its seeds, one a line.
@@ -225,11 +225,11 @@ impl Job {
     }
 }
 
-impl Frozen {
+impl FrozenProfile {
     /// Reads what the job in `directory` froze.
-    pub fn read(directory: &Path) -> Result<Frozen, JobError> {
+    pub fn read(directory: &Path) -> Result<FrozenProfile, JobError> {
         let JobFile { base, name, .. } = describe(directory)?;
-        Ok(Frozen {
+        Ok(FrozenProfile {
             profile: directory.join("profile.toml"),
             seeds: read(&directory.join("seeds.txt"))? + &added_seeds(directory),
             name,

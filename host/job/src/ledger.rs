@@ -525,7 +525,7 @@ mod tests {
 
     use super::*;
     use crate::crawl_log::LogLine;
-    use crate::logs::Logs;
+    use crate::logs::JobLogs;
 
     struct Job {
         home: tempfile::TempDir,
@@ -535,7 +535,7 @@ mod tests {
     /// What a process has open.
     struct Process {
         ledger: Arc<Ledger>,
-        logs: Logs,
+        logs: JobLogs,
     }
 
     impl Job {
@@ -555,7 +555,7 @@ mod tests {
         fn process(&self) -> Process {
             let ledger = Arc::new(Ledger::open(&self.folder(), &self.frontier).unwrap());
             let settings = opilio_profile::Logs::default();
-            let logs = Logs::open(&self.folder(), &settings, ledger.clone()).unwrap();
+            let logs = JobLogs::open(&self.folder(), &settings, ledger.clone()).unwrap();
             Process { ledger, logs }
         }
     }

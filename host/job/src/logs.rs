@@ -25,7 +25,7 @@ pub const CRAWL: &str = "crawl.log";
 const TIME_DIGITS: usize = 17;
 
 /// The open logs of a job.
-pub struct Logs {
+pub struct JobLogs {
     crawl: Log,
     crawl_json: Option<Log>,
     uri_errors: Log,
@@ -37,18 +37,18 @@ pub struct Logs {
     ledger: Arc<Ledger>,
 }
 
-impl Logs {
+impl JobLogs {
     /// Opens every log for appending. What goes to `crawl.log` is counted by the ledger.
     pub fn open(
         directory: &Path,
         settings: &opilio_profile::Logs,
         ledger: Arc<Ledger>,
-    ) -> io::Result<Logs> {
+    ) -> io::Result<JobLogs> {
         fs::create_dir_all(directory)?;
         let max = settings.rotate_size.map(|size| size.bytes());
         let open = |name| Log::open(directory, name, max);
         let open_if = |is_wanted: bool, name| is_wanted.then(|| open(name)).transpose();
-        Ok(Logs {
+        Ok(JobLogs {
             crawl: open(CRAWL)?,
             crawl_json: open_if(settings.json, "crawl.jsonl")?,
             uri_errors: open("uri-errors.log")?,
@@ -356,12 +356,12 @@ mod tests {
 
     use super::*;
 
-    fn logs(directory: &Path, rotate_size: Option<&str>) -> Logs {
+    fn logs(directory: &Path, rotate_size: Option<&str>) -> JobLogs {
         let settings = opilio_profile::Logs {
             rotate_size: rotate_size.map(|size| size.parse().unwrap()),
             ..opilio_profile::Logs::default()
         };
-        Logs::open(directory, &settings, Arc::default()).unwrap()
+        JobLogs::open(directory, &settings, Arc::default()).unwrap()
     }
 
     #[test]

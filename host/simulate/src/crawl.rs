@@ -4,9 +4,10 @@
 //! Visits go through [`opilio_visit`] as those of a real crawl do. Left out are look-ups, which cost a server nothing, and
 //! cookies, logins, duplicates of other URIs and redirects of seeds and robots.txt, which scenarios do not have.
 
+mod visit;
+
 use std::cell::{RefCell, RefMut};
-use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -21,24 +22,21 @@ use opilio_crawl::{CrawlError, LoadedPlugins};
 use opilio_fetch::robots::Robots;
 use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
 use opilio_frontier::{
-    Candidate, ContentState, Directive, Disposition, Finished, Frontier, Issue, KeptValues, Next,
-    Outcome, Transfer, WarcLocation,
+    Candidate, ContentState, Directive, Frontier, Issue, KeptValues, Next, Transfer,
 };
 use opilio_profile::Profile;
 use opilio_sandbox::{Engine, EngineConfig};
-use opilio_stacks::breaker::Failure;
 use opilio_uri::{HopPath, Uri};
-use opilio_visit::budget::{Answered, Budget, Place};
+use opilio_visit::budget::Budget;
 use opilio_visit::evaluation::OddWait;
 use opilio_visit::plugin_view::PluginMemory;
-use opilio_visit::precedence::{QueueRanks, raise, rank_queue};
-use opilio_visit::reading::{Reading, ReadingTask};
-use opilio_visit::robots::answer_of;
+use opilio_visit::precedence::QueueRanks;
 use opilio_visit::synthetic::exchange;
 use opilio_visit::{
-    Addresses, Admission, Driver, Ending, Keep, Lane, LogEntry, PendingCapture, Permit, Pipeline,
-    RequestHeaders, RobotsAnswer, ScratchFailed, Stored, judge_head, policy,
+    Admission, Driver, LogEntry, Permit, Pipeline, RequestHeaders, ScratchFailed, judge_head,
+    policy,
 };
+use visit::SimulatedVisit;
 
 use crate::SimulationError;
 use crate::plugin_log::first_of_each_kind;
@@ -72,7 +70,7 @@ struct State {
 }
 
 /// A request that a simulated server is to answer.
-pub struct Request {
+pub struct PageRequest {
     /// The headers that a visit decides.
     pub headers: RequestHeaders,
     pipeline: Arc<Pipeline>,
@@ -83,14 +81,14 @@ pub struct Request {
 /// Whether a URI is asked for.
 pub enum Begun {
     /// It is: hand the answer to [`SimulatedCrawl::receive`].
-    Asks(Box<Request>),
+    Asks(Box<PageRequest>),
     /// It was not to be fetched, or waits for its server's robots.txt: the frontier has it back.
     Ended(Box<VisitEnd>),
 }
 
 /// The answer of a server.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum ServerAnswer {
     /// A response.
     Response {
         /// 100 to 999.
@@ -138,15 +136,6 @@ pub enum EndKind {
     Unfinished,
     /// It failed, or a filter refused it.
     Failed,
-}
-
-/// One visit: the answers to its questions.
-struct SimulatedVisit<'c> {
-    crawl: &'c SimulatedCrawl,
-    pipeline: Arc<Pipeline>,
-    now: Timestamp,
-    transfer: Transfer,
-    end: RefCell<VisitEnd>,
 }
 
 impl SimulatedCrawl {
@@ -281,7 +270,7 @@ impl SimulatedCrawl {
                 Admission::Ends(conclusion) => *conclusion,
                 Admission::Fetch(permit) => {
                     let memory = opilio_visit::memory(&pipeline, &visit)?;
-                    return Ok(Begun::Asks(Box::new(Request {
+                    return Ok(Begun::Asks(Box::new(PageRequest {
                         headers: pipeline.request_headers(&pipeline.issue.uri, &permit),
                         pipeline,
                         permit,
@@ -301,12 +290,12 @@ impl SimulatedCrawl {
     /// Where the store fails.
     pub fn receive(
         &self,
-        request: Request,
-        answer: Answer,
+        request: PageRequest,
+        answer: ServerAnswer,
         now: Timestamp,
     ) -> Result<VisitEnd, SimulationError> {
         self.set_clock(now);
-        let Request {
+        let PageRequest {
             pipeline,
             permit,
             memory,
@@ -315,13 +304,13 @@ impl SimulatedCrawl {
         let started = pipeline.started;
         let took = Duration::try_from(now - started).unwrap_or_default();
         let (head, content, size) = match answer {
-            Answer::Response {
+            ServerAnswer::Response {
                 status,
                 headers,
                 content,
                 size,
             } => (Some(head(status, headers)), content, size),
-            Answer::Failure => (None, Bytes::new(), 0),
+            ServerAnswer::Failure => (None, Bytes::new(), 0),
         };
         let transfer = Transfer {
             duration: took,
@@ -396,255 +385,6 @@ fn no_connection(started: Timestamp, took: Duration) -> Exchange {
         time_to_head: None,
         failure: Some(failure),
         ..exchange(head(0, Vec::new()), &[], (started, took))
-    }
-}
-
-impl<'c> SimulatedVisit<'c> {
-    fn new(
-        crawl: &'c SimulatedCrawl,
-        pipeline: &Arc<Pipeline>,
-        now: Timestamp,
-        transfer: Transfer,
-    ) -> Self {
-        Self {
-            crawl,
-            pipeline: pipeline.clone(),
-            now,
-            transfer,
-            end: RefCell::new(VisitEnd {
-                state: ContentState::Unknown,
-                body: false,
-                archived: false,
-                answered: false,
-                odd: Vec::new(),
-                wait: None,
-                kind: EndKind::Unfinished,
-                entry: LogEntry::default(),
-            }),
-        }
-    }
-}
-
-impl Driver for SimulatedVisit<'_> {
-    type Error = SimulationError;
-    type Reservation = ();
-
-    fn now(&self) -> Timestamp {
-        self.now
-    }
-
-    async fn run<T: Send + 'static>(
-        &self,
-        _lane: Lane,
-        work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, SimulationError> {
-        Ok(work())
-    }
-
-    async fn read(&self, task: ReadingTask) -> Result<(Reading, ()), SimulationError> {
-        let mut reading = task.run();
-        reading.size = reading.size.map(|_| self.transfer.bytes);
-        Ok((reading, ()))
-    }
-
-    fn failed(&self, failures: &[Failure]) -> Result<(), SimulationError> {
-        let mut state = self.crawl.state();
-        for Failure { fault, .. } in failures {
-            state.faults += 1;
-            let first = || format!("{}: {}", fault.plugin, fault.message);
-            state.first_fault.get_or_insert_with(first);
-        }
-        Ok(())
-    }
-
-    fn site_values(&self, uri: &Uri) -> Result<KeptValues, SimulationError> {
-        let State {
-            sites, frontier, ..
-        } = &mut *self.crawl.state();
-        Ok(match sites.entry(uri.surt_authority()) {
-            Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(unknown) => unknown.insert(frontier.site_values(uri)?).clone(),
-        })
-    }
-
-    fn addresses(&self, _host: &str) -> Result<Addresses, SimulationError> {
-        Ok(Addresses::NotNeeded)
-    }
-
-    fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)> {
-        let state = self.crawl.state();
-        let (robots, until) = state.robots.get(uri.robots_txt()?.as_str())?;
-        let good_for = Duration::try_from(*until - self.pipeline.started).ok()?;
-        (!good_for.is_zero()).then(|| (robots.clone(), good_for))
-    }
-
-    fn custom_robots(&self, text: &str) -> Arc<Robots> {
-        let mut state = self.crawl.state();
-        let parse = || Arc::new(Robots::parse(text.as_bytes()));
-        let known = state.custom_robots.entry(text.to_owned());
-        known.or_insert_with(parse).clone()
-    }
-
-    fn keep_robots(
-        &self,
-        uri: &Uri,
-        (status, body): (i32, Vec<u8>),
-        lifetime: Duration,
-        from: Timestamp,
-    ) -> Result<Arc<Robots>, SimulationError> {
-        let robots = Arc::new(Robots::from_response(status, &body));
-        let until = from + lifetime.min(robots.lifetime());
-        let key = uri.as_str().to_owned();
-        let mut state = self.crawl.state();
-        state.robots.insert(key, (robots.clone(), until));
-        Ok(robots)
-    }
-
-    async fn robots_answer(
-        &self,
-        exchange: &Arc<Exchange>,
-    ) -> Result<RobotsAnswer, SimulationError> {
-        let (status, body) = answer_of(exchange);
-        Ok(RobotsAnswer::Came(status, body))
-    }
-
-    fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), SimulationError> {
-        let queue = &self.pipeline.issue.queue;
-        let mut state = self.crawl.state();
-        Ok(state.frontier.set_crawl_delay(queue, delay, self.now)?)
-    }
-
-    fn transfer(&self, _exchange: &Exchange) -> Transfer {
-        self.transfer
-    }
-
-    async fn seed_moved(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
-        Ok(())
-    }
-
-    async fn store(
-        &self,
-        mut capture: PendingCapture<'_>,
-        keep: Keep,
-    ) -> Result<Stored, SimulationError> {
-        capture.annotate(&self.pipeline, &keep);
-        let at = WarcLocation {
-            file: String::new(),
-            offset: 0,
-            record_id: String::new(),
-            date: self.pipeline.started,
-        };
-        Ok(Stored {
-            at: (keep != Keep::Nothing).then_some(at),
-            keep,
-            annotations: capture.annotations,
-        })
-    }
-
-    fn measures(&self) -> Result<BTreeMap<String, f64>, SimulationError> {
-        let State {
-            budget, frontier, ..
-        } = &mut *self.crawl.state();
-        let place = Place::of(&self.pipeline.issue);
-        Ok(budget.measures(frontier, place, self.pipeline.started)?)
-    }
-
-    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
-        let issue = &self.pipeline.issue;
-        let State {
-            budget, frontier, ..
-        } = &mut *self.crawl.state();
-        let answered = Answered {
-            now: self.now,
-            wait,
-            is_visit,
-            pace: frontier.pace(&issue.queue, self.transfer.duration)?,
-            queued: frontier.statistics().queued,
-            budget: self.crawl.visits_a_day,
-        };
-        Ok(budget.answered(frontier, issue, answered)?)
-    }
-
-    fn wait_answered(&self, answered: bool, odd: &[OddWait]) {
-        let mut end = self.end.borrow_mut();
-        end.answered = answered;
-        end.odd = odd.to_vec();
-    }
-
-    fn finish(&self, mut outcome: Outcome) -> Result<Finished, SimulationError> {
-        let mut state = self.crawl.state();
-        if let Outcome::Succeeded(success) = &mut outcome {
-            let mut end = self.end.borrow_mut();
-            end.state = success.visit.state;
-            end.body = success.visit.size.is_some();
-            end.archived = success.visit.digests.is_some();
-            end.wait = success.wait;
-            // Nobody would read them in the store: they are in `sites`.
-            let changes = std::mem::take(&mut success.kept_for_site);
-            let site = self.pipeline.issue.uri.surt_authority();
-            let known = state.sites.entry(site).or_default();
-            changes.into_iter().for_each(|change| known.apply(change));
-        }
-        let ticket = self.pipeline.issue.ticket;
-        Ok(state.frontier.finished(ticket, outcome, self.now)?)
-    }
-
-    fn raise(&self, uri: &Uri, rank: u8) -> Result<(), SimulationError> {
-        Ok(raise(
-            &mut self.crawl.state().frontier,
-            uri,
-            rank,
-            self.now,
-        )?)
-    }
-
-    async fn rank_queues(
-        &self,
-        found: impl Iterator<Item = String>,
-    ) -> Result<(), SimulationError> {
-        let stack = &self.crawl.plugins.stacks.precedence;
-        if stack.is_empty() {
-            return Ok(());
-        }
-        let due = self
-            .crawl
-            .state()
-            .ranks
-            .due(&self.pipeline.issue.queue, found);
-        for queue in due {
-            let report = self.crawl.state().frontier.queue(&queue, self.now)?;
-            let Some(report) = report else { continue };
-            let (rank, failures) = rank_queue(stack, &report, self.now);
-            self.failed(&failures)?;
-            // If one failed and none answered, the rank stays.
-            if rank.is_some() || failures.is_empty() {
-                let mut state = self.crawl.state();
-                state.frontier.rank_queue(&queue, rank, self.now)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn keep_no_addresses(&self, _host: &str, _expires: Timestamp) -> Result<(), SimulationError> {
-        Ok(())
-    }
-
-    async fn finished(
-        &self,
-        pipeline: &Pipeline,
-        entry: LogEntry,
-        ending: Ending,
-        disposition: Disposition,
-    ) -> Result<(), SimulationError> {
-        let mut end = self.end.borrow_mut();
-        end.entry = entry;
-        end.kind = match ending {
-            Ending::Succeeded if pipeline.is_robots() => EndKind::Robots,
-            Ending::Succeeded => EndKind::Success,
-            _ if opilio_visit::comes_again(disposition) => EndKind::Unfinished,
-            Ending::Unfinished | Ending::Failed => EndKind::Failed,
-        };
-        Ok(())
     }
 }
 

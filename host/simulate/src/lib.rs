@@ -23,7 +23,7 @@ mod scenario;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};
-pub use crawl::{Answer, Begun, EndKind, Request, SimulatedCrawl, VisitEnd};
+pub use crawl::{Begun, EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd};
 pub use fit::{FitError, Fitted, fit};
 pub use plot::{Drawing, PlotError, freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};

@@ -12,7 +12,7 @@ use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
 use opilio_visit::evaluation::OddWait;
 
-use crate::crawl::{Answer, Begun, EndKind, Request, SimulatedCrawl, VisitEnd};
+use crate::crawl::{Begun, EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd};
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
@@ -185,7 +185,7 @@ fn rest(politeness: &Politeness, took: Duration) -> Duration {
 
 /// A request on its way, by the time it ends; the number tells those of one time apart.
 struct Flight {
-    request: Box<Request>,
+    request: Box<PageRequest>,
     host: Option<usize>,
     served: Served,
     place: Place,
@@ -367,8 +367,8 @@ impl Run {
             host.last_took = Duration::from_millis(u64::try_from(now - started).unwrap_or(0));
         }
         let size = match &served.answer {
-            Answer::Response { size, .. } => *size,
-            Answer::Failure => 0,
+            ServerAnswer::Response { size, .. } => *size,
+            ServerAnswer::Failure => 0,
         };
         let ended = self.at(now);
         let came = self.crawl.receive(*request, served.answer, ended)?;

@@ -520,7 +520,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
     use super::*;
-    use crate::crawl::Answer;
+    use crate::crawl::ServerAnswer;
     use opilio_visit::RequestHeaders;
 
     const DAY: i64 = 86_400_000;
@@ -538,10 +538,10 @@ mod tests {
         let uri = Uri::parse(uri).unwrap();
         let served = web.serve(&uri, &RequestHeaders::default(), day * DAY);
         match served.answer {
-            Answer::Response {
+            ServerAnswer::Response {
                 status, content, ..
             } => (status, String::from_utf8(content.to_vec()).unwrap()),
-            Answer::Failure => panic!("no answer"),
+            ServerAnswer::Failure => panic!("no answer"),
         }
     }
 

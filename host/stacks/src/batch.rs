@@ -13,14 +13,14 @@ const FAULTS_ALONE_MAX: usize = 8;
 /// What a filter said of candidates.
 pub struct Answers {
     /// One for each candidate, in order.
-    pub list: Vec<Answer>,
+    pub list: Vec<BatchAnswer>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
 }
 
 /// What a filter said of one candidate.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum BatchAnswer {
     /// It was not asked.
     NotAsked,
     /// Its ruling.
@@ -41,7 +41,7 @@ pub struct Missing {
 /// Asks a filter about the candidates that stand at `places`.
 pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[usize]) -> Answers {
     let mut answers = Answers {
-        list: vec![Answer::NotAsked; candidates.len()],
+        list: vec![BatchAnswer::NotAsked; candidates.len()],
         failures: Vec::new(),
     };
     if places.is_empty() {
@@ -58,7 +58,7 @@ pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[us
     let unanswered = match judge(&batch) {
         Ok(rulings) => {
             for (&place, ruling) in places.iter().zip(rulings) {
-                answers.list[place] = Answer::Ruled(ruling);
+                answers.list[place] = BatchAnswer::Ruled(ruling);
             }
             return answers;
         }
@@ -73,12 +73,14 @@ pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[us
     };
     for (&place, candidate) in places.iter().zip(&batch) {
         if left_alone == 0 {
-            answers.list[place] = Answer::Failed(missing.clone());
+            answers.list[place] = BatchAnswer::Failed(missing.clone());
             continue;
         }
         match judge(&Candidates::new(vec![candidate.clone()])) {
             Ok(mut rulings) => {
-                answers.list[place] = rulings.pop().map_or(Answer::NotAsked, Answer::Ruled);
+                answers.list[place] = rulings
+                    .pop()
+                    .map_or(BatchAnswer::NotAsked, BatchAnswer::Ruled);
             }
             Err(unanswered) => {
                 left_alone = match unanswered.was_called() {
@@ -86,7 +88,7 @@ pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[us
                     false => 0,
                 };
                 missing = self::missing(&unanswered);
-                answers.list[place] = Answer::Failed(missing.clone());
+                answers.list[place] = BatchAnswer::Failed(missing.clone());
                 answers.failures.extend(unanswered.failure());
             }
         }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opilio_sandbox::{Candidates, Document, Stage, Verdict, Visit};
 
 use crate::Staged;
-use crate::batch::{self, Answer};
+use crate::batch::{self, BatchAnswer};
 use crate::breaker::Failure;
 
 /// The answers of guards about the document of one visit.
@@ -71,7 +71,7 @@ impl Said {
 /// The answers of guards about candidates that are judged together.
 pub struct CandidateGuards<'c> {
     candidates: &'c Candidates,
-    answers: HashMap<Arc<str>, Vec<Answer>>,
+    answers: HashMap<Arc<str>, Vec<BatchAnswer>>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
 }
@@ -103,15 +103,15 @@ impl<'c> CandidateGuards<'c> {
         for guard in &staged.guards {
             for (seen, answer) in seen.iter_mut().zip(self.of(guard)) {
                 match answer {
-                    Answer::NotAsked => {}
-                    Answer::Failed(missing) => {
+                    BatchAnswer::NotAsked => {}
+                    BatchAnswer::Failed(missing) => {
                         *seen = match missing.stands_for {
                             Some(true) => Seen::Yes,
                             Some(false) => Seen::No,
                             None => Seen::Unknown(missing.reason.clone()),
                         }
                     }
-                    Answer::Ruled(ruling) => match allows(&ruling.verdict) {
+                    BatchAnswer::Ruled(ruling) => match allows(&ruling.verdict) {
                         Some(true) => *seen = Seen::Yes,
                         Some(false) => *seen = Seen::No,
                         None => {}
@@ -122,7 +122,7 @@ impl<'c> CandidateGuards<'c> {
         seen
     }
 
-    fn of(&mut self, guard: &Staged) -> &[Answer] {
+    fn of(&mut self, guard: &Staged) -> &[BatchAnswer] {
         let candidates = self.candidates;
         let failures = &mut self.failures;
         self.answers.entry(guard.name.clone()).or_insert_with(|| {

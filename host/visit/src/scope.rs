@@ -9,7 +9,7 @@ use std::sync::Arc;
 use opilio_sandbox::{Candidates, Stage, Verdict};
 
 use opilio_stacks::Staged;
-use opilio_stacks::batch::{self, Answer};
+use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::{CandidateGuards, Seen, handled};
 
@@ -79,13 +79,13 @@ pub fn judge(
         judged.failures.extend(answers.failures);
         for (place, answer) in answers.list.into_iter().enumerate() {
             match answer {
-                Answer::NotAsked => {}
-                Answer::Ruled(ruling) => match ruling.verdict {
+                BatchAnswer::NotAsked => {}
+                BatchAnswer::Ruled(ruling) => match ruling.verdict {
                     Verdict::Accept => judged.decide(place, staged, true, ruling.reason),
                     Verdict::Reject => judged.decide(place, staged, false, ruling.reason),
                     _ => {}
                 },
-                Answer::Failed(missing) => {
+                BatchAnswer::Failed(missing) => {
                     judged.miss(place, staged, missing.stands_for, &missing.reason);
                 }
             }

@@ -12,8 +12,6 @@ pub fn of_refusal(filter: &Staged) -> i32 {
 
 /// A host was looked up.
 pub const DNS_OK: i32 = 1;
-/// No connection could be made.
-pub const CONNECT_FAILED: i32 = -2;
 /// A plugin or the scratch directory failed.
 pub const RUNTIME: i32 = -5;
 /// The host has no address.

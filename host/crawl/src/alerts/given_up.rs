@@ -9,7 +9,7 @@ use super::notify::Way;
 use super::{AlertKind, Board, Event, Notice, Severity};
 use crate::crawl::{CrawlError, frozen_profile};
 use opilio_job::directory;
-use opilio_job::logs::Logs;
+use opilio_job::logs::JobLogs;
 
 /// Raises the alert of a crawl that cannot go on, and sends it where the job's profile wants alerts sent. It is over when the
 /// job is begun again.
@@ -37,7 +37,7 @@ fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, CrawlError> {
     };
     let line = format!("{at:.3} {} {alert}", Event::Raised.name());
     let folder = job.join(&profile.logs.directory);
-    let logged = Logs::open(&folder, &profile.logs, Arc::default());
+    let logged = JobLogs::open(&folder, &profile.logs, Arc::default());
     if let Err(problem) = logged.and_then(|logs| logs.alert(&line)) {
         tracing::error!("alerts.log cannot be written: {problem}");
     }

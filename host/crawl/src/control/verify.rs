@@ -22,7 +22,7 @@ use crate::archive::writer_config;
 use crate::crawl::{fetch_again, fetched_again};
 use crate::reconcile::{self, Key, Line};
 use opilio_job::ledger::{self, Ledger};
-use opilio_job::logs::Logs;
+use opilio_job::logs::JobLogs;
 use opilio_visit::policy;
 
 /// What does not agree, in a word.
@@ -360,7 +360,8 @@ impl Verifying<'_> {
             (true, Some(frontier)) => {
                 let ledger = Ledger::open(&logs, frontier).map_err(failed)?;
                 let ledger = Arc::new(ledger);
-                let log = Logs::open(&logs, &self.profile.logs, ledger.clone()).map_err(failed)?;
+                let log =
+                    JobLogs::open(&logs, &self.profile.logs, ledger.clone()).map_err(failed)?;
                 Some((log, ledger, frontier))
             }
             _ => None,

@@ -38,7 +38,7 @@ use opilio_job::course::Course;
 use opilio_job::directory::{self, Job};
 use opilio_job::history::{self, Change, Changed};
 use opilio_job::ledger::Ledger;
-use opilio_job::logs::Logs;
+use opilio_job::logs::JobLogs;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
 use opilio_visit::budget::Budget;
@@ -103,7 +103,7 @@ impl Plan {
         let ledger = Ledger::open(&logs_directory, &frontier)
             .map_err(|source| io_error(&logs_directory, source))?;
         let ledger = Arc::new(ledger);
-        let logs = Logs::open(&logs_directory, &profile.logs, ledger.clone())
+        let logs = JobLogs::open(&logs_directory, &profile.logs, ledger.clone())
             .map_err(|source| io_error(&logs_directory, source))?;
         let series = Series::open(job.directory());
         let faults_before = series

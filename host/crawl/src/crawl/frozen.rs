@@ -37,7 +37,7 @@ fn frozen_with(
     given: Given,
     change: Option<(&str, &str)>,
 ) -> Result<(Profile, PathBuf), CrawlError> {
-    let copy = directory::Frozen::read(directory)?;
+    let copy = directory::FrozenProfile::read(directory)?;
     let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
@@ -62,7 +62,7 @@ fn frozen_with(
 /// The job's copy of its profile, over what it extends and below what was changed since.
 fn layered(
     directory: &Path,
-    copy: &directory::Frozen,
+    copy: &directory::FrozenProfile,
     change: Option<(&str, &str)>,
     given: &Given,
 ) -> Result<Profile, CrawlError> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::error::io_error;
-use super::{Copies, Frozen, Job, JobError, read};
+use super::{Copies, FrozenProfile, Job, JobError, read};
 use crate::changes;
 use crate::inside::{files_stay_inside, stays_inside};
 use opilio_stacks::components;
@@ -19,7 +19,7 @@ use opilio_stacks::components;
 /// See [`JobError`]; the directory is new or empty.
 pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
     files_stay_inside(from).map_err(JobError::Link)?;
-    let frozen = Frozen::read(from)?;
+    let frozen = FrozenProfile::read(from)?;
     let layers = changes::layers(from).map_err(|source| io_error(from, source))?;
     let copies = Copies {
         profile: &read(&frozen.profile)?,

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::io_error;
-use super::{Frozen, Job, JobError, write_text};
+use super::{FrozenProfile, Job, JobError, write_text};
 
 /// Seeds that came to the job after it was made, lines as in `seeds.txt`, which stays as it was.
 pub const ADDED_SEEDS: &str = "added-seeds.txt";
@@ -21,7 +21,7 @@ pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 impl Job {
     /// Adds those seeds that the job does not know yet, so that they count after the next resume as well.
     pub fn add_seeds(&self, lines: &[String]) -> Result<(), JobError> {
-        let known = Frozen::read(&self.directory)?.seeds;
+        let known = FrozenProfile::read(&self.directory)?.seeds;
         let known: HashSet<&str> = known.lines().collect();
         let new = lines.iter().filter(|line| !known.contains(line.as_str()));
         let new: String = new.map(|line| format!("{line}\n")).collect();

@@ -9,7 +9,7 @@ use opilio_uri::Uri;
 use opilio_visit::RequestHeaders;
 use rand::Rng;
 
-use crate::crawl::Answer;
+use crate::crawl::ServerAnswer;
 
 use super::{Header, PageId, Place, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
@@ -29,7 +29,7 @@ const STALE_DAYS: f64 = 7.0;
 
 /// A server's answer to one request.
 pub(crate) struct Served {
-    pub(crate) answer: Answer,
+    pub(crate) answer: ServerAnswer,
     pub(crate) took: Duration,
     /// The version that came, or that a 304 spoke of.
     pub(crate) version: u64,
@@ -53,7 +53,7 @@ impl Web {
         let (site, place) = self.place(uri);
         let Some(site) = site else {
             return Served {
-                answer: Answer::Failure,
+                answer: ServerAnswer::Failure,
                 took: Duration::from_secs(20),
                 version: 0,
                 of_page: OfPage::Whole,
@@ -72,7 +72,7 @@ impl Web {
         let response = |status, media_type: &str, content: String| {
             let size = content.len() as u64;
             Served {
-                answer: Answer::Response {
+                answer: ServerAnswer::Response {
                     status,
                     headers: vec![("Content-Type".to_owned(), media_type.to_owned())],
                     content: content.into(),
@@ -133,7 +133,7 @@ impl Web {
         self.advance(id, now);
         let page = &self.pages[id];
         let gone = |status: u16| Served {
-            answer: Answer::Response {
+            answer: ServerAnswer::Response {
                 status,
                 headers: vec![("Content-Type".to_owned(), "text/plain".to_owned())],
                 content: Bytes::from_static(b"gone"),
@@ -176,7 +176,7 @@ impl Web {
         };
         if not_modified {
             return Served {
-                answer: Answer::Response {
+                answer: ServerAnswer::Response {
                     status: 304,
                     headers,
                     content: Bytes::new(),
@@ -198,7 +198,7 @@ impl Web {
             format!("{} {version}", self.uri(id))
         };
         Served {
-            answer: Answer::Response {
+            answer: ServerAnswer::Response {
                 status: 200,
                 headers,
                 size: page.traits.size.max(content.len() as u64),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_frontier::{Next, UriRecord};
 use opilio_profile::{Given, Profile};
-use opilio_simulate::{Answer, Begun, EndKind, SimulatedCrawl};
+use opilio_simulate::{Begun, EndKind, ServerAnswer, SimulatedCrawl};
 use opilio_stories::{Line, component_cache, crawl, lines, site};
 use opilio_test_web::Reply;
 use opilio_uri::Uri;
@@ -255,7 +255,7 @@ fn simulate(
                 let etag = request.headers.if_none_match.clone();
                 let reply = reply(uri.path(), *asked, etag.as_deref());
                 let headers = reply.headers.into_iter();
-                let answer = Answer::Response {
+                let answer = ServerAnswer::Response {
                     status: reply.status,
                     headers: headers
                         .map(|(name, value)| (name.to_owned(), value))

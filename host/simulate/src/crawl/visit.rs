@@ -1,0 +1,285 @@
+//! The simulator's side of a visit: every question is answered at once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_fetch::Exchange;
+use opilio_fetch::robots::Robots;
+use opilio_frontier::{
+    ContentState, Disposition, Finished, KeptValues, Outcome, Transfer, WarcLocation,
+};
+use opilio_stacks::breaker::Failure;
+use opilio_uri::Uri;
+use opilio_visit::budget::{Answered, Place};
+use opilio_visit::evaluation::OddWait;
+use opilio_visit::precedence::{raise, rank_queue};
+use opilio_visit::reading::{Reading, ReadingTask};
+use opilio_visit::robots::answer_of;
+use opilio_visit::{
+    Addresses, Driver, Ending, Keep, Lane, LogEntry, PendingCapture, Pipeline, RobotsAnswer, Stored,
+};
+
+use super::{EndKind, SimulatedCrawl, State, VisitEnd};
+use crate::SimulationError;
+
+/// One visit: the answers to its questions.
+pub(super) struct SimulatedVisit<'c> {
+    crawl: &'c SimulatedCrawl,
+    pipeline: Arc<Pipeline>,
+    now: Timestamp,
+    transfer: Transfer,
+    pub(super) end: RefCell<VisitEnd>,
+}
+
+impl<'c> SimulatedVisit<'c> {
+    pub(super) fn new(
+        crawl: &'c SimulatedCrawl,
+        pipeline: &Arc<Pipeline>,
+        now: Timestamp,
+        transfer: Transfer,
+    ) -> Self {
+        Self {
+            crawl,
+            pipeline: pipeline.clone(),
+            now,
+            transfer,
+            end: RefCell::new(VisitEnd {
+                state: ContentState::Unknown,
+                body: false,
+                archived: false,
+                answered: false,
+                odd: Vec::new(),
+                wait: None,
+                kind: EndKind::Unfinished,
+                entry: LogEntry::default(),
+            }),
+        }
+    }
+}
+
+impl Driver for SimulatedVisit<'_> {
+    type Error = SimulationError;
+    type Reservation = ();
+
+    fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        _lane: Lane,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, SimulationError> {
+        Ok(work())
+    }
+
+    async fn read(&self, task: ReadingTask) -> Result<(Reading, ()), SimulationError> {
+        let mut reading = task.run();
+        reading.size = reading.size.map(|_| self.transfer.bytes);
+        Ok((reading, ()))
+    }
+
+    fn failed(&self, failures: &[Failure]) -> Result<(), SimulationError> {
+        let mut state = self.crawl.state();
+        for Failure { fault, .. } in failures {
+            state.faults += 1;
+            let first = || format!("{}: {}", fault.plugin, fault.message);
+            state.first_fault.get_or_insert_with(first);
+        }
+        Ok(())
+    }
+
+    fn site_values(&self, uri: &Uri) -> Result<KeptValues, SimulationError> {
+        let State {
+            sites, frontier, ..
+        } = &mut *self.crawl.state();
+        Ok(match sites.entry(uri.surt_authority()) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(unknown) => unknown.insert(frontier.site_values(uri)?).clone(),
+        })
+    }
+
+    fn addresses(&self, _host: &str) -> Result<Addresses, SimulationError> {
+        Ok(Addresses::NotNeeded)
+    }
+
+    fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)> {
+        let state = self.crawl.state();
+        let (robots, until) = state.robots.get(uri.robots_txt()?.as_str())?;
+        let good_for = Duration::try_from(*until - self.pipeline.started).ok()?;
+        (!good_for.is_zero()).then(|| (robots.clone(), good_for))
+    }
+
+    fn custom_robots(&self, text: &str) -> Arc<Robots> {
+        let mut state = self.crawl.state();
+        let parse = || Arc::new(Robots::parse(text.as_bytes()));
+        let known = state.custom_robots.entry(text.to_owned());
+        known.or_insert_with(parse).clone()
+    }
+
+    fn keep_robots(
+        &self,
+        uri: &Uri,
+        (status, body): (i32, Vec<u8>),
+        lifetime: Duration,
+        from: Timestamp,
+    ) -> Result<Arc<Robots>, SimulationError> {
+        let robots = Arc::new(Robots::from_response(status, &body));
+        let until = from + lifetime.min(robots.lifetime());
+        let key = uri.as_str().to_owned();
+        let mut state = self.crawl.state();
+        state.robots.insert(key, (robots.clone(), until));
+        Ok(robots)
+    }
+
+    async fn robots_answer(
+        &self,
+        exchange: &Arc<Exchange>,
+    ) -> Result<RobotsAnswer, SimulationError> {
+        let (status, body) = answer_of(exchange);
+        Ok(RobotsAnswer::Came(status, body))
+    }
+
+    fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), SimulationError> {
+        let queue = &self.pipeline.issue.queue;
+        let mut state = self.crawl.state();
+        Ok(state.frontier.set_crawl_delay(queue, delay, self.now)?)
+    }
+
+    fn transfer(&self, _exchange: &Exchange) -> Transfer {
+        self.transfer
+    }
+
+    async fn seed_moved(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
+        Ok(())
+    }
+
+    async fn store(
+        &self,
+        mut capture: PendingCapture<'_>,
+        keep: Keep,
+    ) -> Result<Stored, SimulationError> {
+        capture.annotate(&self.pipeline, &keep);
+        let at = WarcLocation {
+            file: String::new(),
+            offset: 0,
+            record_id: String::new(),
+            date: self.pipeline.started,
+        };
+        Ok(Stored {
+            at: (keep != Keep::Nothing).then_some(at),
+            keep,
+            annotations: capture.annotations,
+        })
+    }
+
+    fn measures(&self) -> Result<BTreeMap<String, f64>, SimulationError> {
+        let State {
+            budget, frontier, ..
+        } = &mut *self.crawl.state();
+        let place = Place::of(&self.pipeline.issue);
+        Ok(budget.measures(frontier, place, self.pipeline.started)?)
+    }
+
+    fn promised(&self, wait: Duration, is_visit: bool) -> Result<(), SimulationError> {
+        let issue = &self.pipeline.issue;
+        let State {
+            budget, frontier, ..
+        } = &mut *self.crawl.state();
+        let answered = Answered {
+            now: self.now,
+            wait,
+            is_visit,
+            pace: frontier.pace(&issue.queue, self.transfer.duration)?,
+            queued: frontier.statistics().queued,
+            budget: self.crawl.visits_a_day,
+        };
+        Ok(budget.answered(frontier, issue, answered)?)
+    }
+
+    fn wait_answered(&self, answered: bool, odd: &[OddWait]) {
+        let mut end = self.end.borrow_mut();
+        end.answered = answered;
+        end.odd = odd.to_vec();
+    }
+
+    fn finish(&self, mut outcome: Outcome) -> Result<Finished, SimulationError> {
+        let mut state = self.crawl.state();
+        if let Outcome::Succeeded(success) = &mut outcome {
+            let mut end = self.end.borrow_mut();
+            end.state = success.visit.state;
+            end.body = success.visit.size.is_some();
+            end.archived = success.visit.digests.is_some();
+            end.wait = success.wait;
+            // Nobody would read them in the store: they are in `sites`.
+            let changes = std::mem::take(&mut success.kept_for_site);
+            let site = self.pipeline.issue.uri.surt_authority();
+            let known = state.sites.entry(site).or_default();
+            changes.into_iter().for_each(|change| known.apply(change));
+        }
+        let ticket = self.pipeline.issue.ticket;
+        Ok(state.frontier.finished(ticket, outcome, self.now)?)
+    }
+
+    fn raise(&self, uri: &Uri, rank: u8) -> Result<(), SimulationError> {
+        Ok(raise(
+            &mut self.crawl.state().frontier,
+            uri,
+            rank,
+            self.now,
+        )?)
+    }
+
+    async fn rank_queues(
+        &self,
+        found: impl Iterator<Item = String>,
+    ) -> Result<(), SimulationError> {
+        let stack = &self.crawl.plugins.stacks.precedence;
+        if stack.is_empty() {
+            return Ok(());
+        }
+        let due = self
+            .crawl
+            .state()
+            .ranks
+            .due(&self.pipeline.issue.queue, found);
+        for queue in due {
+            let report = self.crawl.state().frontier.queue(&queue, self.now)?;
+            let Some(report) = report else { continue };
+            let (rank, failures) = rank_queue(stack, &report, self.now);
+            self.failed(&failures)?;
+            // If one failed and none answered, the rank stays.
+            if rank.is_some() || failures.is_empty() {
+                let mut state = self.crawl.state();
+                state.frontier.rank_queue(&queue, rank, self.now)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_no_addresses(&self, _host: &str, _expires: Timestamp) -> Result<(), SimulationError> {
+        Ok(())
+    }
+
+    async fn finished(
+        &self,
+        pipeline: &Pipeline,
+        entry: LogEntry,
+        ending: Ending,
+        disposition: Disposition,
+    ) -> Result<(), SimulationError> {
+        let mut end = self.end.borrow_mut();
+        end.entry = entry;
+        end.kind = match ending {
+            Ending::Succeeded if pipeline.is_robots() => EndKind::Robots,
+            Ending::Succeeded => EndKind::Success,
+            _ if opilio_visit::comes_again(disposition) => EndKind::Unfinished,
+            Ending::Unfinished | Ending::Failed => EndKind::Failed,
+        };
+        Ok(())
+    }
+}
