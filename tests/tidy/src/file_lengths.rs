@@ -38,18 +38,13 @@ const LONG: &[(&str, &str)] = &[
         "331 lines and their tests: a case for each alert",
     ),
     (
-        "chain/preconditions.rs",
-        "Split: addresses, robots.txt and logins are subjects of their own",
-    ),
-    (
         "control/command.rs",
         "a table: every command of an operator with its arguments",
     ),
     ("ledger.rs", "516 lines and their tests"),
     ("reconcile.rs", "457 lines and their tests"),
-    ("rehearsal.rs", "goes with the single visit pipeline"),
     (
-        "src/job.rs",
+        "job/src/directory.rs",
         "410 lines and their tests: a making cut short anywhere",
     ),
     ("transfer/import.rs", "327 lines and their tests"),
@@ -141,10 +136,6 @@ const LONG: &[(&str, &str)] = &[
     (
         "host/uri/src/uri.rs",
         "Split: parsing from the forms of a URI; 740 lines and their tests",
-    ),
-    (
-        "host/visit/src/found.rs",
-        "Split: decoding, judging and evaluating are stages of their own",
     ),
     ("plugins/formats/src/swf.rs", "484 lines and their tests"),
     (
