@@ -64,13 +64,13 @@ pub(crate) fn share(json: &str) -> Result<Share, serde_json::Error> {
 /// Prints the faults of a profile of which no job can be made. The exit code.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn refused(faults: &Faults) -> u8 {
     eprintln!("{faults}");
     if faults.worst() == Some(Level::Warning) {
         eprintln!(
-            "a profile may have this and a job may not: mend the profile, or give --contact-url URL"
+            "a job cannot start with these warnings: fix the profile, or pass --contact-url URL"
         );
     }
     exit::USAGE
@@ -79,7 +79,7 @@ pub(crate) fn refused(faults: &Faults) -> u8 {
 /// Plans, crawls, shows, sums up.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) async fn run_order(
     order: &Order,
@@ -118,7 +118,7 @@ pub(crate) async fn run_order(
             ("opilio.job", crawl.job().directory().display().to_string()),
         ];
         if let Err(problem) = telemetry.trace(&traces, &of_job) {
-            tracing::warn!("nothing is traced: {problem:#}");
+            tracing::warn!("traces are off: {problem:#}");
         }
     }
     crawl.share(opening.share);
@@ -166,12 +166,14 @@ async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
         Ok(Interrupt::Termination) => stop.terminate(),
         Err(_) => return,
     }
-    say("\nending politely: finishing what is being fetched; press Ctrl-C again to cut it short");
+    say("\nstopping: current fetches finish; press Ctrl-C again to cut them short");
     if interrupted().await.is_err() {
         return;
     }
     stop.cut();
-    say("\nwhat has come is archived as truncated; press Ctrl-C again to end at once");
+    say(
+        "\ncurrent fetches are cut short and archived as truncated; press Ctrl-C again to exit at once",
+    );
     if interrupted().await.is_ok() {
         std::process::exit(130);
     }

@@ -41,7 +41,7 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
 async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
     if let Some(job) = args.job.as_deref().filter(|job| is_job(job)) {
         bail!(
-            "{} holds a job, and the demo cannot go on with one: its web is gone; name another directory",
+            "{} contains a job, and the demo cannot resume a job, because its web is gone; pass another directory",
             job.display()
         );
     }
@@ -74,15 +74,15 @@ fn what_next(summary: &Summary) -> String {
         .unwrap_or_else(|| "opilio".to_owned());
     format!(
         "
-What to try next:
+Next steps:
   less {job}/logs/crawl.log
       one line per visit: the news changes, the time of day in clock.html does not count
   warcio index {job}/warcs/*.gz
       any WARC tool reads the archive
   {opilio} selftest
-      the same crawl, judged record by record
+      the same crawl; its archive is checked record by record
   {opilio} crawl https://example.org/ --contact-url https://your.site/crawler
-      a real site, politely; Ctrl-C stops, the same command goes on
+      a real site; Ctrl-C stops the crawl, the same command resumes it
 "
     )
 }

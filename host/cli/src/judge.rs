@@ -94,7 +94,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         if faults > 0 {
             judgement
                 .faults
-                .push(format!("plugin {}: {faults} faults", plugin.name));
+                .push(format!("plugin {}: {faults} errors", plugin.name));
         }
     }
     let asked_and_refused = web
@@ -104,7 +104,7 @@ pub(crate) fn judge(summary: &Summary, web: &Web) -> Result<Judgement> {
         .count();
     if asked_and_refused > 0 {
         judgement.faults.push(format!(
-            "robots.txt forbids /private/, and it was asked for {asked_and_refused} times"
+            "robots.txt forbids /private/, but the crawl requested it {asked_and_refused} times"
         ));
     }
     Ok(judgement)
@@ -160,7 +160,7 @@ fn fault_of(captures: Option<&Captures>, expected: Expected) -> Option<String> {
     };
     match expected {
         Expected::Absent if responses > 0 => {
-            Some(format!("archived ({}), and must not be", statuses()))
+            Some(format!("archived ({}), but must not be", statuses()))
         }
         Expected::Absent => None,
         Expected::Archived(status)
@@ -181,10 +181,10 @@ fn fault_of(captures: Option<&Captures>, expected: Expected) -> Option<String> {
             digests.sort();
             digests.dedup();
             (digests.len() < 2)
-                .then(|| format!("changed and was archived in {} versions", digests.len()))
+                .then(|| format!("changed, but {} versions are archived", digests.len()))
         }
         Expected::Unchanged if responses == 1 => None,
-        Expected::Unchanged => Some(format!("did not change and was archived {responses} times")),
+        Expected::Unchanged => Some(format!("unchanged, but archived {responses} times")),
         Expected::Revisited(profile)
             if responses == 1
                 && captures
@@ -195,7 +195,7 @@ fn fault_of(captures: Option<&Captures>, expected: Expected) -> Option<String> {
             None
         }
         Expected::Revisited(profile) => Some(format!(
-            "{responses} responses and {} revisit records, none of them {profile}",
+            "expected 1 response and a revisit record with profile {profile}; found {responses} responses and {} revisit records",
             captures.revisits.len()
         )),
     }
@@ -204,11 +204,11 @@ fn fault_of(captures: Option<&Captures>, expected: Expected) -> Option<String> {
 impl fmt::Display for Judgement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for fault in &self.faults {
-            writeln!(f, "FAULT  {fault}")?;
+            writeln!(f, "ERROR  {fault}")?;
         }
         writeln!(
             f,
-            "{} records, {} digests and {} lines of crawl.log verified; {} expectations met, {} faults",
+            "{} records, {} digests and {} lines of crawl.log verified; {} expectations met, {} errors",
             self.records,
             self.digests,
             self.lines,

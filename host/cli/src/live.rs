@@ -189,7 +189,7 @@ fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
                 rate(now)
             ),
         ),
-        line("plugins", format!("{} faults", now.faults)),
+        line("plugins", format!("{} errors", now.faults)),
     ]
 }
 
@@ -197,7 +197,7 @@ fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
 fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
     let names = format!(
         "{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}",
-        "busiest queues", "turns", "received", "status"
+        "busiest queues", "visits", "received", "status"
     );
     let queues = now.busiest.iter().map(|(queue, tally)| {
         let name = clip(queue, QUEUE_WIDTH);
@@ -236,7 +236,7 @@ async fn lines(view: View, mut ended: oneshot::Receiver<()>, line: fn(&Progress)
 fn one_line(progress: &Progress) -> String {
     let statistics = &progress.statistics;
     format!(
-        "{} s: {} finished, {} queued, {} in process, {} discovered, {:.1} URIs/s, {}, {} failed, {} plugin faults{}",
+        "{} s: {} finished, {} queued, {} in process, {} discovered, {:.1} URIs/s, {}, {} failed, {} plugin errors{}",
         progress.elapsed.as_secs(),
         statistics.finished(),
         statistics.queued,

@@ -47,83 +47,82 @@ mod exit {
     pub(crate) const LIMIT: u8 = 4;
 }
 
-/// A web-archive crawler whose heuristics are WebAssembly components.
+/// Web crawler for archives, with crawl policies as WebAssembly plugins.
 #[derive(Debug, Parser)]
 #[command(
     name = "opilio",
     version,
-    about,
     arg_required_else_help = true,
     after_help = "\
-Exit codes: 0 done or stopped politely, 1 could not go on (nothing is lost), 2 faults in the command line, the profile
-or a component (nothing was created), 3 another process has the job (nothing was done), 4 a limit of the profile was
-reached before everything was fetched (the same command goes on), 130 ended at once by a third Ctrl-C."
+Exit codes: 0 done, or stopped on request; 1 failed (no data is lost); 2 error in the command line, the profile or a
+component (nothing was created); 3 another process runs the job (nothing was done); 4 a limit of the profile was reached
+before everything was fetched (the same command resumes); 130 ended by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// How diagnostics on standard error are written; RUST_LOG says which.
+    /// Format of the diagnostics on standard error; RUST_LOG selects their level.
     #[arg(long, global = true, value_name = "FORMAT", default_value = "text")]
     log_format: LogFormat,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Crawl by a profile, or just a URL.
+    /// Crawl with a profile, or crawl one URL.
     ///
-    /// The first Ctrl-C ends politely: what is being fetched is finished, state is saved, WARC files are closed. A second
-    /// cuts short what is being fetched, a third ends at once. The same command on the same job directory goes on where it stopped.
+    /// The first Ctrl-C stops the crawl: current fetches finish, state is saved, and WARC files are closed. A second Ctrl-C
+    /// cuts the current fetches short. A third exits at once. The same command on the same job directory resumes the crawl.
     Crawl(CrawlArgs),
-    /// Crawl a small changing web on this machine, to see what Opilio does.
+    /// Crawl a small changing web on this machine, as a demonstration.
     Demo(DemoArgs),
-    /// Crawl the demo web and judge the archive against what must be in it.
+    /// Crawl the demo web and check the archive record by record.
     Selftest(DemoArgs),
-    /// Show what Opilio makes of URIs: how they are normalised or why refused, what they count as, where they queue.
+    /// Show the forms of URIs: normalised, canonical, SURT, domain and queue; or why a URI is refused.
     Uri(uri::UriArgs),
-    /// Look after jobs: list, new, start, status, pause, resume, stop, checkpoint, restore, log.
+    /// Manage jobs: create, start, inspect, configure, stop and restore them.
     Job(job::JobArgs),
-    /// Look into a job's frontier, and change what is in it; while it runs, too.
+    /// Inspect and edit the frontier of a job, also while the job runs.
     Frontier(frontier::FrontierArgs),
-    /// Show what a robots.txt says about URIs: whether they may be fetched, and by which line.
+    /// Check URIs against a robots.txt file.
     Robots(robots::RobotsArgs),
-    /// Check a profile, or show what it makes of a URI.
+    /// Check, explain, create and import profiles.
     Profile(profile::ProfileArgs),
-    /// Look into archives: verify, list and print records; take out what must go.
+    /// Check, list, print, index and redact archives.
     Warc(warc::WarcArgs),
-    /// Put archives, their index and a list of pages into one WACZ file.
+    /// Pack archives, their index and a list of pages into one WACZ file.
     Package(package::PackageArgs),
-    /// Crawl a synthetic web in virtual time, to see what a profile's waits would come to.
+    /// Simulate a crawl of a synthetic web in virtual time.
     Simulate(simulate::SimulateArgs),
-    /// Print a script that completes opilio's commands, for a shell to read.
+    /// Print a completion script for a shell.
     Completions(manual::CompletionsArgs),
-    /// Print the manual page of opilio, or write those of all its commands.
+    /// Print the manual page of opilio, or write the pages of all commands.
     Man(manual::ManArgs),
-    /// Run the daemon: many jobs, their API and the web console.
+    /// Run the daemon: many jobs, their REST API and the web console.
     Serve(serve::ServeArgs),
-    /// Make, list and revoke tokens: who may use the daemon.
+    /// Create, list and revoke access tokens of the daemon.
     Token(token::TokenArgs),
-    /// Write plugins: make, build, check, test and try them; see who they are and where they come from.
+    /// Develop plugins, and manage the plugin store.
     Plugin(plugin::PluginArgs),
 }
 
 #[derive(Debug, Args)]
 struct CrawlArgs {
-    /// A profile (TOML file, or the name of one that ships), or a URL to crawl with the default profile.
+    /// Profile (TOML file, or name of a shipped profile), or URL to crawl with the default profile.
     #[arg(value_name = "PROFILE|URL")]
     what: String,
-    /// A seed beside those of the profile; may be given often.
+    /// Additional seed; may be repeated.
     #[arg(long, value_name = "URL")]
     seed: Vec<String>,
-    /// The job's directory [default: jobs/NAME].
+    /// Directory of the job [default: jobs/NAME].
     #[arg(long, value_name = "DIR")]
     job: Option<PathBuf>,
-    /// A page that says who crawls and why, in place of the profile's.
+    /// Page that says who crawls and why; replaces operator.contact-url of the profile.
     #[arg(long, value_name = "URL")]
     contact_url: Option<String>,
-    /// Begin paused: nothing is fetched before `opilio job resume`.
+    /// Start paused: fetch nothing before `opilio job resume`.
     #[arg(long)]
     paused: bool,
-    /// What the daemon lets it take of what all crawls have together, to begin with.
+    /// Initial share of the bandwidth and connections of this machine.
     #[arg(long, hide = true, value_name = "JSON", value_parser = crawl::share)]
     share: Option<Share>,
     #[command(flatten)]
@@ -132,7 +131,7 @@ struct CrawlArgs {
 
 #[derive(Debug, Args)]
 struct DemoArgs {
-    /// The job's directory [default: a new one in the system's temporary directory].
+    /// Directory of the job [default: a new directory in the system's temporary directory].
     #[arg(long, value_name = "DIR")]
     job: Option<PathBuf>,
     #[command(flatten)]
@@ -141,10 +140,10 @@ struct DemoArgs {
 
 #[derive(Clone, Copy, Debug, Args)]
 struct DisplayArgs {
-    /// Say nothing but what went wrong.
+    /// Print errors and warnings only.
     #[arg(long, conflicts_with = "json")]
     quiet: bool,
-    /// Print progress, notes and summary as JSON, one object a line.
+    /// Print progress, notes and summary as JSON, one object per line.
     #[arg(long)]
     json: bool,
 }

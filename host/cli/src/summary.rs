@@ -28,7 +28,7 @@ pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
     let mut out = io::stdout().lock();
     let printed = out.write_all(words.as_bytes()).and_then(|()| out.flush());
     if let Err(problem) = printed {
-        tracing::debug!("the summary cannot be printed: {problem}");
+        tracing::debug!("cannot print the summary: {problem}");
     }
 }
 
@@ -37,10 +37,10 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     let statistics = &progress.statistics;
     let revisits = &statistics.revisits;
     let end = match (&summary.end, sequel) {
-        (End::TimeLimit, Sequel::None) => "ended: its time is over".to_owned(),
+        (End::TimeLimit, Sequel::None) => "stopped: time limit reached".to_owned(),
         (End::Stopped | End::Terminated, Sequel::None) => "stopped".to_owned(),
         (End::Finished, Sequel::Resume) if progress.uris == 0 => {
-            "nothing is left to fetch: it had finished before; for a new crawl name another directory with --job"
+            "nothing is left to fetch: the job was finished before; for a new crawl, pass another directory with --job"
                 .to_owned()
         }
         (end, _) => end.to_string(),
@@ -113,10 +113,12 @@ pub(crate) fn repaired(repaired: &Repaired) -> String {
     let found = repaired.found.display();
     match &repaired.file {
         Some(file) => format!(
-            "{found} had been left open: {} whole records kept as {}",
+            "{found} was left open by a killed process; kept {} whole records as {}",
             repaired.records,
             file.display()
         ),
-        None => format!("{found} had been left open without a whole record; removed"),
+        None => {
+            format!("{found} was left open by a killed process without a whole record; removed it")
+        }
     }
 }

@@ -40,9 +40,9 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// How diagnostics are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Plain text.
     Text,
-    /// One JSON object a line, for collectors of logs.
+    /// One JSON object per line, for log collectors.
     Json,
 }
 
@@ -114,7 +114,7 @@ impl Telemetry {
             .with_endpoint(address)
             .with_timeout(settings.timeout)
             .build()
-            .context("traces cannot be sent")?;
+            .context("cannot send traces")?;
         let of_process = [
             ("service.name", "opilio".to_owned()),
             ("service.version", env!("CARGO_PKG_VERSION").to_owned()),
@@ -134,7 +134,7 @@ impl Telemetry {
         let (target, level) = TRACED;
         self.filter
             .reload(Targets::new().with_target(target, level))
-            .context("traces cannot be switched on")
+            .context("cannot switch on traces")
     }
 
     /// Sends what is left.
@@ -142,7 +142,7 @@ impl Telemetry {
         if let Some(provider) = self.provider.get()
             && let Err(problem) = provider.shutdown_with_timeout(GRACE)
         {
-            tracing::warn!("the last traces were not sent: {problem}");
+            tracing::warn!("cannot send the last traces: {problem}");
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) use {out, outln};
 /// `head` has. Not for crawls and daemons, which have more to do than to be read.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn print(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();

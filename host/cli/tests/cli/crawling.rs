@@ -143,7 +143,7 @@ async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     running.signal("INT");
     assert_eq!(running.wait(), 0);
-    running.until_said("ending politely");
+    running.until_said("stopping: current fetches finish");
     sound(&home.job());
     assert!(!archived(&home, &web, PAGES), "stopped too late to tell");
 
@@ -196,7 +196,7 @@ async fn a_second_interrupt_waits_for_no_server_and_the_next_run_goes_on() {
     ]);
     until("all pages are asked for", || asked(&web).len() >= 49).await;
     running.signal("INT");
-    running.until_said("ending politely");
+    running.until_said("stopping: current fetches finish");
     running.signal("INT");
     assert_eq!(running.wait(), 0);
     sound(&home.job());

@@ -28,7 +28,7 @@ async fn a_crawl_that_is_killed_again_and_again_archives_every_page() {
         assert_eq!(running.wait(), -1);
     }
     let ended = home.run(&command).code(0);
-    assert!(ended.err.contains("had been left open"), "{ended:?}");
+    assert!(ended.err.contains("was left open"), "{ended:?}");
     sound(&home.job());
     // Each capture has its line and each line its capture, and files their indexes.
     home.run(&["job", "verify", "job"]).code(0);

@@ -13,5 +13,5 @@ fn the_selftest_passes() {
     );
     assert!(home.job().join("job.json").exists());
     let again = home.run(&["selftest", "--job", "job"]).code(1);
-    assert!(again.err.contains("holds a job"), "{again:?}");
+    assert!(again.err.contains("contains a job"), "{again:?}");
 }
