@@ -28,76 +28,78 @@ pub(crate) struct JobArgs {
 
 #[derive(Debug, Subcommand)]
 enum JobCommand {
-    /// List the jobs of a folder, and what each is doing.
+    /// List the jobs of a folder and their states.
     List(life::ListArgs),
-    /// Make a job of a profile. It begins when it is started.
+    /// Create a job from a profile. With --start, also start it.
     New(life::NewArgs),
-    /// Begin a job, or go on with it, in the background.
+    /// Start or resume a job in the background.
     ///
-    /// Where a daemon (opilio serve) sees to the folder, it begins the job as soon as there is a place, and again when it dies.
+    /// If a daemon (opilio serve) manages the folder, the daemon starts the job as soon as a place among the concurrent crawls
+    /// is free, and restarts it if its process dies.
     Start(life::StartArgs),
-    /// Make a job with the profile, seeds and plugins of another one, and nothing of what that found.
+    /// Create a job with the profile, seeds and plugins of another job, but without its crawl data.
     Clone(life::CloneArgs),
-    /// Delete a job that is not running. Its archive, logs and reports stay, unless they are to go, too.
+    /// Delete a job that is not running. Its archive, logs and reports are kept unless --archive is given.
     Delete(life::DeleteArgs),
-    /// Show what the job is doing.
+    /// Show the state, counts, alerts and current fetches of a job.
     Status(Asked),
-    /// Begin nothing new; what is in flight finishes.
+    /// Pause a job: start no new fetches. Current fetches finish.
     Pause(Asked),
-    /// Go on after a pause.
+    /// Resume a paused job.
     Resume(Asked),
-    /// End politely, as the first Ctrl-C does; what waits to begin does not begin.
+    /// Stop a job, as the first Ctrl-C does. A job that waits to be started is not started.
     Stop(Asked),
-    /// Keep a copy of the job's state, to which `opilio job restore` goes back. The crawl goes on meanwhile.
+    /// Save a copy of the job's state for `opilio job restore`. A running crawl continues.
     Checkpoint(CheckpointArgs),
-    /// List the checkpoints that a job keeps, the last first.
+    /// List the checkpoints of a job, newest first.
     Checkpoints(Asked),
-    /// Make a new job of a checkpoint, or take the job itself back to it; `opilio crawl` goes on with it.
+    /// Create a new job from a checkpoint, or return the job itself to it; `opilio crawl` then resumes the crawl.
     Restore(checkpoints::RestoreArgs),
-    /// Print a report: the crawl in a few lines, seeds, hosts, media types, statuses, queues …
+    /// Print a report: summary of the crawl, seeds, hosts, media types, statuses, queues …
     Report(report::ReportArgs),
-    /// Show what the job has brought in, by status, media type and host.
+    /// Show counts and bytes by status, media type and host.
     Breakdown(Asked),
-    /// Show alerts: those that hold, and those that held before; or say that you know of one.
+    /// Show active and past alerts, or acknowledge an alert.
     Alerts(report::AlertsArgs),
-    /// Print the job's figures as Prometheus reads them.
+    /// Print the metrics of a job in the text format of Prometheus.
     Metrics(Asked),
-    /// Show logs: their last lines, those of a time, those that match, those that come.
+    /// List the logs of a job, or print lines of a log: last lines, lines since a time, matching lines, new lines.
     Logs(logs::LogsArgs),
-    /// Show what each plugin has done: calls, faults, times, answers.
+    /// Show statistics of each plugin: calls, errors, times, answers.
     Plugins(Asked),
-    /// Print what observers report on what has been crawled so far.
+    /// Print the reports of observers about the crawl so far.
     Observe(ObserveArgs),
-    /// Show the lists that plugins look things up in: rows, file, when it was read.
+    /// Show the look-up tables of plugins: rows, file, time of the last read.
     Tables(TablesArgs),
-    /// Show the settings of the job, with the line each comes from, and when a change of it takes effect.
+    /// Show the settings of a job, the line each comes from, and when a change takes effect.
     Settings(set::SettingsArgs),
-    /// Change settings of the job, at once where that can be; while it runs, too.
+    /// Change settings of a job, also while it runs.
     #[command(after_help = "\
-What is set holds over the job's profile, which stays as it was, and where no override says otherwise; with --domain
-and the like it is an override itself, behind those there are. Of several that match the last holds, key by key.
+Without a condition such as --domain, the value replaces the value of the job's profile, except where an override sets it.
+With a condition, the command adds an override after the existing ones. If several overrides match, the last one wins,
+for each setting separately. The file profile.toml does not change.
 
-Exit codes: 0 done, 2 it has faults, and nothing was changed.")]
+Exit codes: 0 done, 2 invalid settings, nothing was changed.")]
     Set(set::SetArgs),
-    /// Show what was changed since the job was made, by whom and when.
+    /// List the changes made to a job since it was created, with user and time.
     History(set::HistoryArgs),
-    /// List the seeds with what became of each, or add some; while it runs, too.
+    /// List the seeds with their status, or add seeds, also while the job runs.
     Seeds(set::SeedsArgs),
-    /// Show what the job makes of a URI: its settings, what every filter answers, and what wait follows its next visit.
+    /// Explain how a job handles a URI: its settings, the answer of every filter, and the wait after its next visit.
     Explain(set::ExplainArgs),
-    /// Compare the job's archive, indexes, log and frontier with one another, and repair what can be.
+    /// Compare archive, indexes, log and frontier of a job with one another; with --repair, repair discrepancies.
     Verify(verify::VerifyArgs),
-    /// Print the job's log: what operators did, and when the crawl began, paused and ended.
+    /// Print the log of a job: commands of operators, and the times at which the crawl started, paused and ended.
     Log(LogArgs),
 }
 
 /// A job, and how it answers.
 #[derive(Debug, Args)]
 pub(crate) struct Asked {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     pub json: bool,
 }
@@ -106,7 +108,7 @@ pub(crate) struct Asked {
 struct CheckpointArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Where [default: checkpoints/TIME in the job].
+    /// Directory of the checkpoint [default: checkpoints/TIME in the job].
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
@@ -115,7 +117,7 @@ struct CheckpointArgs {
 struct ObserveArgs {
     #[command(flatten)]
     asked: Asked,
-    /// One observer, as the profile calls it [default: all].
+    /// Name of an observer in the profile [default: all observers].
     #[arg(value_name = "NAME")]
     observer: Option<String>,
 }
@@ -124,14 +126,14 @@ struct ObserveArgs {
 struct TablesArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Read their files again first, changed or not.
+    /// Read the files of all tables again first, even if they have not changed.
     #[arg(long)]
     reload: bool,
 }
 
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
 }

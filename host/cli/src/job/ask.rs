@@ -184,7 +184,7 @@ fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) 
         bar
     });
     bar.set_message(format!(
-        "{} looked at, {} meant",
+        "{} examined, {} matched",
         HumanCount(examined),
         HumanCount(meant)
     ));
@@ -193,7 +193,7 @@ fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) 
 /// Says why a command was not carried out. Exit code.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn refused(problem: &ControlError) -> u8 {
     eprintln!("opilio: {problem}");

@@ -16,16 +16,17 @@ use crate::{exit, terminal};
 /// The command line of `restore`.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// What `opilio job checkpoint` has made; `opilio job checkpoints` lists those of a job.
+    /// Directory of a checkpoint; `opilio job checkpoints` lists the checkpoints of a job.
     #[arg(value_name = "CHECKPOINT")]
     checkpoint: PathBuf,
-    /// The directory of the new job; with --in-place that of the job that goes back.
+    /// Directory of the new job; with --in-place, directory of the job to return to the checkpoint.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// Take the job itself back: what it crawled since is forgotten and crawled again. Its archive files and logs stay.
+    /// Return the job itself to the checkpoint. It forgets what it has crawled since and crawls it again. Archive files and
+    /// logs are kept.
     #[arg(long)]
     in_place: bool,
-    /// Do not ask.
+    /// Restore without confirmation.
     #[arg(long, requires = "in_place")]
     yes: bool,
     /// Print JSON.
@@ -46,7 +47,7 @@ pub(crate) fn list(asked: &Asked) -> Result<u8> {
         }
     }
     if kept.is_empty() && !asked.json {
-        terminal::outln!("the job keeps no checkpoints; opilio job checkpoint makes one");
+        terminal::outln!("the job has no checkpoints; opilio job checkpoint creates one");
     }
     Ok(exit::OK)
 }
@@ -72,7 +73,7 @@ fn line(kept: &KeptCheckpoint) -> String {
             )
         }
         (_, problem) => format!(
-            "{directory}  cannot be used: {}",
+            "{directory}  unusable: {}",
             problem.as_deref().unwrap_or_default()
         ),
     }
@@ -103,8 +104,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
     let at = made.made.strftime("%Y-%m-%d %H:%M:%S UTC");
     match args.in_place {
         true => terminal::outln!(
-            "job {job} is as it was at {at}: {} URIs; its archive files and logs stay\n\
-             go on with: opilio job start {job}",
+            "job {job} is restored to {at}: {} URIs; its archive files and logs are kept\n\
+             resume with: opilio job start {job}",
             made.uris,
         ),
         false => {
@@ -116,8 +117,8 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
                 ),
             };
             terminal::outln!(
-                "job {job} goes on from {at}: {} URIs; its WARC files stay with {}\n\
-                 go on with: {go_on}",
+                "job {job} is created from the checkpoint of {at}: {} URIs; their WARC files stay in {}\n\
+                 resume with: {go_on}",
                 made.uris,
                 made.job.display(),
             );
@@ -129,12 +130,12 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
 fn is_sure(job: &Path) -> Result<bool> {
     dialoguer::Confirm::new()
         .with_prompt(format!(
-            "Take job {} back: what it found since, and settings and seeds that were changed since, are forgotten; its archive files and logs stay?",
+            "Job {} forgets URIs found and settings and seeds changed since the checkpoint. Its archive files and logs are kept. Restore it?",
             job.display()
         ))
         .default(false)
         .interact()
-        .context("there is nobody to ask; give --yes")
+        .context("cannot ask for confirmation (pass --yes to skip it)")
 }
 
 fn go_back(job: &Path, checkpoint: &Path) -> Result<Result<Checkpoint, control::ControlError>> {

@@ -30,10 +30,10 @@ const ON_ITS_WAY_MAX: Duration = Duration::from_secs(60);
 /// The command line of `list`.
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
-    /// The folder of jobs.
+    /// Folder of jobs.
     #[arg(value_name = "DIR", default_value = "jobs")]
     jobs: PathBuf,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
@@ -41,19 +41,19 @@ pub(crate) struct ListArgs {
 /// The command line of `new`.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The job's directory; its name is the job's.
+    /// Directory of the new job; its name is the name of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// A profile (TOML file, or the name of one that ships).
+    /// Profile: TOML file, or name of a shipped profile.
     #[arg(long, value_name = "PROFILE")]
     profile: String,
-    /// A seed beside those of the profile; may be given often.
+    /// Additional seed; may be repeated.
     #[arg(long, value_name = "URL")]
     seed: Vec<String>,
-    /// A page that says who crawls and why, in place of the profile's.
+    /// Page that says who crawls and why; replaces operator.contact-url of the profile.
     #[arg(long, value_name = "URL")]
     contact_url: Option<String>,
-    /// It begins at once.
+    /// Start the job at once.
     #[arg(long)]
     start: bool,
 }
@@ -61,7 +61,7 @@ pub(crate) struct NewArgs {
 /// The command line of `start`.
 #[derive(Debug, Args)]
 pub(crate) struct StartArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
 }
@@ -69,10 +69,10 @@ pub(crate) struct StartArgs {
 /// The command line of `clone`.
 #[derive(Debug, Args)]
 pub(crate) struct CloneArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// The name of the new job, beside it.
+    /// Name of the new job, which is created in the same folder.
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -80,13 +80,13 @@ pub(crate) struct CloneArgs {
 /// The command line of `delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// Its archive, logs and reports, too.
+    /// Delete archive, logs and reports, too.
     #[arg(long)]
     archive: bool,
-    /// Do not ask.
+    /// Delete without confirmation.
     #[arg(long)]
     yes: bool,
 }
@@ -94,7 +94,7 @@ pub(crate) struct DeleteArgs {
 /// Lists the jobs of a folder.
 pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
     if !args.jobs.is_dir() {
-        bail!("there is no folder {}", args.jobs.display());
+        bail!("folder {} not found", args.jobs.display());
     }
     let folder = Folder::open(&args.jobs, None)?;
     let jobs = glance(&folder).await;
@@ -144,7 +144,7 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     }
     if let Some(said) = known.and_then(|known| said_since(&asked.job, known)) {
         let said = terminal::lines(&said).replace('\n', "\n                ");
-        terminal::outln!("{:>14}  {said}", "its process");
+        terminal::outln!("{:>14}  {said}", "process log");
     }
     Ok(code)
 }
@@ -163,7 +163,7 @@ fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
 /// already, from now on somebody has, and the window resumes it no more.
 pub(crate) fn pause(asked: &Asked) -> Result<u8> {
     if order_awaited(&asked.job, |orders| orders.paused = true)? {
-        return told(asked, "pause", "it begins paused");
+        return told(asked, "pause", "the job will start paused");
     }
     let code = ask(asked, Command::Pause)?;
     let _held = Orders::hold(&asked.job);
@@ -177,12 +177,16 @@ pub(crate) fn pause(asked: &Asked) -> Result<u8> {
 /// Goes on after a pause, but not after that of a window.
 pub(crate) fn resume(asked: &Asked) -> Result<u8> {
     if order_awaited(&asked.job, |orders| orders.paused = false)? {
-        return told(asked, "resume", "it begins as soon as there is a place");
+        return told(
+            asked,
+            "resume",
+            "the job will start as soon as a place among the concurrent crawls is free",
+        );
     }
     let job = std::path::absolute(&asked.job)?;
     let is_closed = wanted(&job).is_some_and(|orders| orders.window_closed);
     if is_closed && job.parent().is_some_and(is_seen_to) {
-        bail!("its crawl window is closed; it goes on when that opens");
+        bail!("the crawl window of the job is closed; the job resumes when the window opens");
     }
     let code = ask(asked, Command::Resume)?;
     let _held = Orders::hold(&job);
@@ -224,7 +228,7 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
 /// Ends a job politely. One that is to begin, and has not, does not begin.
 pub(crate) fn stop(asked: &Asked) -> Result<u8> {
     match order_awaited(&asked.job, |orders| *orders = Orders::new(false, &user()))? {
-        true => told(asked, "stop", "it does not begin"),
+        true => told(asked, "stop", "the job will not start"),
         false => ask(asked, Command::Stop),
     }
 }
@@ -232,7 +236,7 @@ pub(crate) fn stop(asked: &Asked) -> Result<u8> {
 /// Tells what came of a command that no process of the job was asked for.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
     let done = Answer::Done {
@@ -252,7 +256,7 @@ fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
 /// Makes a job.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn new(args: NewArgs) -> Result<u8> {
     let (folder, name) = split(&args.job)?;
@@ -291,26 +295,29 @@ pub(crate) fn start(args: &StartArgs) -> Result<u8> {
 fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     let job = folder.job(name)?;
     if opilio_crawl::is_held(&job)? {
-        bail!("job {} is running already", job.display());
+        bail!("job {} is already running", job.display());
     }
     if is_seen_to(folder.path()) {
         let _held = Orders::hold(&job);
         order(&Orders::new(true, &user()), &job)?;
         terminal::outln!(
-            "the daemon begins it as soon as there is a place, and its crawl window, where it has one, is open"
+            "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open"
         );
         return Ok(exit::OK);
     }
-    let program = std::env::current_exe().context("the path of this program is not known")?;
-    let mut process = begin(&program, &job).context("its process cannot be begun")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
+    let mut process = begin(&program, &job).context("cannot start a process for the job")?;
     let ended = loop {
-        if let Some(ended) = process.try_wait().context("its process cannot be seen")? {
+        if let Some(ended) = process
+            .try_wait()
+            .context("cannot check the process of the job")?
+        {
             break ended;
         }
         // From here on it has the job, and what becomes of it stands there.
         if control::is_reachable(&job) {
             terminal::outln!(
-                "begun as process {}; opilio job status {} tells how it gets on",
+                "started as process {}; opilio job status {} shows its progress",
                 process.id(),
                 job.display()
             );
@@ -322,7 +329,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
     match code {
         Some(code @ (exit::OK | exit::LIMIT)) => {
             terminal::outln!(
-                "begun, and ended already; opilio job status {} tells how",
+                "started, and already ended; opilio job status {} shows the result",
                 job.display()
             );
             Ok(code)
@@ -330,7 +337,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         _ => {
             eprintln!("{}", terminal::lines(&last_words(&job)));
             eprintln!(
-                "opilio: job {} has not begun: its process {ended}",
+                "opilio: job {} did not start: its process ended with {ended}",
                 job.display()
             );
             Ok(code.unwrap_or(exit::FAILED))
@@ -355,15 +362,17 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
     let (folder, name) = existing(&args.job)?;
     folder.job(&name)?;
     if !args.yes {
-        let what = match args.archive {
-            true => "what it knows, its archive, logs and reports",
-            false => "what it knows; its archive, logs and reports stay",
+        let question = match args.archive {
+            true => format!("Delete the state, archive, logs and reports of job {name}?"),
+            false => {
+                format!("Delete the state of job {name}, and keep its archive, logs and reports?")
+            }
         };
         let sure = dialoguer::Confirm::new()
-            .with_prompt(format!("Delete job {name}: {what}?"))
+            .with_prompt(question)
             .default(false)
             .interact()
-            .context("there is nobody to ask; give --yes")?;
+            .context("cannot ask for confirmation (pass --yes to skip it)")?;
         if !sure {
             return Ok(exit::FAILED);
         }
@@ -377,7 +386,7 @@ pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
     let folder = std::path::absolute(job)?;
     match folder.parent().filter(|folder| folder.is_dir()) {
         Some(_) => split(job),
-        None => bail!("there is no job {}", job.display()),
+        None => bail!("job {} not found", job.display()),
     }
 }
 
@@ -386,7 +395,7 @@ fn split(job: &Path) -> Result<(Folder, String)> {
     let job = std::path::absolute(job)?;
     let name = job.file_name().and_then(|name| name.to_str());
     let (Some(name), Some(folder)) = (name, job.parent()) else {
-        bail!("{} is no directory of a job", job.display());
+        bail!("{} is not a job directory", job.display());
     };
     Ok((Folder::open(folder, component_cache())?, name.to_owned()))
 }

@@ -25,25 +25,25 @@ const TAIL: usize = 20;
 /// Of the command.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// A log, such as `crawl.log` or `crawl` [default: list them].
+    /// Log to print, such as `crawl.log` or `crawl` [default: list the logs].
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// The last N lines [default: 20, with --since all].
+    /// Print the last N lines [default: 20, or all with --since].
     #[arg(long, value_name = "N")]
     tail: Option<usize>,
-    /// Lines in which this regular expression is found.
+    /// Print only lines that contain a match of this regular expression.
     #[arg(long, value_name = "REGEX")]
     grep: Option<String>,
-    /// Lines of this time and later: a moment such as 2026-11-20T12:00:00Z, or how long ago, such as 2h.
+    /// Print only lines since a time, such as 2026-11-20T12:00:00Z, or of a last period, such as 2h.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Go on with what is written later, until Ctrl-C.
+    /// Print new lines as they are written, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
-    /// Have every log of the running crawl go on in a new file.
+    /// Rotate all logs of the running crawl: continue each in a new file.
     #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "follow"])]
     rotate: bool,
 }
@@ -67,7 +67,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     };
     let Some(file) = find(&folder, name)? else {
         return usage(&format!(
-            "there is no log {name:?}; `opilio job logs {}` lists those that there are",
+            "log {name:?} not found; `opilio job logs {}` lists the logs",
             args.job.display()
         ));
     };
@@ -110,7 +110,7 @@ fn time(text: &str) -> Result<Timestamp> {
     }
     match text.parse::<SignedDuration>() {
         Ok(ago) => Ok(Timestamp::now().checked_sub(ago.abs())?),
-        Err(_) => bail!("{text:?} is no time; write 2026-11-20T12:00:00Z, 2026-11-20 or 2h"),
+        Err(_) => bail!("invalid time {text:?}; write 2026-11-20T12:00:00Z, 2026-11-20 or 2h"),
     }
 }
 
@@ -276,7 +276,7 @@ fn print(out: &mut dyn Write, page: &LogPage) -> Result<bool> {
 
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 fn usage(problem: &str) -> Result<u8> {
     eprintln!("opilio: {problem}");

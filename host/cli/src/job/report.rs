@@ -18,7 +18,7 @@ use crate::{exit, terminal};
 pub(super) struct ReportArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Which report.
+    /// Kind of the report.
     #[arg(value_name = "KIND", default_value = "crawl")]
     kind: Kind,
 }
@@ -80,10 +80,10 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
 pub(super) struct AlertsArgs {
     #[command(flatten)]
     pub(super) asked: Asked,
-    /// You know of alerts of this kind: they are no longer counted as open, until they become worse or come again.
+    /// Acknowledge alerts of this kind: they do not count as open until they become worse or are raised again.
     #[arg(long, value_name = "KIND", value_parser = alert_kind)]
     acknowledge: Option<AlertKind>,
-    /// Of that alone: a plugin, a folder.
+    /// Acknowledge only the alert about this subject, such as a plugin or a folder.
     #[arg(long, value_name = "SUBJECT", requires = "acknowledge")]
     subject: Option<String>,
 }
@@ -106,26 +106,28 @@ fn alert_kind(name: &str) -> Result<AlertKind, String> {
     let known = kinds.iter().find(|kind| kind.name() == name);
     known.copied().ok_or_else(|| {
         let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-        format!("one of {}", names.join(", "))
+        format!("expected one of {}", names.join(", "))
     })
 }
 
 /// Alerts as people read them.
 pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
     if alerts.is_empty() {
-        return writeln!(out, "no alert holds, and none has held");
+        return writeln!(out, "no active alerts, no past alerts");
     }
     for alert in alerts {
         let since = alert.since.strftime("%Y-%m-%d %H:%M:%S");
         let state = match alert.until {
-            None if alert.acknowledged.is_some() => format!("{}, known", alert.severity.name()),
+            None if alert.acknowledged.is_some() => {
+                format!("{}, acknowledged", alert.severity.name())
+            }
             None => alert.severity.name().to_owned(),
-            Some(until) => format!("over since {}", until.strftime("%H:%M:%S")),
+            Some(until) => format!("ended {}", until.strftime("%H:%M:%S")),
         };
         // Some are of the whole crawl and have no subject.
         let what = format!("{} {}", alert.kind.name(), alert.subject);
         let line = format!(
-            "{since}  {state:<20}  {}: {}",
+            "{since}  {state:<22}  {}: {}",
             what.trim_end(),
             alert.message
         );
@@ -139,7 +141,7 @@ pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Resul
     let totals = &breakdown.totals;
     writeln!(
         out,
-        "{} turns, {}, {} hosts",
+        "{} visits, {}, {} hosts",
         totals.all.uris,
         HumanBytes(totals.all.bytes),
         totals.hosts

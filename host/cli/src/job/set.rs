@@ -17,10 +17,10 @@ const SEEDS_AT_ONCE: usize = 256 * 1024;
 pub(super) struct SettingsArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Those whose names begin with this alone, such as politeness.
+    /// Show only settings whose names begin with this text, such as politeness.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Those too that few ever change.
+    /// Show rarely changed settings, too.
     #[arg(long)]
     expert: bool,
 }
@@ -29,37 +29,37 @@ pub(super) struct SettingsArgs {
 pub(super) struct SetArgs {
     #[command(flatten)]
     asked: Asked,
-    /// What is to be set, such as politeness.min-delay=4s; a value that is no TOML is a text.
+    /// Setting and its value, such as politeness.min-delay=4s; a value that is not TOML is taken as text.
     #[arg(value_name = "KEY=VALUE", required = true)]
     set: Vec<String>,
-    /// Only for URIs that begin with this SURT prefix; this and what follows may be given often.
+    /// Apply only to URIs with this SURT prefix; may be repeated.
     #[arg(long, value_name = "PREFIX")]
     surt: Vec<String>,
-    /// Only for this host.
+    /// Apply only to this host; may be repeated.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
-    /// Only for this domain and all below it.
+    /// Apply only to this domain and its subdomains; may be repeated.
     #[arg(long, value_name = "DOMAIN")]
     domain: Vec<String>,
-    /// Only for URIs in which this is found.
+    /// Apply only to URIs that contain a match of this regular expression.
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
-    /// Only for this port.
+    /// Apply only to this port; may be repeated.
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
-    /// Only for this queue.
+    /// Apply only to this queue; may be repeated.
     #[arg(long, value_name = "QUEUE")]
     queue: Vec<String>,
-    /// Only for what was found from this seed.
+    /// Apply only to URIs found from this seed; may be repeated.
     #[arg(long, value_name = "URI")]
     source: Vec<String>,
-    /// Only for responses of this media type.
+    /// Apply only to responses of this media type; may be repeated.
     #[arg(long, value_name = "TYPE")]
     media_type: Vec<String>,
-    /// Only at this time of day, such as 22:00-06:00.
+    /// Apply only at this time of day, such as 22:00-06:00.
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
-    /// Say what would come of it, and change nothing.
+    /// Show the effect of the change without making it.
     #[arg(long)]
     check: bool,
 }
@@ -68,10 +68,10 @@ pub(super) struct SetArgs {
 pub(super) struct HistoryArgs {
     #[command(flatten)]
     asked: Asked,
-    /// From the change behind this number on.
+    /// Start after the change with this number.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     after: u64,
-    /// So many at most.
+    /// Maximum number of changes to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
@@ -80,16 +80,16 @@ pub(super) struct HistoryArgs {
 pub(super) struct SeedsArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Add this seed, or with a + a SURT prefix; may be given often.
+    /// Add a seed, or with a leading + a SURT prefix; may be repeated.
     #[arg(long, value_name = "URL")]
     add: Vec<String>,
-    /// Add the seeds of this file, one a line.
+    /// Add the seeds of a file, one per line; may be repeated.
     #[arg(long, value_name = "FILE")]
     add_file: Vec<PathBuf>,
-    /// From the one behind this seed on.
+    /// Start after this seed.
     #[arg(long, value_name = "URL", conflicts_with_all = ["add", "add_file"])]
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of seeds to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
@@ -98,25 +98,25 @@ pub(super) struct SeedsArgs {
 pub(super) struct ExplainArgs {
     #[command(flatten)]
     asked: Asked,
-    /// A URI, as people write seeds.
+    /// URI; the scheme may be missing: example.org means http://example.org.
     #[arg(value_name = "URI")]
     uri: String,
-    /// It is found on this page.
+    /// Page on which the URI was found.
     #[arg(long, value_name = "URI")]
     via: Option<String>,
-    /// By these hops from the seed, such as LLE.
+    /// Hop path from the seed to the URI, such as LLE.
     #[arg(long, value_name = "PATH")]
     hops: Option<String>,
-    /// It was found from this seed.
+    /// Seed from which the URI was found.
     #[arg(long, value_name = "URI")]
     source: Option<String>,
-    /// Its response has this media type.
+    /// Media type of the response.
     #[arg(long, value_name = "TYPE")]
     media_type: Option<String>,
-    /// At this time, such as 2026-07-01T23:00:00Z [default: now].
+    /// Time to evaluate settings for, such as 2026-07-01T23:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
     at: Option<jiff::Timestamp>,
-    /// Those settings too that few ever change.
+    /// Show rarely changed settings, too.
     #[arg(long)]
     expert: bool,
 }

@@ -76,10 +76,10 @@ impl Choice {
         let name = &self.name;
         match &*close {
             [] => format!(
-                "no setting is called {name:?} or begins so; opilio job settings JOB --expert lists all of them"
+                "unknown setting {name:?}; opilio job settings JOB --expert lists all settings"
             ),
             _ => format!(
-                "no setting is called {name:?} or begins so; there are {}",
+                "unknown setting {name:?}; similar names: {}",
                 close[..close.len().min(CLOSE_MAX)].join(", ")
             ),
         }
@@ -135,7 +135,7 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
         Changed::Set { toml } => toml.trim_end().to_owned(),
         Changed::AddSeeds { seeds } => format!("seeds: {}", seeds.join(", ")),
         Changed::Restore { checkpoint, made } => {
-            format!("back to checkpoint {checkpoint}, of {made:.0}")
+            format!("restored to checkpoint {checkpoint} of {made:.0}")
         }
     };
     writeln!(out, "{} {at} {}", change.number, change.by)?;
@@ -195,7 +195,7 @@ pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Re
         ("canonical", explained.canonical.clone()),
         ("queue", explained.queue.clone()),
         (
-            "rest",
+            "politeness",
             format!("{} s after a fetch of one second", explained.rest_s),
         ),
         ("in scope", verdict(explained.in_scope).to_owned()),
@@ -254,7 +254,7 @@ fn wait_line(wait: &ExplainedWait) -> String {
     let found = match wait.found.as_str() {
         "any" => "a visit".to_owned(),
         "new" => "a first visit".to_owned(),
-        found => format!("a visit that finds it {found}"),
+        found => format!("a visit that finds the document {found}"),
     };
     let whose = match wait.answers.iter().find(|answer| answer.decides) {
         Some(by)
@@ -266,10 +266,10 @@ fn wait_line(wait: &ExplainedWait) -> String {
         }
         Some(_) => ", within the profile's limits",
         None if wait.answers.iter().any(|answer| answer.answer == "failed") => {
-            ", as before, since one of them failed"
+            ", the previous wait, because a wait evaluator failed"
         }
-        None if wait.answers.is_empty() => ", which the profile says",
-        None => ", the profile's own, since none of them has an answer",
+        None if wait.answers.is_empty() => ", set by the profile",
+        None => ", set by the profile, because no wait evaluator answered",
     };
     format!("wait after {found}: {}{whose}", duration(wait.wait_s))
 }
@@ -283,7 +283,7 @@ fn wait_answer_line(answer: &WaitAnswer) -> String {
         line += &format!(": {}", answer.reason);
     }
     if let Some(seconds) = answer.ask_again_s {
-        line += &format!(", to be asked again in {}", duration(seconds));
+        line += &format!(", reconsideration in {}", duration(seconds));
     }
     if answer.decides {
         line += " (decides)";
@@ -349,7 +349,7 @@ fn place(file: Option<&str>, line: Option<usize>) -> String {
 fn when(effect: Effect) -> &'static str {
     match effect {
         Effect::AtOnce => "at once",
-        Effect::NextStart => "when the job goes on the next time",
+        Effect::NextStart => "when the job resumes",
         Effect::Never => "never",
     }
 }

@@ -14,18 +14,19 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every archive file is read three times. Nothing of the archive is changed but files that a killed process has left open.
+The command reads every archive file three times. Of the archive files, --repair changes only those that a killed process
+has left open.
 
-Exit codes: 0 all agrees, or has been repaired, 1 something does not agree, 2 not a job.")]
+Exit codes: 0 no discrepancy, or all repaired; 1 a discrepancy remains; 2 not a job.")]
 pub(super) struct VerifyArgs {
-    /// The job's directory. No process runs the job meanwhile.
+    /// Directory of the job. No process may run the job meanwhile.
     #[arg(value_name = "JOB")]
     job: PathBuf,
-    /// Repair what can be: write missing indexes and missing lines of crawl.log, finish files that were left open, fetch again
-    /// what the archive has lost.
+    /// Repair discrepancies: write missing indexes and missing lines of crawl.log, finish files that were left open, and
+    /// fetch again the URIs whose captures are lost.
     #[arg(long)]
     repair: bool,
-    /// Print JSON: an object for each discrepancy, and one at the end.
+    /// Print JSON: one object per discrepancy, then a summary.
     #[arg(long)]
     json: bool,
 }
@@ -59,15 +60,17 @@ pub(crate) fn line(found: &Discrepancy) -> String {
     let what = match found.kind {
         DiscrepancyKind::ArchiveOpen => "was left open",
         DiscrepancyKind::ArchiveDamaged => "is damaged",
-        DiscrepancyKind::ArchiveMissing => "is not here",
+        DiscrepancyKind::ArchiveMissing => "is missing",
         DiscrepancyKind::IndexMissing => "is missing",
-        DiscrepancyKind::IndexWrong => "does not list what its archive file has",
-        DiscrepancyKind::IndexLeft => "was left behind",
+        DiscrepancyKind::IndexWrong => "does not match its archive file",
+        DiscrepancyKind::IndexLeft => "is left over from a finished archive file",
         DiscrepancyKind::LineMissing => "has no line in crawl.log",
-        DiscrepancyKind::RecordMissing => "has a line in crawl.log and no record in the archive",
-        DiscrepancyKind::LineUnreadable => "is not a line of crawl.log",
-        DiscrepancyKind::CaptureMissing => "has no record where the frontier knows one",
-        DiscrepancyKind::Frontier => "breaks a rule of the frontier's store",
+        DiscrepancyKind::RecordMissing => "has a line in crawl.log, but no record in the archive",
+        DiscrepancyKind::LineUnreadable => "is not a valid line of crawl.log",
+        DiscrepancyKind::CaptureMissing => {
+            "has no record in the archive, but the frontier knows a capture"
+        }
+        DiscrepancyKind::Frontier => "is inconsistent in the frontier's store",
     };
     let detail = match found.detail.as_str() {
         "" => String::new(),
@@ -81,7 +84,7 @@ fn summary(verified: &Verified) -> String {
     let handed_over = match verified.handed_over {
         0 => String::new(),
         files => format!(
-            "\n{} archive files were handed over and are not here, so lines were not compared with records",
+            "\n{} archive files were handed over and are not in the job; lines were not compared with records",
             HumanCount(files)
         ),
     };

@@ -58,7 +58,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     assert!(none.err.contains("is no job"), "{none:?}");
     let mut running = paused(&home, &gate).await;
     let none = home.run(&["job", "checkpoints", "job"]).code(0);
-    assert!(none.out.contains("keeps no checkpoints"), "{none:?}");
+    assert!(none.out.contains("has no checkpoints"), "{none:?}");
     home.run(&["job", "set", "job", "retry.max-retries=7"])
         .code(0);
     // Neither is a WARC file, and nor is the index of the file that the crawl writes.
@@ -111,7 +111,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     let history = home.run(&["job", "history", "job"]).code(0);
     let told = |what: &str| history.out.contains(what);
     assert!(
-        told("retry.max-retries = 9") && told("/c") && told("back to checkpoint"),
+        told("retry.max-retries = 9") && told("/c") && told("restored to checkpoint"),
         "{history:?}"
     );
     let log = job_log(&home);
@@ -169,7 +169,7 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     // One that is being made, or never was finished, is none.
     fs::rename(kept.join("checkpoint.json"), kept.join("kept")).unwrap();
     let listed = home.run(&["job", "checkpoints", "job"]).code(0);
-    assert!(listed.out.contains("keeps no checkpoints"), "{listed:?}");
+    assert!(listed.out.contains("has no checkpoints"), "{listed:?}");
     let err = back(&from, 2);
     assert!(err.contains("being made or was never finished"), "{err}");
     fs::rename(kept.join("kept"), kept.join("checkpoint.json")).unwrap();

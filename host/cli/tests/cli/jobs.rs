@@ -30,10 +30,10 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     assert_eq!(states(), [is("one", "new"), is("two", "new")]);
 
     let begun = home.run(&["job", "start", "jobs/two"]).code(0);
-    assert!(begun.out.starts_with("begun as process"), "{begun:?}");
+    assert!(begun.out.starts_with("started as process"), "{begun:?}");
     until("two runs", || states()[1] == is("two", "running")).await;
     let again = home.run(&["job", "start", "jobs/two"]).code(1);
-    assert!(again.err.contains("is running already"), "{again:?}");
+    assert!(again.err.contains("is already running"), "{again:?}");
     let refused = home.run(&["job", "delete", "jobs/two", "--yes"]).code(1);
     assert!(refused.err.contains("is running; stop it first"));
     home.run(&["job", "stop", "jobs/two"]).code(0);
@@ -41,10 +41,13 @@ async fn jobs_are_copied_listed_and_deleted_without_a_daemon() {
     until("two is stopped", || states()[1] == is("two", "stopped")).await;
 
     let elsewhere = home.run(&["job", "start", "typo/one"]).code(1);
-    assert!(elsewhere.err.contains("no job typo/one"), "{elsewhere:?}");
+    assert!(
+        elsewhere.err.contains("job typo/one not found"),
+        "{elsewhere:?}"
+    );
     assert!(!home.path().join("typo").exists());
     let unasked = home.run(&["job", "delete", "jobs/one"]).code(1);
-    assert!(unasked.err.contains("give --yes"), "{unasked:?}");
+    assert!(unasked.err.contains("pass --yes"), "{unasked:?}");
     home.run(&["job", "delete", "jobs/one", "--yes"]).code(0);
     let gone = home.run(&["job", "delete", "jobs/one", "--yes"]).code(1);
     assert!(gone.err.contains("\"one\""), "{gone:?}");
@@ -101,13 +104,16 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         "it begins paused"
     );
     let resumed = home.run(&["job", "resume", "jobs/b"]).code(0).out;
-    assert_eq!(resumed, "it begins as soon as there is a place\n");
+    assert_eq!(
+        resumed,
+        "the job will start as soon as a place among the concurrent crawls is free\n"
+    );
     let paused = home.run(&["job", "pause", "jobs/b"]).code(0).out;
-    assert_eq!(paused, "it begins paused\n");
+    assert_eq!(paused, "the job will start paused\n");
     let resumed = result(daemon.post("/jobs/b/resume", None, 200));
     assert_eq!(resumed, "it begins as soon as there is a place");
     let stopped = home.run(&["job", "stop", "jobs/b"]).code(0).out;
-    assert_eq!(stopped, "it does not begin\n");
+    assert_eq!(stopped, "the job will not start\n");
     home.run(&["job", "stop", "jobs/b"]).code(1);
     until("b does not wait", || daemon.state("b") == "new").await;
 
@@ -121,7 +127,7 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     let log = home.run(&["job", "log", "jobs/a"]).code(0).out;
     assert!(log.contains("crawl begin => a new job"), "{log}");
     let log = home.run(&["job", "log", "jobs/b"]).code(0).out;
-    assert!(log.contains("stop => it does not begin"), "{log}");
+    assert!(log.contains("stop => the job will not start"), "{log}");
     assert_eq!(daemon.state("b"), "new");
 }
 
@@ -158,7 +164,7 @@ fn a_job_without_a_contact_is_not_made_and_the_remedy_is_said() {
     let new = ["job", "new", "jobs/job", "--profile", "continuous"];
     let seed = ["--seed", "https://www.nationalarchive.dk/"];
     let missing = home.run(&[&new[..], &seed].concat()).code(2);
-    let remedy = "mend the profile, or give --contact-url URL";
+    let remedy = "fix the profile, or pass --contact-url URL";
     assert!(missing.err.contains(remedy), "{missing:?}");
     assert!(!home.path().join("jobs/job").exists());
 }
@@ -230,7 +236,7 @@ fn a_job_whose_process_refuses_it_has_not_begun() {
     fs::write(&own, format!("workers = 0\n{text}")).unwrap();
     let refused = home.run(&["job", "start", "job"]).code(2);
     assert!(refused.err.contains("must be at least 1"), "{refused:?}");
-    assert!(refused.err.contains("job has not begun"), "{refused:?}");
+    assert!(refused.err.contains("job did not start"), "{refused:?}");
     fs::write(&own, text).unwrap();
     let status = home.run(&["job", "status", "job"]).code(0);
     assert!(status.out.contains("must be at least 1"), "{status:?}");

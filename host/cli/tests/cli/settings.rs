@@ -82,10 +82,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     assert!(set.out.contains("workers = 3 (was 25), at once"), "{set:?}");
     let later = home.run(&["job", "set", "job", "--check", "archive.prefix=LATER"]);
     let later = later.code(0).out;
-    assert!(
-        later.contains("when the job goes on the next time"),
-        "{later}"
-    );
+    assert!(later.contains("when the job resumes"), "{later}");
     // An override by domain counts for what matches it alone.
     home.run(&[
         "job",
@@ -307,10 +304,10 @@ fn what_is_no_setting_is_said_with_those_that_may_have_been_meant() {
     make(&home, "job", "http://a.localhost/");
     for (name, close) in [
         ("min-delay", "politeness.min-delay"),
-        ("polteness", "there are politeness"),
+        ("polteness", "similar names: politeness"),
         ("politeness.mindelay", "politeness.min-delay"),
-        ("retry.min-delay-server", "no setting is called"),
-        ("zebra", "--expert lists all of them"),
+        ("retry.min-delay-server", "unknown setting"),
+        ("zebra", "--expert lists all settings"),
     ] {
         for more in [&[][..], &["--json"]] {
             let asked = [&["job", "settings", "job", name], more].concat();

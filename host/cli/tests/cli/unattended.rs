@@ -279,7 +279,7 @@ async fn what_an_operator_pauses_in_a_closed_window_stays_paused_when_it_opens()
     let directory = format!("jobs/{JOB}");
     let early = home.run(&["job", "resume", &directory]).code(1);
     assert!(
-        early.err.contains("its crawl window is closed"),
+        early.err.contains("the crawl window of the job is closed"),
         "{early:?}"
     );
     home.run(&["job", "pause", &directory]).code(0);
