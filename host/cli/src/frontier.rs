@@ -27,49 +27,49 @@ pub(crate) struct FrontierArgs {
 
 #[derive(Debug, Subcommand)]
 enum FrontierCommand {
-    /// Show the crawl in numbers.
+    /// Show the counts of the crawl.
     Statistics(Asked),
-    /// List queues by name.
+    /// List queues.
     Queues(QueuesArgs),
-    /// Show everything about one queue.
+    /// Show the state and the counts of one queue.
     Queue(QueueArgs),
-    /// List the URIs of a queue in the order in which they would go.
+    /// List the URIs of a queue in the order in which they would be issued.
     Uris(UrisArgs),
-    /// Say why a URI was, or was not, fetched.
+    /// Explain why a URI was or was not fetched.
     Why(UriArgs),
     /// List URIs by SURT prefix and regular expression.
     List(ListArgs),
     /// Count URIs by SURT prefix and regular expression.
     Count(CountArgs),
-    /// Take URIs out of their queues and keep them known, so that they are not found again.
+    /// Remove URIs from their queues and keep them known, so that they are not found again.
     Delete(SweepArgs),
-    /// Remove URIs, so that they may be found again.
+    /// Remove the records of URIs, so that they may be found again.
     Forget(SweepArgs),
-    /// Remove a seed, its prefix from the scope, and what waits that it alone brought in.
+    /// Remove a seed, its scope prefix, and queued URIs found only through it.
     RemoveSeed(UriArgs),
-    /// A queue gives no URI any more, but takes them.
+    /// Retire a queue: it issues no URIs, but accepts new ones.
     Retire(QueueArgs),
-    /// A retired queue gives URIs again; one retired by its budget needs a larger budget.
+    /// Reactivate a retired queue. A queue that its budget retired needs a larger budget.
     Unretire(QueueArgs),
-    /// A queue gives no URI for a while.
+    /// Freeze a queue: it issues no URIs until it is thawed.
     Freeze(QueueArgs),
-    /// A frozen queue gives URIs again.
+    /// Thaw a frozen queue: it issues URIs again.
     Thaw(QueueArgs),
-    /// End a queue's rest or back-off, or all that are too long since a clock was ahead.
+    /// End the politeness delay or back-off of a queue; with --all, shorten all delays that are too long because a clock was ahead.
     Wake(WakeArgs),
-    /// Break off the fetch of a URI; it counts as failed, with status -7000.
+    /// Cancel the fetch of a URI. The URI counts as failed, with status -7000.
     Cancel(UriArgs),
     /// Fetch a URI now, even if it is known, done or out of scope.
     Force(UriArgs),
-    /// Change the precedence of a URI or a queue; lower numbers go first.
+    /// Set the precedence of a URI or a queue; lower numbers come first.
     Precedence(PrecedenceArgs),
-    /// Queues of this precedence or a higher number give no URI, as long as the crawl runs.
+    /// Set the floor: queues of this precedence or a higher number issue nothing while the crawl runs.
     Floor(FloorArgs),
-    /// Write all URIs with what is known of them.
+    /// Export URIs with their records.
     Export(ExportArgs),
-    /// Take over the URIs of another crawl: a recovery journal, a crawl log or an export.
+    /// Import the URIs of another crawl from a recovery journal, a crawl log or an export.
     Import(ImportArgs),
-    /// Verify every invariant of the store of a job that does not run.
+    /// Check the store of a job that is not running: verify every invariant.
     Check(CheckArgs),
 }
 
@@ -77,16 +77,16 @@ enum FrontierCommand {
 struct QueuesArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Only those in this state.
+    /// List only queues in this state.
     #[arg(long, value_name = "STATE")]
     state: Option<State>,
-    /// In this order: by name, those with most URIs first, or those that can give a URI first.
+    /// Order of the list: by name, by number of URIs (most first), or by the time of the next URI (earliest first).
     #[arg(long, value_name = "ORDER", default_value = "name")]
     sort: Sort,
-    /// From the queue behind this one on.
+    /// Start after this queue.
     #[arg(long, value_name = "QUEUE", conflicts_with = "sort")]
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of queues to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
@@ -95,7 +95,7 @@ struct QueuesArgs {
 struct QueueArgs {
     #[command(flatten)]
     asked: Asked,
-    /// The queue's name, as `opilio frontier queues` shows it.
+    /// Name of the queue, as shown by `opilio frontier queues`.
     #[arg(value_name = "QUEUE")]
     queue: String,
 }
@@ -104,14 +104,14 @@ struct QueueArgs {
 struct WakeArgs {
     #[command(flatten)]
     asked: Asked,
-    /// The queue's name, as `opilio frontier queues` shows it.
+    /// Name of the queue, as shown by `opilio frontier queues`.
     #[arg(
         value_name = "QUEUE",
         conflicts_with = "all",
         required_unless_present = "all"
     )]
     queue: Option<String>,
-    /// All queues that rest longer than politeness and back-off could have them; they rest as after one request.
+    /// Shorten every delay that is longer than politeness and back-off allow to the delay after one request.
     #[arg(long)]
     all: bool,
 }
@@ -120,10 +120,10 @@ struct WakeArgs {
 struct UrisArgs {
     #[command(flatten)]
     queue: QueueArgs,
-    /// From the page behind this cursor on.
+    /// Start after this cursor, which the previous page of the list printed.
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of URIs to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
@@ -132,18 +132,18 @@ struct UrisArgs {
 struct UriArgs {
     #[command(flatten)]
     asked: Asked,
-    /// The URI.
+    /// Absolute URI.
     #[arg(value_name = "URI")]
     uri: String,
 }
 
-/// Which URIs.
+/// Selection of URIs.
 #[derive(Debug, Args)]
 struct WhichArgs {
-    /// Those that begin with a SURT prefix, such as 'http://(org,example,'.
+    /// Select URIs with this SURT prefix, such as 'http://(org,example,'.
     #[arg(long, value_name = "PREFIX")]
     surt: Option<String>,
-    /// Those in which a regular expression is found.
+    /// Select URIs that contain a match of this regular expression.
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
 }
@@ -154,10 +154,10 @@ struct ListArgs {
     asked: Asked,
     #[command(flatten)]
     which: WhichArgs,
-    /// From the page behind this cursor on.
+    /// Start after this cursor, which the previous page of the list printed.
     #[arg(long, value_name = "CURSOR")]
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of URIs to list.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: u64,
 }
@@ -176,7 +176,7 @@ struct SweepArgs {
     asked: Asked,
     #[command(flatten)]
     which: WhichArgs,
-    /// Do it; without this they are only counted.
+    /// Carry out the command; without this, the URIs are only counted.
     #[arg(long)]
     yes: bool,
 }
@@ -185,7 +185,7 @@ struct SweepArgs {
 struct PrecedenceArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Of this URI.
+    /// Set the precedence of this URI.
     #[arg(
         long,
         value_name = "URI",
@@ -193,10 +193,10 @@ struct PrecedenceArgs {
         required_unless_present = "queue"
     )]
     uri: Option<String>,
-    /// Of this queue.
+    /// Set the precedence of this queue.
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
-    /// 0 to 255, 0 first; or, for a queue, `default`: what its settings say.
+    /// Precedence from 0 (first) to 255; for a queue also `default`, the precedence in its settings.
     #[arg(value_name = "N|default", value_parser = number_or("default"))]
     precedence: NumberOr,
 }
@@ -205,25 +205,25 @@ struct PrecedenceArgs {
 struct FloorArgs {
     #[command(flatten)]
     asked: Asked,
-    /// 0 to 255; or `none`: queues of every precedence give.
+    /// Floor from 0 to 255; `none` lets queues of every precedence issue URIs.
     #[arg(value_name = "N|none", value_parser = number_or("none"))]
     floor: NumberOr,
 }
 
 #[derive(Debug, Args)]
 struct ExportArgs {
-    /// The job's directory.
+    /// Directory of the job.
     #[arg(value_name = "JOB")]
     job: PathBuf,
     #[command(flatten)]
     which: WhichArgs,
-    /// An index of the archived versions instead of JSON lines.
+    /// Write an index (CDXJ) of the archived versions instead of JSON lines.
     #[arg(long, conflicts_with = "journal")]
     cdxj: bool,
-    /// A recovery journal of Heritrix 3 instead of JSON lines.
+    /// Write a recovery journal of Heritrix 3 instead of JSON lines.
     #[arg(long)]
     journal: bool,
-    /// Into this file instead of standard output; compressed with gzip where its name ends in `.gz`.
+    /// Write to this file instead of standard output; compressed with gzip if its name ends in `.gz`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -232,11 +232,10 @@ struct ExportArgs {
 struct ImportArgs {
     #[command(flatten)]
     asked: Asked,
-    /// A recovery journal, a crawl log, or an export; compressed or not.
+    /// Path of a recovery journal, a crawl log or an export; plain or compressed with gzip.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// What is fetched here: what the other crawl had not finished, or everything. What it had finished counts as done
-    /// where neither is said.
+    /// URIs to fetch [default: URIs that the other crawl had not finished; the URIs it had finished count as done].
     #[arg(long, value_name = "WHAT")]
     include: Option<Include>,
 }
@@ -245,16 +244,16 @@ struct ImportArgs {
 struct CheckArgs {
     #[command(flatten)]
     asked: Asked,
-    /// Repair what can be.
+    /// Repair the problems that can be repaired.
     #[arg(long)]
     repair: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Include {
-    /// What the other crawl had not finished; the rest may be found again.
+    /// URIs that the other crawl had not finished; the others are left out and may be found again.
     Pending,
-    /// Everything.
+    /// All URIs.
     All,
 }
 
@@ -295,7 +294,7 @@ fn number_or(word: &'static str) -> impl Fn(&str) -> Result<NumberOr, String> + 
     move |text| match text.parse() {
         Ok(number) => Ok(NumberOr(Some(number))),
         Err(_) if text == word => Ok(NumberOr(None)),
-        Err(_) => Err(format!("write a number from 0 to 255, or {word}")),
+        Err(_) => Err(format!("expected a number from 0 to 255, or {word}")),
     }
 }
 
@@ -397,14 +396,14 @@ fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u
             0 => String::new(),
             some => format!(", {some} in process would stay"),
         };
-        terminal::outln!("{meant} URIs would be {done}{stay}; the same with --yes does it");
+        terminal::outln!("{meant} URIs would be {done}{stay}; run the command again with --yes");
     }
     Ok(exit::OK)
 }
 
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 fn precedence(args: PrecedenceArgs) -> Result<u8> {
     let NumberOr(precedence) = args.precedence;
@@ -412,7 +411,7 @@ fn precedence(args: PrecedenceArgs) -> Result<u8> {
         (Some(uri), _, Some(precedence)) => Command::UriPrecedence { uri, precedence },
         (None, Some(queue), precedence) => Command::QueuePrecedence { queue, precedence },
         (_, _, _) => {
-            eprintln!("opilio: a URI has no default precedence to go back to: give a number");
+            eprintln!("opilio: `default` is only for queues; give a number for a URI");
             return Ok(exit::USAGE);
         }
     };

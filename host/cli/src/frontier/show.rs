@@ -115,8 +115,8 @@ impl Show {
             }
             Answer::More { after } => {
                 self.more = match after.as_str() {
-                    "" => "there are more; --limit N shows more of them".to_owned(),
-                    after => format!("there are more; go on with --after '{after}'"),
+                    "" => "there are more; raise --limit N to list them".to_owned(),
+                    after => format!("there are more; continue with --after '{after}'"),
                 };
                 Ok(())
             }
@@ -158,7 +158,7 @@ impl Show {
                 };
                 writeln!(
                     out,
-                    "{} {done}{stay}; {} looked at",
+                    "{} {done}{stay}; {} examined",
                     numbered(meant, "URI"),
                     HumanCount(examined)
                 )
@@ -173,7 +173,7 @@ impl Show {
             } => {
                 writeln!(
                     out,
-                    "{}: {format}, {}, {} of them bad",
+                    "{}: {format}, {}, {} malformed",
                     file.display(),
                     numbered(lines, "line"),
                     HumanCount(bad_lines)
@@ -207,7 +207,10 @@ impl Show {
                 let verdict = match (found.problems, found.repaired) {
                     (0, _) => "sound".to_owned(),
                     (problems, 0) => {
-                        format!("{}; --repair mends them", numbered(problems, "problem"))
+                        format!(
+                            "{}; repair them with --repair",
+                            numbered(problems, "problem")
+                        )
                     }
                     (problems, repaired) => {
                         format!("{}, {repaired} repaired", numbered(problems, "problem"))
@@ -225,7 +228,7 @@ impl Show {
                 let bytes: u64 = made.warcs.iter().map(|warc| warc.bytes).sum();
                 writeln!(
                     out,
-                    "{}\n{}; {} with {} in all stay with the job\nmake a job of it with: opilio job restore {} NEWJOB",
+                    "{}\n{}; {} ({}) stay in the job\ncreate a job from it with: opilio job restore {} NEWJOB",
                     made.directory.display(),
                     numbered(made.uris, "URI"),
                     numbered(made.warcs.len() as u64, "WARC file"),

@@ -49,7 +49,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
         .code(0);
     assert!(
         dry.out
-            .starts_with("2 URIs would be deleted; the same with --yes"),
+            .starts_with("2 URIs would be deleted; run the command again with --yes"),
         "{dry:?}"
     );
     let done = home
@@ -212,7 +212,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
         said.contains("done since") && said.contains("200"),
         "{said}"
     );
-    assert!(said.contains("  read by  http 0."), "{said}");
+    assert!(said.contains("  extracted by  http 0."), "{said}");
     let said = why(&home, "http://elsewhere.org/x");
     assert!(said.contains("no scope filter let it in"), "{said}");
     assert!(said.contains(&gate.url("/")), "{said}");

@@ -287,7 +287,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
     let read = home
         .run(&["frontier", "why", "new", &gate.url("/")])
         .code(0);
-    assert!(read.out.contains("  read by  http 0."), "{read:?}");
+    assert!(read.out.contains("  extracted by  http 0."), "{read:?}");
     home.run(&["crawl", "p.toml", "--job", "new"]).code(0);
     let new = home.path().join("new");
     sound(&new);

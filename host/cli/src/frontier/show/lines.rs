@@ -24,11 +24,11 @@ pub(super) fn status_lines(status: &Status) -> String {
     let statistics = &status.statistics;
     let state = match (status.pid, status.elapsed_s) {
         (Some(pid), Some(elapsed)) => format!(
-            "{}; process {pid}, for {}",
+            "{}; process {pid}, running for {}",
             status.state.name(),
             HumanDuration(Duration::try_from_secs_f64(elapsed).unwrap_or_default())
         ),
-        _ => format!("{}: no process runs it", status.state.name()),
+        _ => format!("{}: no process runs the job", status.state.name()),
     };
     let mut lines = line("job", &status.job.display().to_string());
     lines += &line("state", &state);
@@ -52,7 +52,7 @@ pub(super) fn status_lines(status: &Status) -> String {
     );
     if status.pid.is_some() {
         let received = format!(
-            "{} for {} since it began",
+            "{} for {} since the process started",
             HumanBytes(status.bytes),
             numbered(status.uris, "URI")
         );
@@ -76,7 +76,7 @@ pub(super) fn status_lines(status: &Status) -> String {
         lines += &line(name, &format!("since {since}  {}", flight.uri));
     }
     if status.in_flight.len() > IN_FLIGHT_SHOWN {
-        lines += &line("", "and others; --json names up to 100");
+        lines += &line("", "and others; --json lists up to 100");
     }
     lines
 }
@@ -95,8 +95,8 @@ pub(super) fn queue_lines(queue: &Value) -> String {
         ),
     );
     lines += &line("precedence", &text(queue, "precedence"));
-    lines += &line("gives from", &time(queue, "wake"));
-    lines += &line("rests until", &time(queue, "next_ready"));
+    lines += &line("next URI at", &time(queue, "wake"));
+    lines += &line("delayed until", &time(queue, "next_ready"));
     let failures = queue["failures"].as_u64().unwrap_or(0);
     if failures > 0 {
         lines += &line("back-offs", &format!("{failures} in a row"));
@@ -114,7 +114,7 @@ pub(super) fn queue_lines(queue: &Value) -> String {
         "done",
         &format!(
             "{}: {}, {} succeeded, {} new or changed",
-            numbered(number(queue, "finished"), "turn"),
+            numbered(number(queue, "finished"), "visit"),
             numbered(number(queue, "fetched"), "document"),
             numbered(number(queue, "succeeded"), "URI"),
             numbered(number(queue, "novel"), "document")
@@ -205,14 +205,14 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
     let mut lines = format!("{}\n", why.asked);
     lines += &line("why", &why.sentence);
     if why.canonical != why.asked {
-        lines += &line("counts as", &why.canonical);
+        lines += &line("canonical", &why.canonical);
     }
     let Some(uri) = &why.uri else { return lines };
     if why.known == "same-as" {
-        lines += &line("stands for it", &text(uri, "uri"));
+        lines += &line("same as", &text(uri, "uri"));
     }
     let hops = match text(uri, "hop_path") {
-        hops if hops == NOTHING => "none: it is where the crawl begins".to_owned(),
+        hops if hops == NOTHING => "none (seed)".to_owned(),
         hops => format!("{hops} from {}", text(uri, "source")),
     };
     lines += &line("hops", &hops);
@@ -225,7 +225,7 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
         lines += &line("visits", &visits);
     }
     for (index, turn) in uri["history"].as_array().into_iter().flatten().enumerate() {
-        let name = if index == 0 { "turns" } else { "" };
+        let name = if index == 0 { "history" } else { "" };
         let mut turn = format!(
             "{}  {}  {:9}  {:13}  {}",
             time(turn, "at"),
@@ -233,7 +233,8 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
             text(turn, "content"),
             text(turn, "digest"),
             match turn["wait_s"].as_u64() {
-                Some(seconds) => format!("then {}", HumanDuration(Duration::from_secs(seconds))),
+                Some(seconds) =>
+                    format!("next after {}", HumanDuration(Duration::from_secs(seconds))),
                 None => String::new(),
             }
         );
@@ -245,13 +246,13 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
     {
         let stages = refusal.stages.join(", ");
         let stages = match stages.is_empty() {
-            true => "it stands in no stack now",
+            true => "in no stack now",
             false => &stages,
         };
         lines += &line("refused by", &format!("{filter} ({stages})"));
     }
     for (name, field, known) in [
-        ("read by", "extractor", &why.read_by),
+        ("extracted by", "extractor", &why.read_by),
         ("stripped by", "stripper", &why.stripped_by),
     ] {
         if let Some(stack) = stack_of(uri[field].as_str(), known.as_ref()) {
@@ -271,16 +272,16 @@ fn stack_of(hash: Option<&str>, known: Option<&KnownStack>) -> Option<String> {
     let Some(known) = known else {
         let is_none = hash.bytes().all(|digit| digit == b'0');
         return Some(match is_none {
-            true => "not in full: a plugin failed, and the next visit reads it again".to_owned(),
-            false => format!("a stack of which no note was kept, {hash:.8}"),
+            true => "incomplete: a plugin failed; the next visit repeats it".to_owned(),
+            false => format!("unknown stack {hash:.8}"),
         });
     };
     let mut plugins = crate::job::show::plugin_names(&known.plugins);
     if plugins.is_empty() {
-        plugins.push_str("no plugin");
+        plugins.push_str("no plugins");
     }
     let then = match known.is_in_force {
-        Some(false) => "; by now the job has others",
+        Some(false) => "; the stack of the job has changed since",
         _ => "",
     };
     Some(format!("{plugins}{then}"))
@@ -309,7 +310,7 @@ pub(super) fn table_lines(tables: &[TableReport]) -> String {
             table.read.strftime("%Y-%m-%d %H:%M:%S UTC"),
         );
         if let Some(problem) = &table.problem {
-            line.push_str(&format!("{:name$}  stays as it was: {problem}\n", ""));
+            line.push_str(&format!("{:name$}  not updated: {problem}\n", ""));
         }
         line
     };

@@ -11,12 +11,12 @@ pub(super) const QUEUE_COLUMNS: [&str; 9] = [
     "waiting",
     "in process",
     "precedence",
-    "gives from",
+    "next URI at",
     "fetched",
     "received",
 ];
 
-pub(super) const QUEUED_COLUMNS: [&str; 5] = ["place", "directive", "precedence", "status", "URI"];
+pub(super) const QUEUED_COLUMNS: [&str; 5] = ["due", "directive", "precedence", "status", "URI"];
 
 pub(super) const URI_COLUMNS: [&str; 4] = ["state", "status", "when", "URI"];
 
