@@ -13,7 +13,7 @@ use crate::exit;
 /// Of `opilio completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell that is to read it.
+    /// Shell that reads the script.
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
@@ -21,7 +21,7 @@ pub(crate) struct CompletionsArgs {
 /// Of `opilio man`.
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
-    /// Write a page for each command into this directory, such as opilio-job-status.1 [default: print that of opilio].
+    /// Write one page per command into this directory, such as opilio-job-status.1 [default: print the page of opilio].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -43,7 +43,8 @@ pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
         page_of(command, "opilio").render(&mut page)?;
         return print(&page);
     };
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot use {}", dir.display()))?;
+    std::fs::create_dir_all(dir)
+        .with_context(|| format!("cannot create directory {}", dir.display()))?;
     write_pages(&command, "opilio", dir)?;
     Ok(exit::OK)
 }

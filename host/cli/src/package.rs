@@ -22,22 +22,23 @@ const METADATA_BYTES_MAX: usize = 16 << 20;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Files with .open are being written and are left out; stop the crawl to have everything. Pages are HTML documents with status
-200; those that the crawl began with come first. The file appears under its name when it is whole.")]
+The package leaves out files that end in .open, because a crawl is writing them; stop the crawl to include them. Pages are
+HTML documents with status 200, seeds and the targets of their redirects first. The output file gets its name when it is
+complete.")]
 pub(crate) struct PackageArgs {
-    /// A job, or archives (.warc, .warc.gz), or directories of them.
+    /// Jobs, archives (.warc, .warc.gz), or directories of archives.
     #[arg(required = true, value_name = "JOB|WARC|DIR")]
     what: Vec<PathBuf>,
-    /// The package.
+    /// WACZ file to write.
     #[arg(long, short, value_name = "FILE.wacz")]
     output: PathBuf,
-    /// What it is called.
+    /// Title of the package.
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// What is in it, and why.
+    /// Description of the package.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Put the crawl.log of a job in, too. It tells of everything that was asked for, failures as well.
+    /// Include the crawl.log of a job. It lists every URI that the crawl requested, failures included.
     #[arg(long)]
     logs: bool,
     /// Print JSON.
@@ -50,10 +51,13 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
     let mut files = archives(&args.what)?;
     let open = |file: &Path| file.extension().is_some_and(|ending| ending == "open");
     for file in files.iter().filter(|file| open(file)) {
-        note(&format!("{} is being written and left out", file.display()));
+        note(&format!(
+            "left out {}, which a crawl is writing",
+            file.display()
+        ));
     }
     files.retain(|file| !open(file));
-    ensure!(!files.is_empty(), "there is nothing to pack");
+    ensure!(!files.is_empty(), "no archives to pack");
     let logs = match args.logs {
         true => logs(&args.what)?,
         false => Vec::new(),
@@ -96,13 +100,10 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
 fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let jobs: Vec<&PathBuf> = what.iter().filter(|path| is_job(path)).collect();
     let [job] = jobs.as_slice() else {
-        bail!(
-            "--logs takes the log of a job: name one job, not {}",
-            jobs.len()
-        );
+        bail!("--logs needs exactly one job, got {}", jobs.len());
     };
     let log = places(job)?.logs.join("crawl.log");
-    ensure!(log.is_file(), "{} is not there", log.display());
+    ensure!(log.is_file(), "{} not found", log.display());
     Ok(vec![log])
 }
 
@@ -136,7 +137,7 @@ fn pages(files: &[PathBuf]) -> Result<Vec<Page>> {
 
 fn unreadable(file: &Path, problem: ReadError) -> anyhow::Error {
     anyhow::Error::new(problem).context(format!(
-        "cannot pack {}; `opilio warc check` shows what is wrong with it",
+        "cannot pack {}; `opilio warc check` lists its errors",
         file.display()
     ))
 }

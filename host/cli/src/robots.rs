@@ -18,21 +18,21 @@ const OWN_AGENT: &str = "opilio";
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints for each URI whether it may be fetched and the line of the file that says so, as a crawl with policy obey reads it
-(RFC 9309): the group of the agent or else that of everybody, of its rules the longest that matches.
+Prints for each URI whether it may be fetched, and the line of the file that decides, as in a crawl with policy obey
+(RFC 9309): the group of the agent applies, or else the group for all agents; in the group, the longest matching rule.
 
-Exit codes: 0 every URI is allowed, 1 at least one is forbidden or cannot be read, 2 faults in the command line or the file.")]
+Exit codes: 0 every URI is allowed, 1 at least one is forbidden or invalid, 2 error in the command line or the file.")]
 pub(crate) struct RobotsArgs {
-    /// A robots.txt; - reads it from standard input.
+    /// Path of a robots.txt file; - reads standard input.
     #[arg(value_name = "FILE|-")]
     file: PathBuf,
-    /// Whose rules to go by: a product token, or a whole User-Agent header.
+    /// User agent whose rules apply: a product token, or a whole User-Agent header.
     #[arg(long, value_name = "UA", default_value = OWN_AGENT)]
     agent: String,
-    /// A URI, or a path that begins with /; - reads standard input, one a line.
+    /// URI, or path that begins with /; - reads standard input, one per line.
     #[arg(required = true, value_name = "URI|-")]
     uris: Vec<String>,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
@@ -40,7 +40,7 @@ pub(crate) struct RobotsArgs {
 /// Runs the command.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
     if args.file == Path::new("-") && args.uris.iter().any(|uri| uri == "-") {
@@ -50,12 +50,12 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
     let robots = match read(&args.file) {
         Ok(bytes) => Robots::parse(&bytes),
         Err(problem) => {
-            eprintln!("opilio: {} cannot be read: {problem}", args.file.display());
+            eprintln!("opilio: cannot read {}: {problem}", args.file.display());
             return Ok(exit::USAGE);
         }
     };
     if robots.is_truncated() {
-        eprintln!("opilio: only the first {ROBOTS_BYTES_MAX} bytes of the file count");
+        eprintln!("opilio: the file is longer than {ROBOTS_BYTES_MAX} bytes; the rest is ignored");
     }
     let mut inquiry = Inquiry {
         robots,
@@ -146,7 +146,7 @@ impl Inquiry<'_> {
             }
             (Err(problem), false) => {
                 let problem = anyhow::Error::new(problem);
-                format!("{asked}  cannot be read: {problem:#}")
+                format!("{asked}  invalid URI: {problem:#}")
             }
         };
         // The web wrote the file, and perhaps the URIs.

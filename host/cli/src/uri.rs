@@ -24,22 +24,22 @@ const RULE_WIDTH_MAX: usize = 32;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints the URI normalised (what would be fetched and archived) or the reason it is refused; its canonical form (what is
-compared with what has been seen) and what each rule did to it; its SURT form, the SURT prefix it implies as a seed, its
-domain by the public suffix list, and the queue it would stand in.
+Prints for each URI: the normalised URI (fetched and archived), or the reason for refusing it; its canonical form
+(compared with known URIs) and the effect of each canonicalisation rule; its SURT form; the SURT prefix it implies as a
+seed; its domain by the public suffix list; and its queue.
 
-Exit codes: 0 every URI can be used, 1 at least one was refused, 2 faults in the command line or the profile.")]
+Exit codes: 0 every URI is valid, 1 at least one URI was refused, 2 error in the command line or the profile.")]
 pub(crate) struct UriArgs {
-    /// A URI, as people write seeds (example.org means http://example.org/); - reads standard input, a URI a line.
+    /// URI, as written in a list of seeds (example.org means http://example.org/); - reads standard input, one per line.
     #[arg(required = true, value_name = "URI|-")]
     uris: Vec<OsString>,
-    /// The page they were found on: each is resolved as a reference of it.
+    /// Page on which the URIs were found; relative references are resolved against it.
     #[arg(long, value_name = "URI")]
     base: Option<String>,
-    /// Whose rules to go by: a TOML file, or the name of a profile that ships [default: default].
+    /// Profile whose rules apply: TOML file, or name of a shipped profile [default: default].
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
@@ -47,14 +47,14 @@ pub(crate) struct UriArgs {
 /// Runs the command.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn run(args: &UriArgs) -> Result<u8> {
     let base = match args.base.as_deref().map(Uri::parse_seed).transpose() {
         Ok(base) => base,
         Err(problem) => {
             let problem = anyhow::Error::new(problem);
-            eprintln!("opilio: --base cannot be used: {problem:#}");
+            eprintln!("opilio: invalid --base: {problem:#}");
             return Ok(exit::USAGE);
         }
     };
@@ -207,7 +207,7 @@ impl Forms {
         text += &line("normalised", self.uri.as_str());
         text += &line("canonical", &self.canonical);
         for (index, effect) in self.effects.iter().enumerate() {
-            let name = if index == 0 { "by" } else { "" };
+            let name = if index == 0 { "rules" } else { "" };
             let after = match effect.changed() {
                 true => effect.after.as_str(),
                 false => "-",

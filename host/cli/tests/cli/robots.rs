@@ -68,7 +68,7 @@ fn what_cannot_be_read_is_said() {
     let home = Home::new();
     let ended = home.run(&["robots", "absent.txt", "/"]).code(2);
     assert!(
-        ended.err.contains("absent.txt cannot be read"),
+        ended.err.contains("cannot read absent.txt"),
         "{}",
         ended.err
     );

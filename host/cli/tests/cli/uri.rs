@@ -48,7 +48,7 @@ fn all_forms_of_a_uri_are_shown() {
 https://u@WWW.Example.co.uk:443/A/../B?&sid=0123456789abcdef0123456789abcdef
       normalised  https://u@www.example.co.uk/B?&sid=0123456789abcdef0123456789abcdef
        canonical  https://example.co.uk/b
-              by  lowercase            https://u@www.example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
+           rules  lowercase            https://u@www.example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
                   strip-userinfo       https://www.example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
                   strip-www-n          https://example.co.uk/b?&sid=0123456789abcdef0123456789abcdef
                   strip-session-ids    https://example.co.uk/b?&
@@ -196,7 +196,7 @@ fn faults_of_the_command_line_and_the_profile_have_a_code_of_their_own() {
     let ended = home.run(&["uri", "--base", "mailto:a@b", "c"]).code(2);
     assert_eq!(
         ended.err,
-        "opilio: --base cannot be used: scheme \"mailto\" is not crawled\n"
+        "opilio: invalid --base: scheme \"mailto\" is not crawled\n"
     );
     let ended = home.run(&["uri"]).code(2);
     assert!(ended.err.contains("<URI|->..."), "{}", ended.err);
