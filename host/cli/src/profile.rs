@@ -24,70 +24,70 @@ pub(crate) struct ProfileArgs {
 
 #[derive(Debug, Subcommand)]
 enum ProfileCommand {
-    /// Print every fault of a profile, that of its plugins' settings included. Creates nothing.
+    /// Check a profile and the settings of its plugins; list all errors. Creates nothing.
     #[command(after_help = "\
-Seeds and a contact URL need not be there: a job asks for them.
+Seeds and a contact URL may be missing: only a job needs them.
 
-Exit codes: 0 there is none, 2 there are some.")]
+Exit codes: 0 no errors, 2 errors.")]
     Check(CheckArgs),
-    /// Print what a profile makes of a URI: every setting with the line it comes from, what every filter answers, and what wait
-    /// follows a visit. Nothing is fetched, robots.txt neither.
+    /// Explain how a profile handles a URI: every setting with the line it comes from, the answer of every filter, and the wait
+    /// after a visit. Fetches nothing, not even robots.txt.
     Explain(ExplainArgs),
-    /// Print the JSON Schema of profiles, for editors, the settings of the profile's plugins included.
+    /// Print the JSON Schema of profiles for editors, with the settings of the profile's plugins.
     Schema(SchemaArgs),
-    /// Write a small profile of your own; at a terminal it asks for what is not given.
+    /// Write a small profile; at a terminal, ask for missing values.
     New(new::NewArgs),
-    /// Make a profile of a Heritrix 3 job's crawler-beans.cxml, and list what it cannot carry over.
+    /// Convert the crawler-beans.cxml of a Heritrix 3 job to a profile, and list the parts that cannot be converted.
     Import(import::ImportArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// A TOML file, or the name of a profile that ships.
+    /// Profile: TOML file, or name of a shipped profile.
     #[arg(value_name = "PROFILE")]
     profile: String,
-    /// Print JSON: the faults as a list.
+    /// Print JSON: the list of errors.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct ExplainArgs {
-    /// A URI, as people write seeds: example.org means http://example.org.
+    /// URI; the scheme may be missing: example.org means http://example.org.
     #[arg(value_name = "URI")]
     uri: String,
-    /// A TOML file, or the name of a profile that ships.
+    /// Profile: TOML file, or name of a shipped profile.
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: String,
-    /// It is found on this page.
+    /// Page on which the URI was found.
     #[arg(long, value_name = "URI")]
     via: Option<String>,
-    /// By these hops from the seed, such as LLE.
+    /// Hop path from the seed to the URI, such as LLE.
     #[arg(long, value_name = "PATH", default_value = "")]
     hops: String,
-    /// The URI was found from this seed.
+    /// Seed from which the URI was found.
     #[arg(long, value_name = "URI")]
     source: Option<String>,
-    /// Its response has this media type.
+    /// Media type of the response.
     #[arg(long, value_name = "TYPE")]
     media_type: Option<String>,
-    /// At this time, such as 2026-07-01T23:00:00Z [default: now].
+    /// Time to evaluate settings for, such as 2026-07-01T23:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
     at: Option<jiff::Timestamp>,
-    /// Those settings too that few ever change.
+    /// Show rarely changed settings, too.
     #[arg(long)]
     expert: bool,
-    /// Print JSON, one object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct SchemaArgs {
-    /// A TOML file, or the name of a profile that ships: its plugins' settings are in the schema.
+    /// Profile whose plugin settings the schema includes: TOML file, or name of a shipped profile.
     #[arg(value_name = "PROFILE", default_value = "default")]
     profile: String,
-    /// Have editors suggest what few ever change, too.
+    /// Let editors suggest rarely changed settings, too.
     #[arg(long)]
     expert: bool,
 }
@@ -130,7 +130,7 @@ fn check(args: &CheckArgs) -> Result<u8> {
     };
     let answer = match (args.json, faults.is_empty()) {
         (true, _) => format!("{}\n", faults_as_json(&faults)),
-        (false, true) => format!("{} has no faults\n", args.profile),
+        (false, true) => format!("{} has no errors\n", args.profile),
         (false, false) => format!("{faults}\n"),
     };
     print(&answer)?;
@@ -158,15 +158,15 @@ fn faults_as_json(faults: &Faults) -> Value {
 
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 fn explain(args: &ExplainArgs) -> Result<u8> {
     let parsed = |name: &str, text: &str| {
         Uri::parse_seed(text).map_err(|problem| {
-            eprintln!("opilio: {name} cannot be used: {problem}");
+            eprintln!("opilio: invalid {name}: {problem}");
         })
     };
-    let Ok(uri) = parsed("the URI", &args.uri) else {
+    let Ok(uri) = parsed("URI", &args.uri) else {
         return Ok(exit::USAGE);
     };
     let source = args.source.as_deref();
@@ -187,7 +187,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
     let hops = match HopPath::parse(&args.hops) {
         Ok(hops) => hops,
         Err(problem) => {
-            eprintln!("opilio: --hops cannot be used: {problem}");
+            eprintln!("opilio: invalid --hops: {problem}");
             return Ok(exit::USAGE);
         }
     };
@@ -238,7 +238,7 @@ fn schema(args: &SchemaArgs) -> Result<u8> {
 
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 fn refused(faults: &Faults) -> u8 {
     eprintln!("{faults}");

@@ -23,45 +23,45 @@ use crate::{exit, terminal};
 pub(crate) struct SimulateArgs {
     #[command(subcommand)]
     command: Option<SimulateCommand>,
-    /// A TOML file, or the name of a scenario that ships.
+    /// Scenario: TOML file, or name of a shipped scenario.
     #[arg(value_name = "SCENARIO", required = true)]
     scenario: Option<String>,
-    /// A TOML file, or the name of a profile that ships.
+    /// Profile: TOML file, or name of a shipped profile.
     #[arg(long, value_name = "PROFILE", default_value = "continuous")]
     profile: String,
-    /// Makes another web of the same kind.
+    /// Seed of the random numbers; another seed makes another web of the same kind.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     crawled: Crawled,
-    /// Print JSON, one object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Draw freshness over time and waits against true rates into this folder, as SVG and PNG.
+    /// Draw freshness over time, and waits against true rates, into this folder as SVG and PNG.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
 
 #[derive(Debug, Subcommand)]
 enum SimulateCommand {
-    /// Run several profiles on the same webs, and say which is better on what.
+    /// Run several profiles on the same webs and compare the results.
     Compare(compare::CompareArgs),
-    /// Make a scenario of a crawl log: as many pages, which change as those in the log did.
+    /// Create a scenario from a crawl log, with as many pages, which change as those in the log did.
     Fit(fit::FitArgs),
-    /// Print the JSON Schema of scenarios, for editors.
+    /// Print the JSON Schema of scenarios for editors.
     Schema,
 }
 
 /// For how long the web is crawled, and how much.
 #[derive(Clone, Copy, Debug, Args)]
 struct Crawled {
-    /// The whole time in days, in place of the scenario's.
+    /// Whole time in days; replaces the value of the scenario.
     #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     days: Option<f64>,
-    /// What is not measured at the beginning, in days, in place of the scenario's.
+    /// Time at the beginning that is not measured, in days; replaces the value of the scenario.
     #[arg(long, value_name = "DAYS", allow_negative_numbers = true)]
     warm_up: Option<f64>,
-    /// Visits per page and day, in place of the scenario's.
+    /// Visits per page and day; replaces the value of the scenario.
     #[arg(long, value_name = "VISITS", allow_negative_numbers = true)]
     budget: Option<f64>,
 }
@@ -163,7 +163,7 @@ impl<'d> Plots<'d> {
     fn new(dir: &'d Path) -> Result<Self> {
         let remedy = || {
             format!(
-                "cannot make drawings in the folder {}; give --plots one that can be written to",
+                "cannot write plots to the folder {}; pass a writable folder with --plots",
                 dir.display()
             )
         };

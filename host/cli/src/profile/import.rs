@@ -17,13 +17,13 @@ const BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// The command line.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The job's crawler-beans.cxml.
+    /// Path of the job's crawler-beans.cxml.
     #[arg(value_name = "CXML")]
     cxml: PathBuf,
-    /// Write the profile here; files that it names are looked for beside it [default: standard output].
+    /// Write the profile to this file; files that it names are looked up next to it [default: standard output].
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
-    /// Print JSON, one object: the profile, and what could not be carried over.
+    /// Print one JSON object: the profile, and the parts that could not be converted.
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
     }
     let xml = std::fs::read(&args.cxml).with_context(|| format!("cannot read {shown}"))?;
     let Ok(xml) = String::from_utf8(xml) else {
-        eprintln!("opilio: {shown} is not UTF-8; save it so first");
+        eprintln!("opilio: {shown} is not UTF-8; convert it to UTF-8 first");
         return Ok(exit::USAGE);
     };
     let to = args.to.as_deref().unwrap_or(&args.cxml);
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
             Ok(made) => made,
             Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
                 let file = file.display();
-                eprintln!("opilio: {file} is there already; name another file");
+                eprintln!("opilio: {file} already exists; choose another file");
                 return Ok(exit::USAGE);
             }
             Err(problem) => {
@@ -87,10 +87,10 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8> {
         terminal::out!("{}", imported.toml);
     }
     if imported.left.is_empty() {
-        eprintln!("everything was carried over");
+        eprintln!("all parts were converted");
         return Ok(exit::OK);
     }
-    eprintln!("what could not be carried over:");
+    eprintln!("could not be converted:");
     for one in &imported.left {
         let place = match one.line {
             0 => shown.to_string(),

@@ -14,60 +14,60 @@ use crate::{exit, terminal};
 
 /// Profiles that are made to be extended, and what for.
 const KINDS: [(&str, &str); 5] = [
-    ("snapshot", "every document once, then it ends"),
-    (
-        "focused",
-        "every document once, pages about a subject first",
-    ),
+    ("snapshot", "each document once, then the crawl ends"),
+    ("focused", "each document once, pages about a subject first"),
     ("broad", "many sites, a part of each"),
-    ("continuous", "again and again, as documents change"),
+    (
+        "continuous",
+        "each document again and again, as often as it changes",
+    ),
     ("news", "front pages many times a day, articles soon"),
 ];
 
 /// The command line.
 #[derive(Debug, Args)]
 pub(crate) struct NewArgs {
-    /// The file to write; its name is what the crawl is called.
+    /// Path of the profile to write; its name becomes the name of the crawl.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The profile that it extends: one that ships, or a path [default: snapshot].
+    /// Profile to extend: name of a shipped profile, or path [default: snapshot].
     #[arg(long, value_name = "PROFILE")]
     extends: Option<String>,
-    /// A page that says who crawls and why.
+    /// Page that says who crawls and why.
     #[arg(long, value_name = "URL")]
     contact_url: Option<String>,
-    /// A mail address for the header From.
+    /// Mail address for the header From.
     #[arg(long, value_name = "ADDRESS")]
     from: Option<String>,
-    /// Who is responsible.
+    /// Organisation responsible for the crawl.
     #[arg(long, value_name = "NAME")]
     organization: Option<String>,
-    /// What the crawl is for.
+    /// Purpose of the crawl.
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// Where it begins; may be given often.
+    /// Seed of the crawl; may be repeated.
     #[arg(long, value_name = "URL")]
     seed: Vec<String>,
-    /// A file of seeds, one a line, relative to the profile.
+    /// File of seeds, one per line; its path is relative to the profile.
     #[arg(long, value_name = "FILE")]
     seeds_file: Option<String>,
-    /// The least that a queue rests between two fetches.
+    /// Minimum politeness delay between two fetches of a queue.
     #[arg(long, value_name = "DURATION")]
     min_delay: Option<String>,
-    /// How many hops from a seed.
+    /// Maximum number of hops from a seed.
     #[arg(long, value_name = "N")]
     max_hops: Option<u32>,
-    /// When it ends at the latest.
+    /// Time limit of the crawl.
     #[arg(long, value_name = "DURATION")]
     time_limit: Option<String>,
-    /// Ask nothing: what is not given stays open.
+    /// Ask nothing; values that are not given stay unset.
     #[arg(long)]
     no_input: bool,
 }
 
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     let mut wanted = args.clone_wanted();
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     };
     let file = args.file.display().to_string();
     if let Err(faults) = Profile::parse(&file, &text, &given) {
-        eprintln!("opilio: nothing is written\n{faults}");
+        eprintln!("opilio: the profile was not written\n{faults}");
         return Ok(exit::USAGE);
     }
     let made = OpenOptions::new()
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     let mut made = match made {
         Ok(made) => made,
         Err(problem) if problem.kind() == io::ErrorKind::AlreadyExists => {
-            eprintln!("opilio: {file} is there already; name another file");
+            eprintln!("opilio: {file} already exists; choose another file");
             return Ok(exit::USAGE);
         }
         Err(problem) => return Err(problem).with_context(|| format!("cannot write {file}")),
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     made.write_all(text.as_bytes())
         .with_context(|| format!("cannot write {file}"))?;
     terminal::outln!(
-        "{file} is written; opilio profile check {file} checks it, opilio crawl {file} runs it"
+        "wrote {file}; opilio profile check {file} checks it, opilio crawl {file} runs it"
     );
     Ok(exit::OK)
 }
@@ -150,7 +150,7 @@ impl Wanted {
         if self.is_extends_open {
             let kinds = KINDS.map(|(name, what)| format!("{name}: {what}"));
             let chosen = Select::new()
-                .with_prompt("What kind of crawl")
+                .with_prompt("Kind of crawl")
                 .items(&kinds)
                 .default(0)
                 .interact()?;
@@ -158,7 +158,7 @@ impl Wanted {
         }
         if self.seeds.is_empty() && self.seeds_file.is_none() {
             let seeds: String = Input::new()
-                .with_prompt("Seeds, with blanks between them")
+                .with_prompt("Seeds, separated by blanks")
                 .allow_empty(true)
                 .interact_text()?;
             self.seeds
@@ -175,11 +175,11 @@ impl Wanted {
             Ok(())
         };
         text(
-            "A page that says who crawls and why (URL)",
+            "URL of a page that says who crawls and why",
             &mut self.contact_url,
         )?;
         text("Organisation", &mut self.organization)?;
-        text("What the crawl is for", &mut self.description)
+        text("Purpose of the crawl", &mut self.description)
     }
 
     fn text(&self) -> String {
@@ -189,17 +189,19 @@ impl Wanted {
             None => format!("# {key} = {}\n", quoted(example)),
         };
         let mut text = format!(
-            "# What is not written here is as the profile says that it extends;\n\
-             # opilio profile explain URL --profile THIS shows all that holds for a URL.\n\
+            "# Settings that are not written here come from the profile that this one extends;\n\
+             # opilio profile explain URL --profile THIS shows all settings for a URL.\n\
              extends = {}\n",
             quoted(&self.extends)
         );
         text.push_str(&line(
             "description",
             self.description.as_ref(),
-            "What the crawl is for",
+            "Purpose of the crawl",
         ));
-        text.push_str("\n# Where it begins; \"+http://(org,example,\" widens the scope without being fetched.\n");
+        text.push_str(
+            "\n# Seeds; \"+http://(org,example,\" widens the scope without being fetched.\n",
+        );
         if self.seeds.is_empty() {
             // An empty list would take away those of the profile that it extends.
             text.push_str("# seeds = [\"https://…\"]\n");
@@ -211,13 +213,13 @@ impl Wanted {
             text.push_str("]\n");
         }
         text.push_str(&line("seeds-file", self.seeds_file.as_ref(), "seeds.txt"));
-        text.push_str("\n[operator]\n# Webmasters see this in their logs. A job does not start without the page.\n");
+        text.push_str("\n[operator]\n# Webmasters see these values in their logs. A job does not start without contact-url.\n");
         text.push_str(&line("contact-url", self.contact_url.as_ref(), "https://…"));
         text.push_str(&line("from", self.from.as_ref(), "crawl@…"));
         text.push_str(&line("organization", self.organization.as_ref(), "…"));
-        text.push_str("\n# A queue rests at least so long between two fetches.\n[politeness]\n");
+        text.push_str("\n# Minimum delay between two fetches of a queue.\n[politeness]\n");
         text.push_str(&line("min-delay", self.min_delay.as_ref(), "2s"));
-        text.push_str("\n# How far from a seed.\n");
+        text.push_str("\n# Maximum number of hops from a seed.\n");
         let hops = |max: u32, start: &str| {
             format!(
                 "{start}[plugins.hops]\n{start}component = \"builtin:hops\"\n{start}settings = {{ max = {max} }}\n"
@@ -227,7 +229,7 @@ impl Wanted {
             Some(max) => hops(max, ""),
             None => hops(20, "# "),
         });
-        text.push_str("\n# When it ends at the latest.\n[limits]\n");
+        text.push_str("\n# Time limit of the crawl.\n[limits]\n");
         text.push_str(&line("time", self.time_limit.as_ref(), "4w"));
         text
     }

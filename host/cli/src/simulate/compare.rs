@@ -12,21 +12,21 @@ use super::{Crawled, Plots, print, profile, run_one, scenario};
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// Two or more: TOML files, or names of profiles that ship.
+    /// Two or more profiles: TOML files, or names of shipped profiles.
     #[arg(value_name = "PROFILE", required = true, num_args = 2..)]
     profiles: Vec<String>,
-    /// A TOML file, or the name of a scenario that ships.
+    /// Scenario: TOML file, or name of a shipped scenario.
     #[arg(long, value_name = "SCENARIO")]
     scenario: String,
-    /// On so many webs: seeds from 1 on.
+    /// Number of webs; they have the seeds 1 to N.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(2..=1000))]
     seeds: u64,
     #[command(flatten)]
     crawled: Crawled,
-    /// Print JSON, one object.
+    /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Draw the first web's freshness over time and waits against true rates into this folder, as SVG and PNG.
+    /// Draw plots of the first web into this folder, as SVG and PNG: freshness over time, and waits against true rates.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }

@@ -13,11 +13,11 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct FitArgs {
-    /// Crawl logs of a job, of Opilio or of Heritrix, in which pages were visited again and again: rotated ones in any order,
-    /// compressed with gzip or not; `-` is standard input.
+    /// Crawl logs of one job of Opilio or Heritrix with repeated visits of pages: rotated logs in any order, plain or
+    /// compressed with gzip; `-` reads standard input.
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
-    /// Write the scenario into this file, which must not be there yet; otherwise it is printed.
+    /// Write the scenario to this file, which must not exist yet [default: standard output].
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ fn refuse_existing(file: &Path) -> Result<u8> {
     let file = file.display();
     writeln!(
         io::stderr(),
-        "opilio: {file} is there already; name another file"
+        "opilio: {file} already exists; choose another file"
     )?;
     Ok(exit::USAGE)
 }

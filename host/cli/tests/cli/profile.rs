@@ -93,7 +93,7 @@ fn every_value_is_shown_with_its_line() {
 fn a_profile_without_faults_is_said_to_have_none() {
     let home = Home::new();
     let ended = home.run(&["profile", "check", "snapshot"]).code(0);
-    assert_eq!(ended.out, "snapshot has no faults\n");
+    assert_eq!(ended.out, "snapshot has no errors\n");
     let ended = home.run(&["profile", "check", "demo", "--json"]).code(0);
     assert_eq!(ended.out, "[]\n");
     assert!(home.names().is_empty());

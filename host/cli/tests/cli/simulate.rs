@@ -187,7 +187,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     ] {
         let plots = ["--plots", "web.toml/drawings"];
         let ended = simulated(&home, &[arguments, &plots].concat()).code(1);
-        let expected = "give --plots one that can be written to";
+        let expected = "pass a writable folder with --plots";
         assert!(ended.err.contains(expected), "{}", ended.err);
         assert!(!ended.err.contains("web 1 of"), "{}", ended.err);
     }

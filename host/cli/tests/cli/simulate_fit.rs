@@ -185,7 +185,7 @@ fn a_file_that_is_there_stays_what_it_is() {
         ("web.toml", mine, "mine".to_owned()),
     ] {
         let ended = fitted(&home, &["crawl.log", "--output", output]).code(2);
-        let expected = format!("opilio: {output} is there already; name another file\n");
+        let expected = format!("opilio: {output} already exists; choose another file\n");
         assert_eq!(ended.err, expected);
         assert_eq!(ended.out, "");
         assert_eq!(std::fs::read_to_string(path).unwrap(), content);
