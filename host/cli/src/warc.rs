@@ -32,17 +32,17 @@ pub(crate) struct WarcArgs {
 
 #[derive(Debug, Subcommand)]
 enum WarcCommand {
-    /// Verify digests and structure; says every fault with file, offset and record.
+    /// Verify digests and structure; print every error with file, offset and record.
     Check(check::CheckArgs),
     /// List records.
     Ls(list::ListArgs),
-    /// Print one record: by offset, record id, or URI.
+    /// Print one record, selected by offset, record id or URI.
     Show(show::ShowArgs),
-    /// Print the payloads of many records, one after another, or write each to a file.
+    /// Print the payloads of many records, or write each payload to a file.
     Cat(cat::CatArgs),
-    /// Write the index that replay tools read (CDXJ).
+    /// Write the indexes that replay tools read (CDXJ).
     Index(index::IndexArgs),
-    /// Take content out: records become tombstones that say when and why.
+    /// Redact content: replace records by tombstones with date and reason.
     Redact(redact::RedactArgs),
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
         }
         ensure!(
             found.len() > before,
-            "there is no archive in {} (no {})",
+            "no archives found in {} (names ending in {})",
             directories.first().unwrap_or(path).display(),
             ENDINGS.join(", ")
         );
@@ -126,7 +126,7 @@ fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
 pub(crate) fn places(job: &Path) -> Result<Places> {
     Places::of(job).with_context(|| {
         format!(
-            "cannot tell where job {} has its files; name the directory of its archives instead",
+            "cannot find the files of job {}; pass the directory of its archives instead",
             job.display()
         )
     })

@@ -18,19 +18,20 @@ const NAME_CHARS_MAX: usize = 80;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without --type the records are those with a payload: response, resource, conversion. Content coding (gzip) is removed.
+Without --type, the command selects records with a payload: response, resource, conversion. It removes the content coding
+(gzip).
 
-Exit codes: 0 read to the end, 1 something is damaged (what is behind it is given).")]
+Exit codes: 0 read to the end, 1 a record is damaged (reading continues after it).")]
 pub(super) struct CatArgs {
-    /// Archives: files, directories of them, jobs.
+    /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     filter: Filter,
-    /// Leave content coding on, as payload digests have it.
+    /// Keep the content coding, as payload digests do.
     #[arg(long)]
     raw: bool,
-    /// Write each payload to a file of its own in this directory, called by number and the end of the URI.
+    /// Write each payload to its own file in this directory, named by a number and the end of the URI.
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
@@ -46,7 +47,7 @@ impl CatArgs {
 pub(super) fn run(args: &CatArgs) -> Result<u8> {
     let files = archives(&args.files)?;
     if let Some(to) = &args.to {
-        fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
+        fs::create_dir_all(to).with_context(|| format!("cannot create {}", to.display()))?;
     }
     let mut out = Content::to_stdout();
     let mut number = 0_u64;

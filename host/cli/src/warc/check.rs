@@ -15,15 +15,15 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Exit codes: 0 no fault, 1 a fault in at least one file, or a file that cannot be read.")]
+Exit codes: 0 no errors, 1 errors in at least one file, or a file that cannot be read.")]
 pub(super) struct CheckArgs {
-    /// Archives: files, directories of them, jobs.
+    /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
-    /// Say nothing of files without a fault.
+    /// Print nothing about files without errors.
     #[arg(long)]
     quiet: bool,
-    /// Print JSON: an object for each fault, and one for each file.
+    /// Print JSON: one object per error, and one per file.
     #[arg(long)]
     json: bool,
 }
@@ -61,7 +61,7 @@ fn as_text(report: &CheckReport) -> String {
         more => format!(" ({more} of them not listed)"),
     };
     format!(
-        "{}: {} records, {} block and {} payload digests verified, {} faults{unlisted}",
+        "{}: {} records, {} block and {} payload digests verified, {} errors{unlisted}",
         report.file.display(),
         report.records,
         report.block_digests,

@@ -15,21 +15,22 @@ use crate::exit;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The lines are those of cdxj-indexer, sorted: key, timestamp, and url, mime, status, digest, length, offset, filename.
+The lines have the format of cdxj-indexer and are sorted: key, timestamp, and url, mime, status, digest, length, offset,
+filename.
 
-A revisit with status 304 keeps the headers that the server sent. pywb (2.10) sends just these to the browser, which shows
-nothing; from an index --without-not-modified it shows the page that had not changed.")]
+A revisit record with status 304 contains the headers that the server sent. pywb (2.10) sends only these headers to the
+browser, which shows nothing. With an index made by --without-not-modified, pywb shows the unchanged page.")]
 pub(super) struct IndexArgs {
-    /// Archives: files, directories of them, jobs.
+    /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
-    /// Write one index of all of them to this file [default: standard output].
+    /// Write one index of all archives to this file [default: standard output].
     #[arg(long, short, value_name = "FILE", conflicts_with = "beside")]
     output: Option<PathBuf>,
-    /// Write an index beside each archive, called as it is, with .cdxj for its ending.
+    /// Write an index next to each archive, under the name of the archive with the ending .cdxj.
     #[arg(long)]
     beside: bool,
-    /// Leave out revisits with status 304, for replay by pywb.
+    /// Leave out revisit records with status 304, for replay by pywb.
     #[arg(long)]
     without_not_modified: bool,
 }
@@ -41,7 +42,7 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
     for file in &files {
         let mut entries = index(file).with_context(|| {
             format!(
-                "cannot index {}; `opilio warc check` shows what is wrong",
+                "cannot index {}; `opilio warc check` lists its errors",
                 file.display()
             )
         })?;

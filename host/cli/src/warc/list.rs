@@ -13,17 +13,16 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Columns: offset and length in the file, type, date, HTTP status, media type, URI; - where there is none.
+Columns: offset and length in the file, type, date, HTTP status, media type, URI; - for a missing value.
 
-Exit codes: 0 read to the end, 1 something is damaged (what is behind it is listed), 2 faults in
-the command line.")]
+Exit codes: 0 read to the end, 1 a record is damaged (records after it are listed), 2 error in the command line.")]
 pub(super) struct ListArgs {
-    /// Archives: files, directories of them, jobs.
+    /// Archives: files, directories of archives, or jobs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     filter: Filter,
-    /// Print JSON, an object a record.
+    /// Print JSON, one object per record.
     #[arg(long)]
     json: bool,
 }

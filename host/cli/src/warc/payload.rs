@@ -69,7 +69,9 @@ pub(crate) fn each_piece(
     let decoded = coding::decode(&codings, || coded.as_slice(), DECODED_BYTES_MAX);
     if let Some(problem) = decoded.problem {
         let uri = record.headers().target_uri().unwrap_or_default();
-        note(&format!("{uri}: {problem}; what could be decoded is given"));
+        note(&format!(
+            "{uri}: {problem}; the output has the decoded part"
+        ));
     }
     sink(&decoded.content)
 }

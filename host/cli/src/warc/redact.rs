@@ -24,29 +24,30 @@ const JOURNAL: &str = "redactions.jsonl";
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A capture goes as a whole: response, request and metadata; and with it every revisit that stands for it, in all the archives
-given. Give them all, or the job. What stays at other URIs with the same payload is told; --digest takes it too.
+The command redacts a capture as a whole: response, request and metadata records, and every revisit record that refers to
+it, in all given archives. Pass all archives, or the job. A note counts records with the same payload at other URIs;
+--digest redacts these, too.
 
-Without --write nothing is changed: what would go is listed. With it each file is written anew beside itself and put in its
-place in one step, and a line for every record is added to redactions.jsonl beside the file.
+Without --write, the command lists the records and changes nothing. With --write, it rewrites each file, replaces the file
+in one step, and adds a line for every record to redactions.jsonl next to the file.
 
-Exit codes: 0 done, 1 nothing was found, or something is damaged and may hold more, 2 faults in the command line.")]
+Exit codes: 0 done, 1 no records found, or a file is damaged and may contain more, 2 error in the command line.")]
 pub(super) struct RedactArgs {
-    /// Archives: files, directories of them, jobs that no crawl is at.
+    /// Archives: files, directories of archives, or jobs that no crawl runs.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     chosen: ChosenArgs,
-    /// Why. Stands in the tombstones, and is public with them.
+    /// Reason of the redaction. The tombstones contain it, and are public.
     #[arg(long, value_name = "TEXT")]
     reason: String,
-    /// Keep the payload digest of what is removed. Whoever has a copy can tell by it what was there.
+    /// Keep the payload digest of removed content. Owners of a copy can then identify the content.
     #[arg(long)]
     keep_digest: bool,
-    /// Do it.
+    /// Redact the records; without this, they are only listed.
     #[arg(long)]
     write: bool,
-    /// Print JSON, an object a record.
+    /// Print JSON, one object per record.
     #[arg(long)]
     json: bool,
 }
@@ -54,16 +55,16 @@ pub(super) struct RedactArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 struct ChosenArgs {
-    /// Captures of this URI. May be given often, as the others; each takes what it fits.
+    /// Redact captures of this URI. This and the following options may be repeated; a capture must match one of them.
     #[arg(long, value_name = "URI")]
     uri: Vec<String>,
-    /// Captures of URIs whose SURT form begins so: http://(org,example, takes example.org and all below it.
+    /// Redact captures of URIs with this SURT prefix: http://(org,example, matches example.org and its subdomains.
     #[arg(long, value_name = "PREFIX")]
     surt: Vec<String>,
-    /// The capture with this record.
+    /// Redact the capture that contains the record with this id.
     #[arg(long, value_name = "ID")]
     record: Vec<String>,
-    /// Captures of this payload: sha1:…, as `opilio warc ls --json` shows it.
+    /// Redact captures with this payload digest: sha1:…, as shown by `opilio warc ls --json`.
     #[arg(long, value_name = "DIGEST")]
     digest: Vec<String>,
 }
@@ -74,7 +75,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     let survey = survey(&files, |headers| args.chosen.has(headers))?;
     tell(&survey);
     if survey.targets.is_empty() {
-        note("nothing to redact was found");
+        note("no records to redact found");
         return Ok(exit::FAILED);
     }
     let at = Timestamp::now();
@@ -93,7 +94,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
     }
     if !args.write {
         note(&format!(
-            "{} records in {} files would be redacted; --write does it",
+            "{} records in {} files would be redacted; pass --write to redact them",
             survey.targets.len(),
             in_files.len()
         ));
@@ -132,14 +133,14 @@ impl RedactArgs {
     pub(super) fn check(&self) -> Result<()> {
         ensure!(
             !self.reason.trim().is_empty(),
-            "--reason is empty: say what a reader shall find in place of the content"
+            "--reason is empty: write the text that readers find in place of the content"
         );
         for prefix in &self.chosen.surt {
             check_surt(prefix)?;
         }
         for digest in &self.chosen.digest {
             if !digest.contains(':') {
-                bail!("--digest {digest}: a digest begins with its algorithm, as sha1: does");
+                bail!("--digest {digest}: the algorithm is missing; write a digest such as sha1:…");
             }
         }
         Ok(())
@@ -196,7 +197,7 @@ fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
         let forgotten = payloads.forget_where(survey.takes())?;
         payloads.persist()?;
         note(&format!(
-            "{}: {forgotten} payloads forgotten",
+            "{}: {forgotten} payloads removed from the index",
             index.display()
         ));
     }
@@ -207,26 +208,26 @@ fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
 fn tell(survey: &Survey) {
     for (file, offset, damage) in survey.damages() {
         note(&format!(
-            "{} at offset {offset}: {damage}; what should go may be here too and cannot be found",
+            "{} at offset {offset}: {damage}; the damaged part may contain records to redact",
             file.display()
         ));
     }
     if survey.already > 0 {
         note(&format!(
-            "{} of the chosen records are redacted already",
+            "{} of the chosen records are already redacted",
             survey.already
         ));
     }
     if let Some((file, offset)) = survey.copies.first() {
         note(&format!(
-            "{} other records with the same payload stay, the first in {} at offset {offset}; --digest takes them too",
+            "{} other records with the same payload stay, the first in {} at offset {offset}; --digest redacts them, too",
             survey.copies.len(),
             file.display()
         ));
     }
     if survey.payload_elsewhere > 0 {
         note(&format!(
-            "{} of the chosen records are revisits: their payload stays with the records they refer to",
+            "{} of the chosen records are revisit records: the records they refer to keep the payload",
             survey.payload_elsewhere
         ));
     }
@@ -236,7 +237,7 @@ fn as_text(target: &Target) -> String {
     let why = match target.why {
         Why::Chosen => "chosen",
         Why::SameCapture => "same capture",
-        Why::Revisit => "revisit of it",
+        Why::Revisit => "revisit",
     };
     let headers = &target.headers;
     format!(
@@ -275,12 +276,12 @@ fn reindex(file: &Path) -> Result<()> {
     let path = index_path(file);
     if !path.is_file() {
         note(&format!(
-            "{} has no index beside it; write those that list it anew (`opilio warc index`)",
+            "{} has no index next to it; rebuild the indexes that list it (`opilio warc index`)",
             file.display()
         ));
         return Ok(());
     }
-    let cannot = || format!("cannot write {} anew", path.display());
+    let cannot = || format!("cannot rewrite {}", path.display());
     let entries = index(file).with_context(cannot)?;
     write_index(&path, &entries).with_context(cannot)
 }

@@ -37,19 +37,19 @@ pub(crate) struct Row {
 /// Which records.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Filter {
-    /// Of this URI; `*` stands for anything. May be given often, as the others: one of each kind must fit.
+    /// Select records of this URI; `*` matches any text. All filters may be repeated; one value of each must match.
     #[arg(long, value_name = "URI")]
     uri: Vec<String>,
-    /// Of URIs whose SURT form begins so: http://(org,example, takes example.org and all below it.
+    /// Select records of URIs with this SURT prefix: http://(org,example, matches example.org and its subdomains.
     #[arg(long, value_name = "PREFIX")]
     surt: Vec<String>,
-    /// Of this WARC-Type.
+    /// Select records of this WARC-Type.
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     kind: Vec<String>,
-    /// With this HTTP status: 404, or 4xx.
+    /// Select records with this HTTP status: 404, or 4xx.
     #[arg(long, value_name = "STATUS", value_delimiter = ',')]
     status: Vec<String>,
-    /// With this media type: text/html, or text/*.
+    /// Select records with this media type: text/html, or text/*.
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     mime: Vec<String>,
 }
@@ -123,7 +123,7 @@ impl Filter {
         for kind in &self.kind {
             ensure!(
                 TYPES.contains(&kind.as_str()),
-                "--type {kind}: there is no such record (there are {})",
+                "--type {kind}: unknown record type (expected one of {})",
                 TYPES.join(", ")
             );
         }
@@ -131,7 +131,10 @@ impl Filter {
             let fits = status.len() == 3
                 && status.bytes().next().is_some_and(|c| c.is_ascii_digit())
                 && status.bytes().all(|c| c.is_ascii_digit() || c == b'x');
-            ensure!(fits, "--status {status}: give a number such as 404, or 4xx");
+            ensure!(
+                fits,
+                "--status {status}: invalid status; write a number such as 404, or 4xx"
+            );
         }
         for prefix in &self.surt {
             check_surt(prefix)?;
@@ -173,7 +176,7 @@ impl Filter {
 pub(super) fn check_surt(prefix: &str) -> Result<()> {
     if !prefix.contains("://(") && !prefix.starts_with("dns:") {
         bail!(
-            "--surt {prefix}: a SURT begins as http://(org,example, does; `opilio uri URI` shows it"
+            "--surt {prefix}: not a SURT prefix such as http://(org,example, (`opilio uri URI` shows the SURT of a URI)"
         );
     }
     Ok(())
@@ -236,7 +239,7 @@ fn essence(content_type: &str) -> String {
 /// A number of bytes as an operator writes it.
 pub(super) fn offset(text: &str) -> Result<u64> {
     text.parse()
-        .with_context(|| format!("{text:?} is no offset"))
+        .with_context(|| format!("invalid offset {text:?}"))
 }
 
 #[cfg(test)]

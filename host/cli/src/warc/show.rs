@@ -18,15 +18,15 @@ const PIECE_BYTES: usize = 64 * 1024;
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Prints the record's header and its block as they are stored, unpacked. What is asked for by URI is the last capture, or the
-one nearest to the date: http://example.org/@2026, http://example.org/@20261122010203.
+Prints the header and the block of the record as stored, unpacked. A URI selects its last capture; a URI with a date selects
+the capture nearest to the date: http://example.org/@2026, http://example.org/@20261122010203.
 
 Exit codes: 0 printed, 1 not found or damaged.")]
 pub(super) struct ShowArgs {
-    /// An offset, a record id (urn:uuid:…), or a URI, if need be with @DATE.
+    /// Offset, record id (urn:uuid:…), or URI, optionally with @DATE.
     #[arg(value_name = "OFFSET|ID|URI[@DATE]")]
     which: String,
-    /// Archives: files, directories of them, jobs. For an offset, one file.
+    /// Archives: files, directories of archives, or jobs; for an offset, one file.
     #[arg(required = true, value_name = "FILE|DIR|JOB")]
     files: Vec<PathBuf>,
     #[command(flatten)]
@@ -36,16 +36,16 @@ pub(super) struct ShowArgs {
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 struct PartArgs {
-    /// Print the headers alone: the record's, and those of HTTP.
+    /// Print only the headers: those of the record and those of HTTP.
     #[arg(long)]
     headers: bool,
-    /// Print the block alone, as it is stored.
+    /// Print only the block, as stored.
     #[arg(long)]
     block: bool,
-    /// Print the payload alone, decoded. That of a revisit is looked for in the archives given.
+    /// Print only the payload, decoded. The payload of a revisit record is looked up in the given archives.
     #[arg(long)]
     payload: bool,
-    /// Print the payload alone, with its content coding (gzip) left on.
+    /// Print only the payload, with its content coding (gzip).
     #[arg(long)]
     raw_payload: bool,
 }
@@ -72,10 +72,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<u8> {
     let place = match Which::parse(&args.which)? {
         Which::Offset(offset) => {
             let [file] = &files[..] else {
-                bail!(
-                    "an offset is one in a file: name one file, not {}",
-                    files.len()
-                );
+                bail!("an offset needs exactly one file, got {}", files.len());
             };
             Place {
                 file: file.clone(),
@@ -83,7 +80,7 @@ pub(super) fn run(args: &ShowArgs) -> Result<u8> {
                 before: 0,
             }
         }
-        Which::Id(id) => by_id(&files, &id)?.with_context(|| format!("no record is {id}"))?,
+        Which::Id(id) => by_id(&files, &id)?.with_context(|| format!("record {id} not found"))?,
         Which::Uri(uri, date) => by_uri(&files, &uri, date)?,
     };
     let mut reader = Reader::open_at(&place.file, place.offset)?;
@@ -214,13 +211,11 @@ fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place
         }
     })?;
     let (_, place) = best.with_context(|| {
-        format!(
-            "no record is of {uri} (`opilio warc ls --uri 'PATTERN*' FILE` lists what there is)"
-        )
+        format!("no record of {uri} found (`opilio warc ls --uri 'PATTERN*' FILE` lists records)")
     })?;
     if captures > 1 && date.is_none() {
         note(&format!(
-            "the last of {captures} captures, in {} at offset {}; URI@DATE asks for another",
+            "this is the last of {captures} captures, in {} at offset {}; URI@DATE selects another",
             place.file.display(),
             place.offset
         ));
@@ -241,7 +236,7 @@ fn write_payload(
     let headers = record.headers().clone();
     let place = referred(files, &headers)?;
     note(&format!(
-        "a revisit; the payload is from {} at offset {}",
+        "the record is a revisit record; its payload is from {} at offset {}",
         place.file.display(),
         place.offset
     ));
@@ -261,7 +256,7 @@ fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
         .and_then(|date| date.parse().ok());
     ensure!(
         id.is_some() || (uri.is_some() && date.is_some()),
-        "the revisit does not say what record it refers to"
+        "the revisit record does not name the record it refers to"
     );
     let mut found = None;
     each_place(files, |headers, place| {
@@ -277,7 +272,7 @@ fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
     })?;
     found.with_context(|| {
         let what = id.or(uri).unwrap_or_default();
-        format!("the revisit refers to {what}, which is in none of the archives given; name those too that hold it")
+        format!("the revisit record refers to {what}, which is not in the given archives; pass the archive with it, too")
     })
 }
 
