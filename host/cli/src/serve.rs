@@ -21,23 +21,23 @@ const FILE: &str = "opilio.toml";
 /// The command line. What it says goes before what the file says.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// A file that says what the daemon does [default: opilio.toml, where there is one].
+    /// Configuration file of the daemon [default: opilio.toml, if present].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The folder of jobs [default: jobs].
+    /// Folder of jobs [default: jobs].
     #[arg(long, value_name = "DIR")]
     jobs: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:8470].
+    /// Address and port to listen on [default: 127.0.0.1:8470].
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
-    /// Ask nobody for a token. On loopback alone, and then whoever has an account on this machine may do everything.
+    /// Accept requests without a token. Allowed only on loopback; every account of this machine then has full access.
     #[arg(long)]
     no_auth: bool,
-    /// Have the crawls end with the daemon, in good order; those that are to crawl go on when a daemon is there again. For
-    /// containers, with which all processes in them end. A second signal waits for them no longer.
+    /// Stop the crawls when the daemon ends, and resume them when a daemon starts again. For containers, where all processes
+    /// end together. A second signal ends the daemon without waiting for the crawls.
     #[arg(long)]
     end_crawls: bool,
-    /// Print the description of the API (OpenAPI 3.1) and end.
+    /// Print the description of the API (OpenAPI 3.1) and exit.
     #[arg(long)]
     openapi: bool,
 }
@@ -45,7 +45,7 @@ pub(crate) struct ServeArgs {
 /// Runs the command.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     if args.openapi {
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         }
     };
     telemetry.trace(&config.telemetry.settings(), &[])?;
-    let program = std::env::current_exe().context("the path of this program is not known")?;
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
     let scheme = match config.tls {
         Some(_) => "https",
         None => "http",
@@ -94,8 +94,8 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         }
     };
     tokio::select! {
-        ran = running => ran.context("the daemon has failed")?,
-        () = twice_ended => tracing::warn!("crawls that were to end are waited for no longer"),
+        ran = running => ran.context("the daemon failed")?,
+        () = twice_ended => tracing::warn!("the daemon exits without waiting for the crawls to stop"),
     }
     Ok(exit::OK)
 }
@@ -123,7 +123,7 @@ async fn ended() {
                 }
                 return;
             }
-            Err(problem) => tracing::warn!("termination is not heeded: {problem}"),
+            Err(problem) => tracing::warn!("cannot handle SIGTERM: {problem}"),
         }
     }
     let _ = tokio::signal::ctrl_c().await;

@@ -20,33 +20,33 @@ pub(crate) struct TokenArgs {
 
 #[derive(Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a token and print it, this once: only its hash is kept.
+    /// Create a token and print it. It is printed only once: the daemon keeps only its hash.
     New(NewArgs),
-    /// List tokens: their public parts, whose they are, what they allow.
+    /// List tokens with their ids, users and roles.
     List(ListArgs),
-    /// Make a token good for nothing. Sessions that began with it end.
+    /// Revoke a token. Sessions that were opened with the token end.
     Revoke(RevokeArgs),
 }
 
 #[derive(Debug, Args)]
 struct Where {
-    /// The file that says what the daemon does [default: opilio.toml, where there is one].
+    /// Configuration file of the daemon [default: opilio.toml, if present].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The daemon's folder of jobs [default: jobs].
+    /// Folder of jobs of the daemon [default: jobs].
     #[arg(long, value_name = "DIR")]
     jobs: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct NewArgs {
-    /// Whose it is; in logs whoever uses it has this name.
+    /// User of the token; logs name this user.
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it allows.
+    /// Role of the token.
     #[arg(long, value_enum, default_value_t = RoleArg::Operator)]
     role: RoleArg,
-    /// For how long, such as 90d [default: until it is revoked].
+    /// Lifetime of the token, such as 90d [default: until it is revoked].
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
     #[command(flatten)]
@@ -57,14 +57,14 @@ struct NewArgs {
 struct ListArgs {
     #[command(flatten)]
     at: Where,
-    /// Print JSON, one object a line.
+    /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Debug, Args)]
 struct RevokeArgs {
-    /// The public part, as the list has it.
+    /// Id of the token, as shown by `opilio token list`.
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
@@ -74,9 +74,9 @@ struct RevokeArgs {
 /// What a token allows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleArg {
-    /// Look.
+    /// View jobs.
     Viewer,
-    /// Make, run and change jobs.
+    /// Create, run and change jobs.
     Operator,
     /// Delete jobs, replace plugins, read the audit log.
     Admin,
@@ -88,7 +88,10 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
         TokenCommand::New(args) => {
             let until = args.expires.as_deref().map(until).transpose()?;
             if args.name.trim().is_empty() || args.name.chars().any(char::is_control) {
-                bail!("{:?} is no name for logs", args.name);
+                bail!(
+                    "invalid name {:?}: it is empty or contains control characters",
+                    args.name
+                );
             }
             let (file, mut tokens) = args.at.tokens()?;
             let role = match args.role {
@@ -125,7 +128,7 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
             let (file, mut tokens) = args.at.tokens()?;
             if !tokens.revoke(&args.id) {
                 bail!(
-                    "there is no token {:?}; opilio token list shows them",
+                    "token {:?} not found; opilio token list shows all tokens",
                     args.id
                 );
             }
@@ -160,5 +163,7 @@ fn until(text: &str) -> Result<Timestamp> {
         .ok()
         .and_then(|duration| SignedDuration::try_from(duration).ok())
         .and_then(|duration| Timestamp::now().checked_add(duration).ok());
-    duration.with_context(|| format!("{text:?} is no duration, such as 90d"))
+    duration.with_context(|| {
+        format!("invalid duration {text:?}; write a number with a unit, such as 90d")
+    })
 }
