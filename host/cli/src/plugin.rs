@@ -31,11 +31,11 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A plugin is named by `builtin:NAME` (or NAME alone) for one that ships, by the path of a component (`./p.wasm`, `./p.wasm#name`
-where it holds several), or by the folder of its project once it is built.
+PLUGIN is `builtin:NAME` (or just NAME) for a shipped plugin, the path of a component (`./p.wasm`, or `./p.wasm#name` if the
+component holds several plugins), or the folder of a built project.
 
-Exit codes: 0 done and nothing to complain of, 1 something was found (a failed check or case, a difference, a fault of the
-plugin), 2 faults in the command line, or it could not be done.")]
+Exit codes: 0 done without findings, 1 findings (a failed check or case, a difference, an error of the plugin), 2 error in the
+command line, or the command failed.")]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
     command: PluginCommand,
@@ -43,25 +43,25 @@ pub(crate) struct PluginArgs {
 
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
-    /// Make the project of a new plugin: code, settings, a case, a README.
+    /// Create the project of a new plugin: code, settings, a case, a README.
     New(new::NewArgs),
-    /// Build a plugin's project into a component, whatever its language.
+    /// Build the project of a plugin, in any supported language, into a component.
     Build(build::BuildArgs),
-    /// Show who a component is: plugins, kinds, imports, size, settings.
+    /// Show the contents of a component: plugins, kinds, imports, size, settings.
     Inspect(inspect::InspectArgs),
-    /// Judge a component: contract, imports, size, settings schema, same answers to the same calls.
+    /// Check a component: contract, imports, size, settings schema, same answers to the same calls.
     Check(check::CheckArgs),
-    /// Put a plugin's cases to its component.
+    /// Run the cases of a plugin.
     Test(test::TestArgs),
-    /// Try a plugin on a file, a URL or an archive.
+    /// Run a plugin on a file, a URL or an archive.
     Run(run::RunArgs),
-    /// Say what another version of a plugin would change on an archive.
+    /// Compare two versions of a plugin on an archive.
     Diff(diff::DiffArgs),
-    /// Measure a plugin, or compare two.
+    /// Measure a plugin, or compare two plugins.
     Bench(bench::BenchArgs),
-    /// Make a recorded call again.
+    /// Repeat recorded calls.
     Replay(replay::ReplayArgs),
-    /// Put a component in the place of a job's plugin, while it runs or before it goes on.
+    /// Replace a plugin of a job, also while the job runs.
     Replace(replace::ReplaceArgs),
     #[command(flatten)]
     Store(store::StoreCommand),

@@ -43,7 +43,7 @@ class Components(unittest.TestCase):
         self.assertEqual(check_cases(headline, GUESTS / "cases"), 8)
         command = [OPILIO, "plugin", "test", self.component, "--cases", GUESTS / "cases"]
         run = subprocess.run(command, capture_output=True, text=True)
-        self.assertIn("8 cases hold", run.stdout, run.stderr)
+        self.assertIn("8 cases passed", run.stdout, run.stderr)
 
     def test_nothing_moves_in_it_and_nothing_leads_out(self):
         said = self.run_plugin("inert", {"a": "<p>", "b": "<p>"}, "--json").stdout

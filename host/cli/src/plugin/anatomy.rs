@@ -21,7 +21,7 @@ impl Anatomy {
         let mut anatomy = Self::default();
         let mut depth = 0;
         for payload in Parser::new(0).parse_all(component) {
-            match payload.context("the component cannot be read")? {
+            match payload.context("cannot read the component")? {
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(section) if depth == 0 => {

@@ -22,24 +22,24 @@ const CONTENT_BYTES_HELD: usize = 512 << 20;
 #[command(
     override_usage = "opilio plugin bench [OPTIONS] A [B] FILE|WARC|DIR",
     after_help = "\
-Every call is made in a fresh instance, as in a crawl. Two plugins are asked in turn, document by document, so that whatever
-else the machine does weighs on both. The time of a document is the shortest of its rounds; memory is the most that a call had.
-Build opilio with --release."
+Every call runs in a fresh instance, as in a crawl. Two plugins are called alternately, document by document, so that other
+load of the machine affects both. The time of a document is the shortest of its rounds; memory is the maximum over all
+calls. Build opilio with --release."
 )]
 pub(super) struct BenchArgs {
-    /// The plugin.
+    /// Plugin to measure.
     #[arg(value_name = "A")]
     plugin: String,
-    /// Another to measure beside it; where there is none, what to measure on.
+    /// Second plugin to compare with; without a third argument, the documents.
     #[arg(value_name = "B|FILE")]
     second: String,
-    /// What to measure on: a file, a WARC file, a folder.
+    /// Documents to measure on: file, WARC file or folder.
     #[arg(value_name = "FILE|WARC|DIR")]
     third: Option<String>,
-    /// Times that each document is given.
+    /// Number of rounds per document.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
-    /// The settings of all, a JSON object or @FILE.
+    /// Settings of all plugins: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
     settings: Option<String>,
     #[command(flatten)]
@@ -106,7 +106,7 @@ pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
     let kind = runners[0].trial.kinds[0];
     if let Some(other) = runners.iter().find(|one| !one.trial.kinds.contains(&kind)) {
         anyhow::bail!(
-            "{} is no {}: compare plugins of one kind, or say which with --kind",
+            "{} is not of the kind {}: compare plugins of one kind, or select the kind with --kind",
             other.named,
             kind.word()
         );
@@ -139,7 +139,9 @@ fn hold(args: &BenchArgs, what: &str, runtime: &Handle) -> Result<Vec<Material>>
     })?;
     if left_out > 0 {
         let mib = CONTENT_BYTES_HELD >> 20;
-        note(&format!("{left_out} documents past {mib} MiB are left out"));
+        note(&format!(
+            "left out {left_out} documents above the limit of {mib} MiB"
+        ));
     }
     Ok(held)
 }
@@ -233,7 +235,7 @@ fn as_text(figures: &[Figures]) -> String {
         "longest",
         "MB/s",
         "memory",
-        "faults",
+        "errors",
     ];
     let mut rows = vec![heading.map(str::to_owned).to_vec()];
     for one in figures {
@@ -251,7 +253,7 @@ fn as_text(figures: &[Figures]) -> String {
     let mut text = table(&rows, 0);
     if let [a, b] = figures {
         text += &format!(
-            "B ({}) takes {:.2} times as long for a document as A ({})\n",
+            "B ({}) takes {:.2} times as long per document as A ({})\n",
             b.named,
             ratio(b, a),
             a.named

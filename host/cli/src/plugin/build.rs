@@ -14,14 +14,14 @@ use crate::exit;
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct BuildArgs {
-    /// The folder of a plugin's project.
+    /// Folder of the plugin's project.
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// The component's file [default: DIR/NAME.wasm, as its project is called].
+    /// Path of the component [default: DIR/NAME.wasm, with the name of the project].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// The SDK: the folder sdk/LANGUAGE of a checkout of Opilio, where the project does not say itself
-    /// [default: that of the checkout this binary was built from].
+    /// Folder of the SDK: sdk/LANGUAGE in a checkout of Opilio, for projects that do not name it
+    /// [default: in the checkout this binary was built from].
     #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
     /// Print JSON.
@@ -34,7 +34,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
     let folder = &args.folder;
     let folder = folder
         .canonicalize()
-        .with_context(|| format!("no folder {}", folder.display()))?;
+        .with_context(|| format!("folder {} not found", folder.display()))?;
     let built = match opilio_build::build(&folder, args.sdk.as_deref()) {
         Ok(built) => built,
         // The compiler has said what is wrong with the project.
@@ -51,7 +51,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
     // What a crawl would refuse is said now, and a file that was good stays.
     let component = Workbench::new()?
         .load_bytes(&built.component, &file.display().to_string())
-        .context("nothing is written")?;
+        .context("the component was not written")?;
     let unfinished = file.with_extension("wasm.new");
     fs::write(&unfinished, &built.component)
         .and_then(|()| fs::rename(&unfinished, &file))

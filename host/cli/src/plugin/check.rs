@@ -22,10 +22,10 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// The component.
+    /// Component to check.
     #[arg(default_value = ".", value_name = "PLUGIN")]
     component: String,
-    /// Its cases, for which the same call must give the same answer [default: the folder `cases` beside it].
+    /// Folder of cases; the same call must give the same answer [default: `cases` next to the component].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
     /// Print JSON.
@@ -98,14 +98,14 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
         other => {
             let version = other.unwrap_or("none");
             let said = format!(
-                "made for {version}; this version of opilio speaks {CONTRACT} and understands it"
+                "made for {version}; this version of opilio uses {CONTRACT} and supports {version}"
             );
             findings.add(Weight::Note, "contract", said);
         }
     }
     let foreign: Vec<&str> = anatomy.foreign().collect();
     match foreign.is_empty() {
-        true => findings.add(Weight::Good, "imports", "those of the contract alone"),
+        true => findings.add(Weight::Good, "imports", "only those of the contract"),
         // The sandbox has taken it, so these are given, inert.
         false => findings.add(
             Weight::Note,
@@ -117,7 +117,7 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
     let (weight, more) = match subject.bytes.len() > BYTES_NOTED {
         true => (
             Weight::Note,
-            "; above 4 MB: it is kept with every job that uses it (in Rust: opt-level = \"s\", regex without Unicode tables)",
+            "; above 4 MB: every job that uses the component keeps a copy (in Rust: opt-level = \"s\", regex without Unicode tables)",
         ),
         false => (Weight::Good, ""),
     };
@@ -130,21 +130,23 @@ fn check_schema(description: &Description, findings: &mut Findings) {
     let mut bad = |said: String| findings.add(Weight::Bad, &what, said);
     let schema: Value = match serde_json::from_str(&description.settings_schema) {
         Ok(schema) => schema,
-        Err(problem) => return bad(format!("the schema is no JSON: {problem}")),
+        Err(problem) => return bad(format!("the schema is not JSON: {problem}")),
     };
     if let Err(problem) = jsonschema::draft202012::meta::validate(&schema) {
-        bad(format!("no JSON Schema of 2020-12: {problem}"));
+        bad(format!(
+            "the schema is not a JSON Schema of 2020-12: {problem}"
+        ));
     }
     match schema.get("$schema").and_then(Value::as_str) {
         None | Some(DIALECT) => {}
-        Some(other) => bad(format!("the schema is of another dialect, {other}")),
+        Some(other) => bad(format!("the schema has an unsupported dialect, {other}")),
     }
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        bad("settings are an object: the schema lacks \"type\": \"object\"".to_owned());
+        bad("the schema lacks \"type\": \"object\"; settings are an object".to_owned());
     }
     for open in open_objects(&schema) {
         bad(format!(
-            "{open}: misspelt keys go unseen, for lack of \"additionalProperties\": false (in Rust: #[serde(deny_unknown_fields)])"
+            "{open}: misspelt keys are accepted; add \"additionalProperties\": false (in Rust: #[serde(deny_unknown_fields)])"
         ));
     }
     let settings = settings(&schema);
@@ -152,7 +154,9 @@ fn check_schema(description: &Description, findings: &mut Findings) {
         .iter()
         .any(|one| one.required && one.default.is_none());
     match complete(description, &json!({})) {
-        Err(problem) if !required => bad(format!("its own defaults do not fit it: {problem:#}")),
+        Err(problem) if !required => {
+            bad(format!("the defaults do not fit the schema: {problem:#}"))
+        }
         _ => {}
     }
     for setting in &settings {
@@ -174,7 +178,7 @@ fn check_schema(description: &Description, findings: &mut Findings) {
 fn check_start(subject: &Subject, description: &Description, findings: &mut Findings) {
     let what = format!("{}: start", description.name);
     let Ok(settings) = complete(description, &json!({})) else {
-        let said = "not tried: it has no defaults for all its settings";
+        let said = "not checked: some settings have no default";
         return findings.add(Weight::Note, &what, said);
     };
     let configured = subject.component.configure(PluginConfig {
@@ -192,11 +196,15 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
                 );
             }
             Start::EachCall { why } => {
-                let said = format!("configured anew for every call, which takes longer: {why}");
+                let said = format!("configured for every call, which is slower: {why}");
                 findings.add(Weight::Note, &what, said);
             }
         },
-        Err(problem) => findings.add(Weight::Bad, &what, format!("its defaults: {problem}")),
+        Err(problem) => findings.add(
+            Weight::Bad,
+            &what,
+            format!("the plugin rejects its defaults: {problem}"),
+        ),
     }
 }
 
@@ -204,7 +212,7 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
 fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findings) -> Result<()> {
     const WHAT: &str = "same answers";
     let Some(folder) = cases else {
-        let said = "not tried: no folder `cases` beside the component (--cases DIR)";
+        let said = "not checked: no folder `cases` next to the component (--cases DIR)";
         findings.add(Weight::Note, WHAT, said);
         return Ok(());
     };
@@ -225,7 +233,7 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
             match (examiner.ask(case), examiner.ask(case)) {
                 (Ok(first), Ok(second)) if first == second => {}
                 (Ok(_), Ok(_)) => {
-                    let said = format!("case {} is answered now one way, now another", case.id);
+                    let said = format!("case {} gets different answers to the same call", case.id);
                     findings.add(Weight::Bad, WHAT, said);
                 }
                 (Err(problem), _) | (_, Err(problem)) => {
@@ -236,13 +244,13 @@ fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findi
     }
     if asked == 0 {
         let said = format!(
-            "not tried: no case in {} is for {}",
+            "not checked: no case in {} is for {}",
             folder.display(),
             names.join(", ")
         );
         findings.add(Weight::Note, WHAT, said);
     } else if findings.0.iter().all(|one| one.what != WHAT) {
-        let said = format!("to {} put twice", count(asked, "case", "cases"));
+        let said = format!("{}, each called twice", count(asked, "case", "cases"));
         findings.add(Weight::Good, WHAT, said);
     }
     Ok(())

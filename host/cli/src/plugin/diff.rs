@@ -18,26 +18,26 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct DiffArgs {
-    /// The plugin in use.
+    /// Current plugin.
     #[arg(value_name = "OLD")]
     old: String,
-    /// The plugin that shall take its place.
+    /// New plugin.
     #[arg(value_name = "NEW")]
     new: String,
-    /// What to try them on: a WARC file, a folder, a file; may be given often.
+    /// Documents to compare the plugins on: WARC file, folder or file; may be repeated.
     #[arg(long, required = true, value_name = "FILE|DIR")]
     warc: Vec<String>,
-    /// The settings of both, a JSON object or @FILE.
+    /// Settings of both plugins: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
     settings: Option<String>,
-    /// The settings of NEW, where they differ.
+    /// Settings of NEW, if they differ from those of OLD.
     #[arg(long, value_name = "JSON")]
     new_settings: Option<String>,
     #[command(flatten)]
     material: MaterialArgs,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Print JSON, one document that differs a line, and the totals at last.
+    /// Print JSON: one line per document that differs, then the totals.
     #[arg(long)]
     json: bool,
 }
@@ -126,7 +126,7 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     totals.add(&last);
     ensure!(
         totals.documents > 0,
-        "neither handles any document of {}{}",
+        "neither plugin handles a document of {}{}",
         args.warc.join(", "),
         reading.as_text()
     );
@@ -179,7 +179,7 @@ fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
             Ok(items) => (items, besides),
             Err(fault) => {
                 besides.push(format!(
-                    "FAULT of {name}: {}: {}",
+                    "ERROR of {name}: {}: {}",
                     fault.kind, fault.message
                 ));
                 (Vec::new(), besides)

@@ -15,7 +15,7 @@ use crate::exit;
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct InspectArgs {
-    /// The component.
+    /// Component to inspect.
     #[arg(value_name = "PLUGIN")]
     component: String,
     /// Print JSON.
@@ -45,7 +45,7 @@ fn start(subject: &Subject, description: &Description) -> String {
     let settings = match complete(description, &json!({})) {
         Ok(settings) => settings,
         Err(problem) => {
-            return format!("unknown: it has no defaults for all its settings ({problem:#})");
+            return format!("unknown: some settings have no default ({problem:#})");
         }
     };
     let configured = subject.component.configure(PluginConfig {
@@ -56,8 +56,8 @@ fn start(subject: &Subject, description: &Description) -> String {
     });
     match configured {
         Ok(plugin) => match plugin.start() {
-            Start::Snapshot { .. } => "from a snapshot, taken once it is configured".to_owned(),
-            Start::EachCall { why } => format!("with `configure`, each of them: {why}"),
+            Start::Snapshot { .. } => "from a snapshot taken after `configure`".to_owned(),
+            Start::EachCall { why } => format!("with `configure` for every call: {why}"),
         },
         Err(problem) => format!("unknown: {problem}"),
     }

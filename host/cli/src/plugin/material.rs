@@ -28,16 +28,16 @@ const SOMEWHERE: &str = "http://example.com/";
 /// How documents are come by.
 #[derive(Clone, Debug, Args)]
 pub(super) struct MaterialArgs {
-    /// The document's address, where a file has none of its own [default: http://example.com/FILE].
+    /// URI of the document, for files without a URI of their own [default: http://example.com/FILE].
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
-    /// Its Content-Type header [default: by the file's name].
+    /// Content-Type header of the document [default: guessed from the file name].
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Its HTTP status.
+    /// HTTP status of the document.
     #[arg(long, value_name = "N", default_value_t = 200)]
     status: u16,
-    /// Fetch from addresses of private networks too, such as this machine's.
+    /// Fetch from this machine and from private networks, too.
     #[arg(long)]
     private: bool,
 }
@@ -82,7 +82,7 @@ impl Reading {
         match (self.damaged, self.ended_early) {
             (0, _) => String::new(),
             (_, true) => format!("; reading ended early: {records}"),
-            (_, false) => format!("; {records} passed over"),
+            (_, false) => format!("; {records} skipped"),
         }
     }
 
@@ -99,7 +99,7 @@ impl MaterialArgs {
         let first = media_types.iter().find(|one| !one.contains('*'));
         if let ("-", None, Some(first)) = (what, &self.content_type, first) {
             note(&format!(
-                "standard input is taken for {first}, which the plugin handles; --content-type TYPE says otherwise"
+                "standard input is read as {first}, which the plugin handles; --content-type TYPE sets another type"
             ));
             args.content_type = Some(first.clone());
         }
@@ -167,7 +167,7 @@ pub(super) fn each(
 /// The address given, or one that is made of the file's name.
 fn address(args: &MaterialArgs, name: Option<&Path>) -> Result<Uri> {
     let base = args.uri.as_deref().unwrap_or(SOMEWHERE);
-    let uri = Uri::parse(base).with_context(|| format!("--uri {base} is no URI to crawl"))?;
+    let uri = Uri::parse(base).with_context(|| format!("invalid --uri {base}"))?;
     let several = name.is_some_and(|name| name.components().count() > 1);
     match name {
         Some(name) if args.uri.is_none() || several => {
@@ -266,14 +266,14 @@ fn each_record(
         let target = headers.target_uri().unwrap_or_default().to_owned();
         let Ok(uri) = Uri::parse(&target) else {
             note(&format!(
-                "{place}: {target:?} is no URI to crawl; passed over"
+                "{place}: skipped, because {target:?} is not a URI that can be crawled"
             ));
             continue;
         };
         if record.block_left() > RECORD_BYTES_MAX as u64 {
             let bytes = record.block_left();
             note(&format!(
-                "{place}: a record of {bytes} bytes is too large to try plugins on; passed over"
+                "{place}: skipped, because the record is too large ({bytes} bytes, at most {RECORD_BYTES_MAX})"
             ));
             continue;
         }
@@ -293,7 +293,9 @@ fn each_record(
                 at,
                 place: Some(place),
             })?,
-            None => note(&format!("{place}: holds no HTTP response; passed over")),
+            None => note(&format!(
+                "{place}: skipped, because the record is not an HTTP response"
+            )),
         }
     }
 }
@@ -309,8 +311,8 @@ fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading
 
 /// One polite fetch: robots.txt is asked first, redirects are not followed.
 async fn fetch(url: &str, private: bool) -> Result<Sample> {
-    let uri = Uri::parse(url).with_context(|| format!("{url} cannot be fetched"))?;
-    let scratch = tempfile::tempdir().context("cannot make a temporary directory")?;
+    let uri = Uri::parse(url).with_context(|| format!("cannot fetch {url}"))?;
+    let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;
     let agent = format!("opilio/{} (plugin run)", env!("CARGO_PKG_VERSION"));
     let mut config = Config::new(agent.as_str(), scratch.path());
     if private {
@@ -330,7 +332,7 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
         let robots = Robots::from_response(exchange.status(), &body);
         ensure!(
             robots.verdict(&agent, uri.path_and_query()).is_allowed(),
-            "{robots_txt} does not let robots fetch {uri}; save the page with a browser and give the file"
+            "{robots_txt} forbids {uri}; save the page with a browser and pass the file"
         );
     }
     let exchange = exchange(&fetcher, &uri).await?;
@@ -341,12 +343,12 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
         }
     }
     let sample = Sample::of_exchange(uri, &exchange, CONTENT_BYTES_MAX);
-    sample.with_context(|| format!("{url} gave no response"))
+    sample.with_context(|| format!("no response from {url}"))
 }
 
 fn advice(private: bool) -> &'static str {
     match private {
-        false => " (--private lets it fetch from this machine and private networks)",
+        false => " (--private allows fetches from this machine and private networks)",
         true => "",
     }
 }
@@ -356,7 +358,7 @@ async fn exchange(fetcher: &Fetcher, uri: &Uri) -> Result<Exchange> {
     let resolution = fetcher
         .resolve(host, Timestamp::now())
         .await
-        .with_context(|| format!("cannot find {host}"))?;
+        .with_context(|| format!("cannot resolve {host}"))?;
     let request = Request::new(uri.clone(), resolution.addresses);
     Ok(fetcher.http(request, async |_| HeadVerdict::Continue).await)
 }

@@ -76,19 +76,19 @@ const TYPES: [&str; 36] = [
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct NewArgs {
-    /// Its name: lower-case words joined by hyphens. A folder of that name is made here.
+    /// Name of the plugin: lower-case words joined by hyphens. The command creates a folder of this name.
     #[arg(value_name = "NAME")]
     name: String,
-    /// The language.
+    /// Language of the plugin.
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     lang: LanguageName,
-    /// What it shall do; may be given often.
+    /// Kind of the plugin; may be repeated.
     #[arg(long, value_enum, required = true, value_name = "KIND")]
     kind: Vec<KindName>,
-    /// The folder, where it shall not be ./NAME.
+    /// Folder of the project [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// The SDK: the folder sdk/LANGUAGE of a checkout of Opilio [default: that of the checkout this binary was built from].
+    /// Folder of the SDK: sdk/LANGUAGE in a checkout of Opilio [default: in the checkout this binary was built from].
     #[arg(long, value_name = "DIR")]
     sdk: Option<PathBuf>,
 }
@@ -106,7 +106,7 @@ enum LanguageName {
     Python,
     /// C.
     C,
-    /// C++, on the SDK of C.
+    /// C++, with the SDK of C.
     Cpp,
     /// Go.
     Go,
@@ -142,7 +142,7 @@ impl LanguageName {
 pub(super) fn run(args: &NewArgs) -> Result<u8> {
     ensure!(
         is_name(&args.name),
-        "{:?} is no name of a plugin: write lower-case words joined by hyphens, such as news-dates",
+        "invalid plugin name {:?}: write lower-case words joined by hyphens, such as news-dates",
         args.name
     );
     if args.lang == LanguageName::Rust {
@@ -153,7 +153,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
         .dir
         .clone()
         .unwrap_or_else(|| PathBuf::from(&args.name));
-    ensure!(!folder.exists(), "{} is there already", folder.display());
+    ensure!(!folder.exists(), "{} already exists", folder.display());
     let mut kinds = args.kind.clone();
     kinds.sort_by_key(|kind| kind.word());
     kinds.dedup();
@@ -183,7 +183,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
     };
     if opilio_builtin::find(&args.name).is_some() {
         note(&format!(
-            "note: a plugin that ships is called {0}, too; where no file {0} is at hand, commands take the bare name for that one",
+            "note: a shipped plugin is also named {0}; the bare name means the shipped plugin unless a file {0} exists",
             args.name
         ));
     }
@@ -205,7 +205,10 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
         .lines()
         .map(|line| format!("  {line}\n"))
         .collect();
-    say(&format!("made {}\n\n  cd {here}\n{next}", folder.display()))?;
+    say(&format!(
+        "created {}\n\n  cd {here}\n{next}",
+        folder.display()
+    ))?;
     Ok(exit::OK)
 }
 
@@ -213,11 +216,11 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
 fn check_crate_name(name: &str) -> Result<()> {
     ensure!(
         !KEYWORDS.contains(&name),
-        "{name} is a word of Rust's own, which no crate can be called; add to it, such as {name}-plugin"
+        "{name} is a keyword of Rust and cannot name a crate; choose another name, such as {name}-plugin"
     );
     ensure!(
         !CRATES.contains(&name),
-        "{name} is the name of a crate that every plugin is built with; add to it, such as my-{name}"
+        "{name} is the name of a crate that every plugin is built with; choose another name, such as my-{name}"
     );
     Ok(())
 }

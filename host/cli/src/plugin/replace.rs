@@ -13,25 +13,25 @@ use crate::job::{Asked, ask::ask};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The component is got, checked and configured with the plugin's settings, and with those of every override. Where all that
-goes well it is copied into the job, noted in plugins.json and job.log, and asked from the next document on; what is under
-way is finished by the one before. Where it does not, nothing changes. Pages are extracted again when they are visited next,
-versions compared anew, and the scope is asked again.
+The command loads and checks the component, and configures it with the plugin's settings and with those of every override. If
+all steps succeed, it copies the component into the job, records it in plugins.json and job.log, and uses it from the next
+document on; documents in process finish with the old plugin. If a step fails, nothing changes. After a replacement, pages
+are extracted again at their next visit, versions are compared again, and the scope of URIs is checked again.
 
-Exit codes: 0 replaced, 1 nothing changed, 2 faults in the command line.")]
+Exit codes: 0 replaced, 1 nothing changed, 2 error in the command line.")]
 pub(crate) struct ReplaceArgs {
     #[command(flatten)]
     asked: Asked,
-    /// The plugin, as the job's profile calls it.
+    /// Name of the plugin in the job's profile.
     #[arg(value_name = "NAME")]
     plugin: String,
-    /// A path, a folder, builtin:NAME (or NAME alone) or oci://registry/repository:tag; #NAME after it says which plugin.
+    /// New component: path, folder, builtin:NAME (or NAME alone) or oci://registry/repository:tag; #NAME selects a plugin in it.
     #[arg(value_name = "COMPONENT")]
     component: String,
-    /// Settings in place of those in force, as a JSON object.
+    /// Settings that replace those in effect, as a JSON object.
     #[arg(long, value_name = "JSON")]
     settings: Option<String>,
-    /// What the SHA-256 of the component must be.
+    /// Expected SHA-256 of the component.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
 }
@@ -39,10 +39,10 @@ pub(crate) struct ReplaceArgs {
 /// Runs the command.
 #[expect(
     clippy::print_stderr,
-    reason = "faults are for the person at the terminal"
+    reason = "errors are for the person at the terminal"
 )]
 pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
-    let here = std::env::current_dir().context("cannot tell the current folder")?;
+    let here = std::env::current_dir().context("cannot determine the current folder")?;
     let component = match Component::parse(&as_reference(&args.component), &here) {
         Ok(component) => component.to_string(),
         Err(problem) => {
@@ -54,7 +54,7 @@ pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
     let settings = match settings.transpose() {
         Ok(settings) => settings,
         Err(problem) => {
-            eprintln!("opilio: --settings is no JSON: {problem}");
+            eprintln!("opilio: invalid JSON in --settings: {problem}");
             return Ok(exit::USAGE);
         }
     };

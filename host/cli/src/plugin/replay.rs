@@ -16,19 +16,19 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A recording holds the call, the settings and limits, what was found in tables, and what came of it: an answer, or a fault with
-the guest's frames and log. A crawl writes recordings to JOB/recordings.")]
+A recording holds the call, the settings and limits, the results of table look-ups, and the outcome: an answer, or an error
+with the guest's frames and log. A crawl writes recordings to JOB/recordings.")]
 pub(super) struct ReplayArgs {
-    /// Recordings.
+    /// Recordings to replay.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Ask this component in place of the one that was recorded.
+    /// Call this component instead of the recorded one.
     #[arg(long, value_name = "PLUGIN")]
     component: Option<String>,
-    /// Make a case of each in this folder, which expects what is answered now.
+    /// Write a case for each recording into this folder, with the current answer as the expected one.
     #[arg(long, value_name = "DIR")]
     bless: Option<PathBuf>,
-    /// Print JSON, one recording a line.
+    /// Print JSON, one recording per line.
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
         let named = args.component.as_deref().unwrap_or(&recording.component);
         let subject = workbench.load(named).with_context(|| {
             format!(
-                "{} was recorded of {named}; --component names another",
+                "{} is a recording of {named}; --component selects another component",
                 file.display()
             )
         })?;
@@ -65,22 +65,22 @@ fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -
     let id = id.replace('.', "-");
     let Outcome::Answer(answer) = recording.ask(&subject.component)? else {
         note(&format!(
-            "{}: a fault is no answer to expect; no case is made",
+            "{}: the call fails, so no case is written",
             file.display()
         ));
         return Ok(());
     };
     let (case, contents) = recording.case(&id, answer);
     let path = folder.join(format!("{id}.json"));
-    ensure!(!path.exists(), "{} is there already", path.display());
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    ensure!(!path.exists(), "{} already exists", path.display());
+    fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     for (name, content) in contents {
         let path = folder.join(name);
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
     }
     let text = format!("{:#}\n", json!([case]));
     fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-    note(&format!("made {}", path.display()));
+    note(&format!("wrote {}", path.display()));
     Ok(())
 }
 
@@ -96,29 +96,29 @@ fn as_text(file: &Path, recording: &Recording, subject: &Subject, replay: &Repla
     );
     if recording.component_sha256 != subject.component.sha256() {
         text += &format!(
-            "  another component: sha256 {} in place of {}\n",
+            "  different component: sha256 {} instead of {}\n",
             short(subject.component.sha256()),
             short(&recording.component_sha256)
         );
     }
     match replay {
-        Replay::Same(Outcome::Answer(_)) => text += "  the same answer\n",
+        Replay::Same(Outcome::Answer(_)) => text += "  same answer\n",
         Replay::Same(Outcome::Fault(fault)) => {
-            text += "  the same fault\n";
+            text += "  same error\n";
             text += &of_fault(fault);
         }
         Replay::Differs(difference) => {
-            text += "  another answer\n";
+            text += "  different answer\n";
             text += &as_diff(difference);
         }
         Replay::Turned(now) => {
             text += &match &recording.outcome {
-                Outcome::Answer(_) => "  was an answer\n".to_owned(),
-                Outcome::Fault(fault) => format!("  was a fault: {fault}\n"),
+                Outcome::Answer(_) => "  recorded: an answer\n".to_owned(),
+                Outcome::Fault(fault) => format!("  recorded: error: {fault}\n"),
             };
             text += &match now {
-                Outcome::Answer(answer) => format!("  is an answer: {}\n", answer.written(2)),
-                Outcome::Fault(fault) => format!("  is a fault\n{}", of_fault(fault)),
+                Outcome::Answer(answer) => format!("  now: answer {}\n", answer.written(2)),
+                Outcome::Fault(fault) => format!("  now: error\n{}", of_fault(fault)),
             };
         }
     }
@@ -131,7 +131,7 @@ fn of_fault(fault: &FaultWritten) -> String {
         text += &format!("    at {}\n", terminal::line(frame));
     }
     for line in &fault.log {
-        text += &format!("    it logged: {}\n", terminal::line(line));
+        text += &format!("    log: {}\n", terminal::line(line));
     }
     text
 }

@@ -17,28 +17,27 @@ use crate::{exit, terminal};
 /// The command line.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Extractors: links are resolved, and stand behind the letter of their hop (L link, E embed, X speculative, R redirect, I
-inferred, M manifest, S submit) and before where they stood. Filters at stages scope and pre-fetch, and precedences, are asked
-about the links that the extractors that ship find in the document. Captures of one URI in an archive are taken for visits one
-after another.")]
+Extractors: each line has the letter of the hop (L link, E embed, X speculative, R redirect, I inferred, M manifest, S
+submit), the resolved link, and its context. Filters at the stages scope and pre-fetch, and precedence plugins, judge the links
+that the shipped extractors find in the document. Several captures of one URI in an archive count as successive visits.")]
 pub(super) struct RunArgs {
-    /// The plugin.
+    /// Plugin to run.
     #[arg(value_name = "PLUGIN")]
     plugin: String,
-    /// A file, - for standard input, a URL to fetch, a WARC file, or a folder.
+    /// File, - for standard input, URL to fetch, WARC file, or folder.
     #[arg(value_name = "FILE|-|URL|WARC|DIR")]
     what: String,
     #[command(flatten)]
     material: MaterialArgs,
-    /// Its settings, a JSON object or @FILE.
+    /// Settings of the plugin: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
     settings: Option<String>,
     #[command(flatten)]
     question: QuestionArgs,
-    /// Hand fragments to the extractors that ship, as a crawl does.
+    /// Pass fragments to the shipped extractors, as a crawl does.
     #[arg(long)]
     fragments: bool,
-    /// Print JSON, one document a line.
+    /// Print JSON, one document per line.
     #[arg(long)]
     json: bool,
 }
@@ -79,12 +78,12 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
     show(args, None, &last)?;
     if reading.documents == 0 {
         let damage = reading.as_text();
-        note(&format!("{} holds no documents{damage}", args.what));
+        note(&format!("no documents in {}{damage}", args.what));
     } else if totals.asked == 0 {
         let handles = &trial.plugin.description().handles;
         let types = handles.media_types.join(", ");
         note(&format!(
-            "{} wants none of it{}: it handles {}; --content-type says what a file is",
+            "{} handles none of the documents{}: it handles {}; set the type of a file with --content-type",
             trial.plugin.name(),
             reading.as_text(),
             if types.is_empty() {
@@ -125,7 +124,7 @@ impl Totals {
             text += &format!("; {what}: {n}");
         }
         if self.faults > 0 {
-            text += &format!("; {}", count(self.faults, "fault", "faults"));
+            text += &format!("; {}", count(self.faults, "error", "errors"));
         }
         text + &reading.as_text() + "\n"
     }
@@ -220,7 +219,7 @@ fn indented(text: &str) -> String {
 
 /// A fault with all that its author needs.
 pub(super) fn fault_as_text(fault: &Fault) -> String {
-    let mut text = format!("  FAULT {}: {}\n", fault.kind, indented(&fault.message));
+    let mut text = format!("  ERROR {}: {}\n", fault.kind, indented(&fault.message));
     if let Some(described) = &fault.described {
         text += &format!("    of {}\n", terminal::line(described));
     }
@@ -228,7 +227,7 @@ pub(super) fn fault_as_text(fault: &Fault) -> String {
         text += &format!("    at {}\n", terminal::line(frame));
     }
     for line in &fault.log {
-        text += &format!("    it logged: {}\n", terminal::line(&line.message));
+        text += &format!("    log: {}\n", terminal::line(&line.message));
     }
     text
 }

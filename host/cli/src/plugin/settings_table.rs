@@ -37,7 +37,7 @@ pub(super) fn settings(schema: &Value) -> Vec<Setting> {
 /// Rows, under a heading; that there are none, where there are none.
 pub(super) fn as_text(schema: &str) -> String {
     let Ok(schema) = serde_json::from_str(schema) else {
-        return "  settings schema is no JSON\n".to_owned();
+        return "  the settings schema is not JSON\n".to_owned();
     };
     let settings = settings(&schema);
     if settings.is_empty() {

@@ -23,24 +23,26 @@ const DIGEST_SHOWN: usize = 12;
 /// The commands about the store.
 #[derive(Debug, Subcommand)]
 pub(super) enum StoreCommand {
-    /// Show the plugins that ship and those in the store: version, kinds, size, digest, and who names them.
+    /// List shipped plugins and plugins in the store: version, kinds, size, digest, and what names them.
     List(ListArgs),
-    /// Ask a registry for a component and keep it in the store, from where crawls take it.
+    /// Download a component from a registry into the store, from which crawls load it.
     #[command(after_help = "\
-Asks what the tag means now; what is in the store already is not downloaded again. Prints what to write in a profile, pinned.
-Credentials are those of `docker login` or `podman login`. Registries are asked over HTTPS; those on this machine, and others
-with --insecure, over plain HTTP. A registry in a private network is as good as any: you name it, no page does.")]
+The command asks the registry for the current digest of the tag. It does not download a component that is already in the
+store. It prints the lines for a profile, pinned to the digest.
+
+Credentials are those of `docker login` or `podman login`. The command uses HTTPS; for registries on this machine, and for
+others with --insecure, it uses plain HTTP. Registries in private networks are allowed.")]
     Pull(PullArgs),
-    /// Give a component to a registry, as a Wasm artifact that `wkg` and other tools read.
+    /// Upload a component to a registry, as a Wasm artifact that `wkg` and other tools read.
     Push(PushArgs),
-    /// Remove from the store what no image names any more and no job began with.
+    /// Remove components from the store that no image names any more and no job started with.
     Prune(PruneArgs),
 }
 
 /// Where the store is.
 #[derive(Debug, Args)]
 struct StoreArgs {
-    /// The store's folder [default: opilio/plugins among your data, such as ~/.local/share].
+    /// Folder of the store [default: opilio/plugins in your data directory, such as ~/.local/share].
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 }
@@ -48,10 +50,10 @@ struct StoreArgs {
 /// How registries are asked.
 #[derive(Debug, Args)]
 struct RegistryArgs {
-    /// Credentials, as `docker login` and `podman login` write them [default: ~/.docker/config.json].
+    /// File of credentials, as written by `docker login` and `podman login` [default: ~/.docker/config.json].
     #[arg(long, value_name = "FILE")]
     credentials: Option<PathBuf>,
-    /// Ask over plain HTTP. Nothing then proves who answers, and credentials go in the clear.
+    /// Use plain HTTP. The registry is then not authenticated, and credentials are sent unencrypted.
     #[arg(long)]
     insecure: bool,
 }
@@ -67,13 +69,13 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct PullArgs {
-    /// oci://registry/repository:tag, or …@sha256:DIGEST.
+    /// Image to download: oci://registry/repository:tag, or …@sha256:DIGEST.
     #[arg(value_name = "IMAGE")]
     image: String,
-    /// What the component's SHA-256 must be.
+    /// Expected SHA-256 of the component.
     #[arg(long, value_name = "HEX")]
     sha256: Option<Sha256>,
-    /// Write the component to a file, too.
+    /// Write the component to this file, too.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -87,10 +89,10 @@ pub(super) struct PullArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct PushArgs {
-    /// The component.
+    /// Path of the component to upload.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// oci://registry/repository:tag. What has the tag now loses it.
+    /// Image to write: oci://registry/repository:tag. An image that has the tag now loses it.
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
@@ -102,10 +104,10 @@ pub(super) struct PushArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct PruneArgs {
-    /// Remove also what is named and has not been used for so long, such as 90d.
+    /// Also remove components that are named but have not been used for this time, such as 90d.
     #[arg(long, value_name = "TIME")]
     unused_for: Option<String>,
-    /// Only say what would go.
+    /// Show the components that would be removed, and remove nothing.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -206,12 +208,12 @@ fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
 fn listed(engine: &Engine, sources: &Sources, kept: Kept) -> Result<Listed> {
     let bytes = sources.store().get(kept.sha256);
     let plugins = match bytes {
-        Ok(Some(bytes)) => match engine.load(&bytes, "it") {
+        Ok(Some(bytes)) => match engine.load(&bytes, "the component") {
             Ok(component) => Ok(component.plugins().to_vec()),
             Err(problem) => Err(problem.to_string()),
         },
         // Somebody pruned meanwhile.
-        Ok(None) => Err("it is gone".to_owned()),
+        Ok(None) => Err("removed from the store meanwhile".to_owned()),
         Err(problem) => Err(problem.to_string()),
     };
     Ok(Listed {
@@ -301,7 +303,7 @@ fn as_text(shipped: &[Listed], kept: &[Listed], folder: &Path) -> String {
     let place = folder.display();
     text += &match kept.is_empty() {
         true => {
-            format!("\nNothing in the store {place}; `opilio plugin pull` puts components there.\n")
+            format!("\nThe store {place} is empty; `opilio plugin pull` adds components.\n")
         }
         false => format!("\n{}", section(&format!("In the store {place}"), kept)),
     };
@@ -333,7 +335,7 @@ fn pull(args: &PullArgs) -> Result<u8> {
         say(&format!("{text:#}\n"))?;
     } else {
         let what = match was_there {
-            true => "is in the store already",
+            true => "is already in the store",
             false => "is now in the store",
         };
         let size = size(found.bytes.len() as u64);
@@ -352,11 +354,11 @@ fn push(args: &PushArgs) -> Result<u8> {
         plugin: None,
     };
     if args.file.is_dir() {
-        bail!("{} is a folder; push one file", args.file.display());
+        bail!("{} is a folder; pass one file", args.file.display());
     }
     // What is no plugin is refused here rather than by those who pull it.
     let found = sources.resolve_all(&component, &Terms::default())?;
-    let found = found.first().context("there is no component")?;
+    let found = found.first().context("no component found")?;
     let plugins = plugins(found)?;
     let pushed = sources.push(&args.file, &image, args.registry.insecure)?;
     if args.json {
@@ -386,9 +388,7 @@ fn prune(args: &PruneArgs) -> Result<u8> {
         None => None,
         Some(written) => {
             let Ok(time) = opilio_profile::parse_duration(written) else {
-                bail!(
-                    "--unused-for {written:?} is no time; write a number with a unit, such as 90d"
-                );
+                bail!("invalid --unused-for {written:?}; write a number with a unit, such as 90d");
             };
             Some(SignedDuration::try_from(time)?)
         }
@@ -507,7 +507,7 @@ fn sources(store: &StoreArgs, registry: Option<&RegistryArgs>) -> Result<Sources
     };
     if let Some(file) = registry.and_then(|registry| registry.credentials.as_ref()) {
         if !file.is_file() {
-            bail!("there is no file of credentials {}", file.display());
+            bail!("credentials file {} not found", file.display());
         }
         config.credentials = Some(file.clone());
     }

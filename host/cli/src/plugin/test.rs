@@ -21,19 +21,19 @@ const CONTEXT_LINES: usize = 2;
 Cases are JSON files with lists of calls and expected answers; docs/PLUGINS.md#cases describes the format. A new case may
 expect null; --bless replaces null by the answer of the plugin. Review the written answers before you keep them.")]
 pub(super) struct TestArgs {
-    /// The folder of a crate that has been built, or a component.
+    /// Folder of a built project, or component.
     #[arg(default_value = ".", value_name = "DIR|PLUGIN")]
     component: String,
-    /// The folder of the cases [default: `cases` beside the component].
+    /// Folder of the cases [default: `cases` next to the component].
     #[arg(long, value_name = "DIR")]
     cases: Option<PathBuf>,
-    /// Accept what is answered as what is expected from now on.
+    /// Write the answers of the plugin into the cases, as the expected answers.
     #[arg(long)]
     bless: bool,
-    /// This case alone; may be given often.
+    /// Run only the case with this id; may be repeated.
     #[arg(long, value_name = "ID")]
     only: Vec<String>,
-    /// Print JSON, one case a line.
+    /// Print JSON, one case per line.
     #[arg(long)]
     json: bool,
 }
@@ -52,7 +52,7 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
     let subject = Workbench::new()?.load(&args.component)?;
     if let Some(file) = subject.file.as_deref().filter(|file| is_stale(file)) {
         note(&format!(
-            "note: {} is older than its sources; `opilio plugin build` makes it anew",
+            "note: {} is older than its sources; `opilio plugin build` rebuilds it",
             file.display()
         ));
     }
@@ -68,11 +68,11 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
             .any(|case| case.id == *id)
     };
     if let Some(unknown) = args.only.iter().find(|id| !known(id)) {
-        anyhow::bail!("no case in {} is called {unknown}", folder.display());
+        anyhow::bail!("no case {unknown} in {}", folder.display());
     }
     ensure!(
         files.iter().any(|file| !file.cases.is_empty()),
-        "{} holds no cases",
+        "no cases in {}",
         folder.display()
     );
     let mut tally = Tally::default();
@@ -129,7 +129,7 @@ fn put_file(
         tell(args, &file.path, case, &verdict)?;
     }
     if !answers.is_empty() {
-        CaseFile::bless(&file.path, &answers).context("cannot bless")?;
+        CaseFile::bless(&file.path, &answers).context("cannot write the answers")?;
     }
     Ok(())
 }
@@ -147,7 +147,7 @@ fn told(problem: &CaseProblem) -> String {
         text += &format!("\n  at {frame}");
     }
     for line in &fault.log {
-        text += &format!("\n  it logged: {}", line.message);
+        text += &format!("\n  log: {}", line.message);
     }
     text
 }
@@ -222,7 +222,7 @@ fn conclude(args: &TestArgs, subject: &Subject, tally: &Tally) -> Result<()> {
     if args.only.is_empty() {
         let silent = subject.plugins().into_iter();
         for description in silent.filter(|one| !tally.plugins.contains_key(&one.name)) {
-            note(&format!("note: no case asks {}", description.name));
+            note(&format!("note: no case for {}", description.name));
         }
     }
     let Tally {
@@ -232,8 +232,8 @@ fn conclude(args: &TestArgs, subject: &Subject, tally: &Tally) -> Result<()> {
         ..
     } = tally;
     let mut text = match held {
-        1 => "1 case holds".to_owned(),
-        held => format!("{held} cases hold"),
+        1 => "1 case passed".to_owned(),
+        held => format!("{held} cases passed"),
     };
     if *blessed > 0 {
         text += &format!(", {} blessed", count(*blessed, "case", "cases"));

@@ -25,22 +25,22 @@ const EVENTS_MAX: usize = 256;
 /// Characters of a document that stand beside a span.
 const EXCERPT_CHARS_MAX: usize = 60;
 
-/// What a plugin can do, as a command line has it.
+/// The kind of a plugin, as a command line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum KindName {
-    /// Finds links.
+    /// Finds links and fragments.
     Extractor,
-    /// Says yes or no.
+    /// Accepts or rejects candidates or documents.
     Filter,
-    /// Says what does not count as content.
+    /// Names the parts that do not count when versions are compared.
     DigestStripper,
-    /// Says whether a document has changed.
+    /// Decides whether a document has changed.
     ChangeEvaluator,
-    /// Says how long to wait.
+    /// Sets the wait until the next visit.
     WaitEvaluator,
-    /// Says what comes first.
+    /// Ranks URIs and queues.
     Precedence,
-    /// Watches what becomes of URIs.
+    /// Reports on finished URIs.
     Observer,
 }
 
@@ -87,17 +87,17 @@ impl KindName {
 /// Where a filter is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum StageName {
-    /// About the document's links: do they belong to the crawl?
+    /// The filter decides which links of the document are in scope.
     Scope,
-    /// About the document's links: may they be fetched?
+    /// The filter decides which links of the document may be fetched.
     PreFetch,
-    /// About the document's headers: shall the body come?
+    /// The filter decides by the headers whether the body is fetched.
     MidFetch,
-    /// About the document.
+    /// The filter judges the document.
     PostFetch,
-    /// About the document: shall links be extracted?
+    /// The filter decides whether links are extracted from the document.
     Extract,
-    /// About the document: shall it be archived?
+    /// The filter decides whether the document is archived.
     Archive,
 }
 
@@ -117,16 +117,16 @@ impl StageName {
 /// What plugins are asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct QuestionArgs {
-    /// Ask it as this alone [default: everything that it is].
+    /// Call the plugin only as this kind [default: all its kinds].
     #[arg(long, value_enum, value_name = "KIND")]
     pub(super) kind: Option<KindName>,
-    /// Where filters are asked.
+    /// Stage at which filters are called.
     #[arg(long, value_enum, value_name = "STAGE", default_value = "scope")]
     stage: StageName,
-    /// How the document was found: the hop path of the page whose links are judged.
+    /// Hop path of the document whose links are judged.
     #[arg(long, value_name = "PATH", default_value = "")]
     hop_path: String,
-    /// The time of the visit, such as 2026-11-21T12:00:00Z [default: now, or when it was archived].
+    /// Time of the visit, such as 2026-11-21T12:00:00Z [default: now, or the time of the capture].
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
 }
@@ -193,7 +193,7 @@ impl Trial {
         if kinds.is_empty() {
             let words: Vec<&str> = has.into_iter().map(KindName::word).collect();
             bail!(
-                "{} is no such plugin: it is {}",
+                "{} is not of the kind given with --kind; its kinds: {}",
                 plugin.name(),
                 words.join(", ")
             );
@@ -319,7 +319,9 @@ impl Trial {
                 Ok(spans) => spans.iter().map(|span| of_span(span, &document)).collect(),
                 Err(problem) => {
                     remarks.push(match problem {
-                        StripProblem::TooLarge(max) => format!("larger than its {max} bytes"),
+                        StripProblem::TooLarge(max) => {
+                            format!("the document is larger than the limit of {max} bytes")
+                        }
                         StripProblem::Other(problem) => problem,
                     });
                     Vec::new()
@@ -488,7 +490,9 @@ fn of_links(links: Links, inside: Option<&str>, remarks: &mut Vec<String>) -> Ve
     remarks.extend(problems);
     remarks.extend(faults.iter().map(ToString::to_string));
     if dropped > 0 {
-        remarks.push(format!("{dropped} links or fragments past the limits"));
+        remarks.push(format!(
+            "dropped {dropped} links or fragments above the limits"
+        ));
     }
     let within = |context: String| match inside {
         Some(inside) => format!("{inside} {context}"),

@@ -114,7 +114,7 @@ impl Workbench {
         let Some(builtin) = opilio_builtin::find(name) else {
             let names: Vec<&str> = opilio_builtin::all().map(|one| one.plugin).collect();
             bail!(
-                "no plugin that ships is called `{name}`; there are {} (a file is written with its path, such as ./{name}.wasm)",
+                "no shipped plugin is named `{name}`; shipped plugins: {} (write a file with its path, such as ./{name}.wasm)",
                 names.join(", ")
             );
         };
@@ -149,7 +149,7 @@ impl Subject {
         if let Some(name) = &self.chosen {
             ensure!(
                 !self.plugins().is_empty(),
-                "{place} holds no plugin `{name}`; it holds {}",
+                "no plugin `{name}` in {place}; its plugins: {}",
                 self.names()
             );
         }
@@ -170,7 +170,7 @@ impl Subject {
         match self.plugins().as_slice() {
             [sole] => Ok(sole),
             _ => bail!(
-                "{} holds several plugins; name one: {}#NAME, of {}",
+                "{} holds several plugins; select one with {}#NAME: {}",
                 self.component.origin(),
                 self.component.origin(),
                 self.names()
@@ -205,7 +205,7 @@ impl Subject {
 /// Settings with the defaults of their schema.
 pub(super) fn complete(description: &Description, settings: &Value) -> Result<Value> {
     let schema: Value = serde_json::from_str(&description.settings_schema)
-        .with_context(|| format!("the settings schema of {} is no JSON", description.name))?;
+        .with_context(|| format!("the settings schema of {} is not JSON", description.name))?;
     complete_settings(&schema, settings.clone()).map_err(|problems| {
         let problems = problems.join("; ");
         let Description { name, version, .. } = description;
@@ -248,10 +248,10 @@ pub(super) fn settings(written: Option<&str>) -> Result<Value> {
         },
     };
     let settings: Value = serde_json::from_str(&text)
-        .context("--settings is no JSON; write an object such as '{\"max\": 3}', or @FILE")?;
+        .context("invalid JSON in --settings; write an object such as '{\"max\": 3}', or @FILE")?;
     ensure!(
         settings.is_object(),
-        "--settings is no JSON object such as '{{\"max\": 3}}'"
+        "--settings is not a JSON object such as '{{\"max\": 3}}'"
     );
     Ok(settings)
 }
@@ -297,11 +297,11 @@ fn file_of(path: &Path) -> Result<PathBuf> {
     match files.as_slice() {
         [sole] => Ok(sole.clone()),
         [] if Language::of(path).is_some() => bail!(
-            "{} has not been built: opilio plugin build {}",
+            "{} has not been built; run opilio plugin build {}",
             path.display(),
             path.display()
         ),
-        [] => bail!("{} holds no component (a .wasm file)", path.display()),
+        [] => bail!("no component (.wasm file) in {}", path.display()),
         _ => {
             let names = files.iter().map(|file| file.display().to_string());
             bail!(
@@ -356,8 +356,8 @@ fn read(file: &Path) -> Result<Vec<u8>> {
     let length = fs::metadata(file).with_context(unreadable)?.len();
     ensure!(
         length <= COMPONENT_BYTES_MAX as u64,
-        "{} has {length} bytes; components may have {COMPONENT_BYTES_MAX}: name the .wasm file that `opilio plugin build` makes, \
-         or build a smaller one (in Rust: opt-level = \"s\", strip)",
+        "{} has {length} bytes; components have at most {COMPONENT_BYTES_MAX}: pass the .wasm file that `opilio plugin build` \
+         writes, or build a smaller one (in Rust: opt-level = \"s\", strip)",
         file.display()
     );
     fs::read(file).with_context(unreadable)

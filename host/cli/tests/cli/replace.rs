@@ -121,7 +121,10 @@ async fn an_operator_replaces_a_plugin_of_a_running_crawl() {
         "{refused:?}"
     );
     let refused = replace(&["pages", "new.wasm", "--settings", "{"]).code(2);
-    assert!(refused.err.contains("--settings is no JSON"), "{refused:?}");
+    assert!(
+        refused.err.contains("invalid JSON in --settings"),
+        "{refused:?}"
+    );
     let refused = replace(&["pages", "oci://"]).code(2);
     assert!(refused.err.starts_with("opilio: "), "{refused:?}");
 
