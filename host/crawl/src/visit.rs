@@ -279,16 +279,17 @@ impl Driver for CrawlVisit<'_> {
         Ok(Addresses::Known(known.addresses))
     }
 
-    fn login(&self, uri: &Uri) -> LoginNeed {
+    fn is_login(&self, uri: &Uri) -> bool {
+        self.context.logins.part_of(uri).is_some()
+    }
+
+    fn login_need(&self, uri: &Uri) -> LoginNeed {
         let context = self.context;
-        if context.logins.part_of(uri).is_some() {
-            return LoginNeed::Itself;
-        }
         let needs = context
             .logins
             .needs(&context.frontier, uri, self.pipeline.started);
         match needs {
-            Needs::Nothing => LoginNeed::NotNeeded,
+            Needs::Nothing => LoginNeed::Nothing,
             Needs::First(first) => LoginNeed::First(first),
             Needs::Refused(name) => LoginNeed::Refused(name),
         }

@@ -48,6 +48,7 @@ pub use failure::{FetchFailure, Phase};
 pub use fetcher::{BuildError, Fetcher};
 pub use ftp::FTP_LISTING;
 pub use head::ResponseHead;
+pub use ports::is_bad_port;
 pub use proxy::{Proxy, ProxyKind};
 pub use spool::{Spool, SpoolReader, SpoolWriter};
 pub use tape::Received;

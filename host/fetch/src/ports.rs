@@ -14,14 +14,19 @@ const BAD_PORTS: [u16; 83] = [
     6668, 6669, 6679, 6697, 10080,
 ];
 
+/// Whether a port is that of another service than HTTP, and the profile does not allow it.
+#[must_use]
+pub fn is_bad_port(port: u16, allowed: &[u16]) -> bool {
+    BAD_PORTS.binary_search(&port).is_ok() && !allowed.contains(&port)
+}
+
 /// Fails if a URI names a bad port that is neither its scheme's own nor allowed by the profile.
 ///
 /// # Errors
 /// [`FetchFailure::PortRefused`].
 pub(crate) fn check(config: &Config, server: &Server, own: &[u16]) -> Result<(), FetchFailure> {
     let port = server.port;
-    let is_bad = BAD_PORTS.binary_search(&port).is_ok();
-    match is_bad && !own.contains(&port) && !config.allow_ports.contains(&port) {
+    match is_bad_port(port, &config.allow_ports) && !own.contains(&port) {
         true => Err(FetchFailure::PortRefused { port }),
         false => Ok(()),
     }

@@ -130,8 +130,7 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
     if pipeline.is_robots() || !uri.is_http() {
         return Ok(Admission::Fetch(permit));
     }
-    let login = driver.login(uri);
-    if login == LoginNeed::Itself {
+    if driver.is_login(uri) {
         // The operator decides where to log in; robots.txt files commonly forbid such pages.
         permit.is_login = true;
         return Ok(Admission::Fetch(permit));
@@ -145,8 +144,8 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
     if let Some(refusal) = refused_by_robots(pipeline, driver, &robots, good_for, &mut permit) {
         return Ok(Admission::ends(refusal));
     }
-    Ok(match login {
-        LoginNeed::NotNeeded | LoginNeed::Itself => Admission::Fetch(permit),
+    Ok(match driver.login_need(uri) {
+        LoginNeed::Nothing => Admission::Fetch(permit),
         LoginNeed::First(first) if first == *uri => {
             permit.is_login = true;
             Admission::Fetch(permit)
@@ -192,12 +191,16 @@ fn refused_by_robots<D: Driver>(
         return None;
     }
     Some(match reason {
-        // An address that may not be connected to, for robots.txt as for any other URI of its host. Its name may be given
-        // another address at any time.
-        Reason::Unreachable(status::BLOCKED) => Conclusion::postponed(
-            status::BLOCKED,
-            "robots.txt leads to a refused address or port".to_owned(),
-        ),
+        // For robots.txt as for any other URI of its host. A port stays refused; the name of an address may be given another
+        // one at any time.
+        Reason::Unreachable(status::BLOCKED) => {
+            let annotation = "robots.txt leads to a refused address or port".to_owned();
+            let port = pipeline.issue.uri.port_or_default();
+            match opilio_fetch::is_bad_port(port, &pipeline.settings.fetch.allow_ports) {
+                true => Conclusion::disregarded(status::BLOCKED, annotation),
+                false => Conclusion::postponed(status::BLOCKED, annotation),
+            }
+        }
         Reason::Unreachable(_) => Conclusion::failed(status::ROBOTS_FAILED, String::new()),
         reason => Conclusion::new(
             Outcome::Disregarded {

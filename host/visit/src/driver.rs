@@ -79,13 +79,11 @@ pub enum Addresses {
     NotNeeded,
 }
 
-/// The part of a login in the visit of a URI.
+/// The login that a URI needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoginNeed {
-    /// The URI needs no login, or is logged in already.
-    NotNeeded,
-    /// The URI is the page or the target of a login form. robots.txt does not apply to it.
-    Itself,
+    /// None, or it is logged in already.
+    Nothing,
     /// This URI must be fetched first.
     First(Uri),
     /// The login of this name was refused.
@@ -147,9 +145,14 @@ pub trait Driver {
     /// The addresses of a host.
     fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;
 
-    /// The login that concerns the URI.
-    fn login(&self, _uri: &Uri) -> LoginNeed {
-        LoginNeed::NotNeeded
+    /// Whether the URI is the page of a login that is under way, or the target of its form.
+    fn is_login(&self, _uri: &Uri) -> bool {
+        false
+    }
+
+    /// The login that the URI needs. Asking for it may begin the login, so it is asked only if robots.txt allows the URI.
+    fn login_need(&self, _uri: &Uri) -> LoginNeed {
+        LoginNeed::Nothing
     }
 
     /// The rules of a server's robots.txt and for how long they hold; none if it has to be fetched.

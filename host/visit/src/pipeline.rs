@@ -9,7 +9,7 @@ use encoding_rs::Encoding;
 use jiff::Timestamp;
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{ContentState, Issue, Outcome, Transfer, UNTIL_CHANGED, WarcLocation};
-use opilio_profile::{Profile, Settings};
+use opilio_profile::{Profile, Settings, Strategy};
 use opilio_sandbox::Document;
 use opilio_stacks::Stacks;
 use opilio_uri::{Hop, Uri};
@@ -17,6 +17,9 @@ use opilio_uri::{Hop, Uri};
 use crate::plugin_view::PluginMemory;
 use crate::reading;
 use crate::status;
+
+/// The shortest time that a denial is known: longer than queues rest after a fetch.
+const DENIAL_MIN: Duration = Duration::from_secs(600);
 
 /// One issued URI on its way. Settings and plugins are those in force when the visit began, whatever is changed meanwhile.
 pub struct Pipeline {
@@ -161,6 +164,18 @@ impl Pipeline {
     /// Whether the URI is a robots.txt that the profile does not obey. It is not tried again: its whole queue would wait.
     pub(crate) fn is_idle_robots(&self) -> bool {
         self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
+    }
+
+    /// How long a denial is known, such as that a host has no address or that robots.txt cannot be fetched: at most `most`, and
+    /// no longer than until pages that are visited again are probed. The queue rests in between, so it is never forgotten
+    /// within [`DENIAL_MIN`], or the pages that wait for it would ask for it again and again.
+    #[must_use]
+    pub fn denial_lifetime(&self, most: Duration) -> Duration {
+        let settings = &self.settings;
+        if settings.strategy == Strategy::Snapshot || self.is_idle_robots() {
+            return most;
+        }
+        most.min(settings.revisit.min_wait.max(DENIAL_MIN))
     }
 
     /// Whether a failure is tried again: the profile wants it, and attempts are left.

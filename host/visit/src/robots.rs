@@ -29,7 +29,7 @@ pub(crate) async fn receive<D: Driver>(
     };
     let settings = &pipeline.settings;
     let unreachable = !(200..500).contains(&answer.0);
-    // An address or a port that the profile forbids is forbidden the next time as well.
+    // An address or a port that the profile forbids is most likely forbidden the next time as well.
     let refused = answer.0 == status::BLOCKED;
     let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
     if unreachable && !refused && may_pass && pipeline.attempts_left() {
@@ -37,10 +37,9 @@ pub(crate) async fn receive<D: Driver>(
         let after = retry_after(exchange);
         return Ok(Some(Conclusion::retry(answer.0, after, Some(transfer))));
     }
-    // A server that could not be asked is asked again when its pages are probed.
     let lifetime = match answer.0 > 0 {
         true => settings.robots.expires,
-        false => settings.robots.expires.min(settings.revisit.min_wait),
+        false => pipeline.denial_lifetime(settings.robots.expires),
     };
     let uri = &pipeline.issue.uri;
     let robots = driver.keep_robots(uri, answer, lifetime, driver.now())?;

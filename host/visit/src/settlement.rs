@@ -291,7 +291,10 @@ async fn give_up<D: Driver>(
     };
     let (body, revisit) = (response.body, &pipeline.settings.revisit);
     let keep = keep(pipeline, driver, exchange, &reading, body, revisit)?;
-    let decisions = decisions(pipeline, driver, &pipeline.stacks, &reading, None).await?;
+    let decisions = match driver.wants_decisions() {
+        true => decisions(pipeline, driver, &pipeline.stacks, &reading, None).await?,
+        false => Vec::new(),
+    };
     let capture = PendingCapture {
         exchange,
         reading: &reading,

@@ -14,6 +14,16 @@ use super::{CrawlVisit, warc_location};
 use crate::context::Halt;
 use crate::records;
 
+/// The answer of a look-up in passing.
+pub(super) enum LookUp {
+    /// The addresses; empty if a proxy looks the host up.
+    Found(Vec<IpAddr>),
+    /// The name does not exist, and never had an address.
+    NoSuchHost,
+    /// The look-up failed, with this fetch status. The name may exist.
+    Failed(i32),
+}
+
 impl CrawlVisit<'_> {
     /// Looks the host of a `dns:` URI up.
     pub(super) async fn look_up(&self) -> Result<Conclusion, Halt> {
@@ -26,8 +36,7 @@ impl CrawlVisit<'_> {
         let resolving = fetcher.resolve(host, pipeline.started);
         let resolving = resolving.instrument(tracing::info_span!("dns"));
         let (servers, frontier) = (&context.servers, &context.frontier);
-        // No longer than until the pages that wait for it are probed.
-        let denied_for = dns.negative_expires.min(pipeline.settings.revisit.min_wait);
+        let denied_for = pipeline.denial_lifetime(dns.negative_expires);
         let denied = |good_for: Duration| {
             let expires = Timestamp::now() + good_for;
             servers.keep_addresses(frontier, host, dns, Vec::new(), expires)
@@ -87,29 +96,35 @@ impl CrawlVisit<'_> {
         Ok(Conclusion::new(outcome, entry))
     }
 
-    /// Addresses of another host, looked up at once and archived if they are not known. Otherwise the fetch status.
-    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<Result<Vec<IpAddr>, i32>, Halt> {
+    /// Looks another host up at once, if its addresses are not known, and archives the answer.
+    pub(super) async fn addresses_now(&self, uri: &Uri) -> Result<LookUp, Halt> {
         let context = self.context;
         let Some(host) = uri.host() else {
-            return Ok(Err(status::UNFETCHABLE));
+            return Ok(LookUp::NoSuchHost);
         };
         if self.is_looked_up_by_proxy(host) {
-            return Ok(Ok(Vec::new()));
+            return Ok(LookUp::Found(Vec::new()));
         }
         let now = Timestamp::now();
         let dns = &self.pipeline.profile.dns;
         let (servers, frontier) = (&context.servers, &context.frontier);
         if let Some(known) = servers.addresses(frontier, host, dns, now) {
             return Ok(match known.addresses.is_empty() {
-                true => Err(status::NO_ADDRESS),
-                false => Ok(known.addresses),
+                true => LookUp::NoSuchHost,
+                false => LookUp::Found(known.addresses),
             });
         }
         let fetcher = context.fetchers.base();
         let resolution = match self.waiting(fetcher.resolve(host, now)).await {
             Ok(resolution) => resolution,
             Err(FetchFailure::Stopped) => return Err(Halt::Stopped),
-            Err(failure) => return Ok(Err(failure.status())),
+            Err(FetchFailure::NoAddress { ttl, .. }) if !servers.had_addresses(frontier, host) => {
+                let most = self.pipeline.denial_lifetime(dns.negative_expires);
+                let expires = now + ttl.map_or(most, |ttl| ttl.min(most));
+                servers.keep_addresses(frontier, host, dns, Vec::new(), expires)?;
+                return Ok(LookUp::NoSuchHost);
+            }
+            Err(failure) => return Ok(LookUp::Failed(failure.status())),
         };
         let record = records::of_resolution(&Uri::dns(host), &resolution, now);
         let records = records::in_passing(vec![record], &self.pipeline.issue.uri);
@@ -117,6 +132,6 @@ impl CrawlVisit<'_> {
         let expires = now + resolution.ttl.clamp(dns.min_expires, dns.max_expires);
         let addresses = resolution.addresses;
         servers.keep_addresses(frontier, host, dns, addresses.clone(), expires)?;
-        Ok(Ok(addresses))
+        Ok(LookUp::Found(addresses))
     }
 }

@@ -12,6 +12,7 @@ use opilio_visit::robots::answer_of;
 use opilio_visit::{Keep, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
+use super::look_up::LookUp;
 use crate::context::Halt;
 use crate::records::{self, About};
 
@@ -40,9 +41,14 @@ impl CrawlVisit<'_> {
                 return Ok(RobotsAnswer::Busy(TURN_PATIENCE));
             }
             let addresses = match self.addresses_now(&target).await? {
-                Ok(addresses) => addresses,
-                // Nobody knows the rules (RFC 9309 §2.3.1.4): the redirect itself says nothing.
-                Err(status) => {
+                LookUp::Found(addresses) => addresses,
+                // There is no such robots.txt: the answer is that of the redirect, which excludes nothing.
+                LookUp::NoSuchHost => {
+                    self.give_turn_back(&target, Duration::ZERO)?;
+                    break;
+                }
+                // The rules exist and are not known (RFC 9309 §2.3.1.4).
+                LookUp::Failed(status) => {
                     self.give_turn_back(&target, Duration::ZERO)?;
                     answer = (status, Vec::new());
                     break;

@@ -158,6 +158,10 @@ impl Driver for SimulatedVisit<'_> {
         Ok(())
     }
 
+    fn wants_decisions(&self) -> bool {
+        false
+    }
+
     async fn store(
         &self,
         mut capture: PendingCapture<'_>,

@@ -285,3 +285,47 @@ async fn a_page_whose_name_servers_are_away_waits_for_them_as_often_as_the_profi
     assert!(look_up.status == -1 && look_up.notes("2t"), "{look_up:?}");
     assert_eq!(told.sole(&format!("{away}a.png")).status, -6);
 }
+
+/// A name server that denies every name.
+fn denying_name_server() -> std::net::SocketAddr {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut query = [0; 512];
+        while let Ok((length, from)) = socket.recv_from(&mut query) {
+            let Some(end) = query[12..length].iter().position(|byte| *byte == 0) else {
+                continue;
+            };
+            let question = &query[12..12 + end + 5];
+            let header = [query[0], query[1], 0x81, 0x83, 0, 1, 0, 0, 0, 0, 0, 0];
+            let _ = socket.send_to(&[&header, question].concat(), from);
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_robots_txt_that_redirects_to_a_host_without_address_closes_the_site_if_the_host_may_exist()
+ {
+    let closed = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let away = closed.local_addr().unwrap();
+    drop(closed);
+    for (names, status) in [(away, -61), (denying_name_server(), 200)] {
+        let web = site(WWW)
+            .page(
+                "/robots.txt",
+                Reply::redirect(301, "http://other.story.test/robots.txt"),
+            )
+            .page("/", html("a page"))
+            .serve()
+            .await;
+        let profile = format!("dns.servers = [\"{names}\"]\nretry.max-retries = 1\n");
+        let told = crawl()
+            .profile(&profile)
+            .seed(web.url(WWW, "/"))
+            .run()
+            .await
+            .finished();
+        assert_eq!(told.sole(&web.url(WWW, "/")).status, status);
+    }
+}

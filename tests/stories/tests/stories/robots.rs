@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_stories::{Told, crawl, html, rests, site};
+use opilio_stories::{Rogue, Rogues, Step, Told, crawl, html, lines, rests, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
@@ -221,6 +221,34 @@ async fn nobody_waits_for_a_robots_txt_that_is_not_gone_by() {
     assert_eq!(requests(&web), 1);
     let told_so = told(&web, "policy = 'obey'").await;
     assert_eq!(told_so.sole(&web.url(A, "/")).status, -61);
+}
+
+/// Denials are known for longer than queues rest, or each page would ask for robots.txt again.
+#[tokio::test]
+async fn a_robots_txt_that_cannot_be_fetched_is_asked_for_once_if_nobody_goes_by_it() {
+    let rogue = Rogue::new("idle")
+        .answers("/robots.txt", [Step::Reset])
+        .answers(
+            "/",
+            [
+                Step::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage".to_vec()),
+                Step::Close,
+            ],
+        );
+    let rogues = Rogues::serve([rogue]);
+    let page = rogues.url("idle", "/");
+    let story = crawl()
+        .profile("strategy = 'revisit'\nrevisit = { min-wait = '10ms', default-wait = '1h' }")
+        .profile(
+            "politeness = { min-delay = '50ms', max-delay = '50ms' }\nrobots.policy = 'ignore'",
+        )
+        .seed(&page);
+    let enough = || lines(&story.job()).iter().any(|line| line.uri == page);
+    let told = story.run_until("the page was there", enough).await;
+    assert_eq!(told.sole(&page).status, 200);
+    let asked = rogues.asked();
+    let robots = asked.iter().filter(|asked| asked.target == "/robots.txt");
+    assert_eq!(robots.count(), 1, "{asked:?}");
 }
 
 #[tokio::test]
