@@ -31,12 +31,18 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
+/// A command of cargo at the root of the workspace.
+pub(crate) fn cargo() -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.current_dir(repository::root());
+    command
+}
+
 /// Builds a package's binary as it is released.
 pub(crate) fn release(package: &str) -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let root = repository::root();
-    let mut build = Command::new(cargo);
-    build.current_dir(&root);
+    let mut build = cargo();
     build.args(["build", "--release", "--quiet", "--package", package]);
     status(&mut build)?;
     Ok(root.join("target/release").join(package))

@@ -21,7 +21,7 @@ use anyhow::{Context, Result, ensure};
 use opilio_test_web::Web;
 use opilio_test_web::directory::Directory;
 
-use crate::command::{output, status};
+use crate::command::{cargo, output, status};
 use crate::documentation::{self, Documentation};
 use crate::registries;
 use crate::repository::root;
@@ -253,11 +253,6 @@ async fn crawl(opilio: &Path, profile: &Path, job: &Path) -> Result<()> {
 
 /// Builds the same units as `cargo test --workspace`, so that nothing is compiled twice.
 pub(crate) fn build_opilio() -> Result<PathBuf> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
-    build
-        .current_dir(root())
-        .args(["test", "--workspace", "--no-run", "--quiet"]);
-    status(&mut build)?;
+    status(cargo().args(["test", "--workspace", "--no-run", "--quiet"]))?;
     Ok(root().join("target/debug/opilio"))
 }

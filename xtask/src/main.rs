@@ -8,6 +8,7 @@ use clap::Parser;
 #[cfg(unix)]
 mod bench;
 mod bindings;
+mod check;
 mod command;
 mod contract;
 mod debian;
@@ -26,6 +27,10 @@ mod repository;
 #[derive(Parser)]
 #[command(name = "cargo xtask")]
 enum Task {
+    /// Check formatting, lints, house rules and generated files, as CI does.
+    Check,
+    /// Run tests of the whole workspace, or a part of them: `test stories robots`.
+    Test(check::TestOptions),
     /// Build and check the plugins that ship.
     Plugins(plugins::Options),
     /// Hold the plugin contract against its published versions.
@@ -63,6 +68,8 @@ fn main() -> ExitCode {
 
 fn run(task: Task) -> Result<()> {
     match task {
+        Task::Check => check::check(),
+        Task::Test(options) => check::test(&options),
         Task::Plugins(options) => plugins::run(&options),
         Task::Contract(options) => contract::run(&options),
         Task::Bindings(options) => bindings::run(&options),

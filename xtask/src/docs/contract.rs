@@ -33,9 +33,9 @@ pub(super) fn page(root: &Path) -> Result<String> {
         );
     }
     let mut page = format!(
-        "# The contract\n\n<!-- written by `cargo xtask docs` from wit/ -->\n\nWhat a plugin exports and imports, `{version}`. \
-         [PLUGINS.md](PLUGINS.md) says when each is called and how answers combine; [`wit/`](../wit) has the files, which \
-         SDKs and toolchains read.\n\n| item | in | what it is |\n|---|---|---|\n"
+        "# The contract\n\n<!-- written by `cargo xtask docs` from wit/ -->\n\nThe exports and imports of a plugin, `{version}`. \
+         [PLUGINS.md](PLUGINS.md) says when each is called and how answers combine. SDKs and toolchains read the files in \
+         [`wit/`](../wit).\n\n| item | file | summary |\n|---|---|---|\n"
     );
     for (file, item) in &items {
         writeln!(
