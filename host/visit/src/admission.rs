@@ -62,7 +62,7 @@ pub async fn admit<D: Driver>(pipeline: &Arc<Pipeline>, driver: &D) -> Result<Ad
     Ok(Admission::Fetch(permit))
 }
 
-/// Asks the scope again about a URI that was found through links: the operator may have changed it since.
+/// Asks the scope again about a URI that was found through links: the operator may have changed the scope since.
 async fn still_in_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -74,7 +74,7 @@ async fn still_in_scope<D: Driver>(
     }
     let judged = judged_by_scope(pipeline, driver).await?;
     if !judged.unjudged.is_empty() {
-        // A filter that fails says nothing about what it has let in before.
+        // A filter that fails does not revoke its earlier acceptance.
         return Ok(None);
     }
     let decision = judged.decisions.into_iter().next();
@@ -158,7 +158,7 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
     })
 }
 
-/// The refusal of robots.txt, by the profile's policy. It holds for as long as the robots.txt does.
+/// Returns the conclusion for a refusal by robots.txt, by the profile's policy. It holds for as long as the robots.txt does.
 fn refused_by_robots<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -191,8 +191,8 @@ fn refused_by_robots<D: Driver>(
         return None;
     }
     Some(match reason {
-        // For robots.txt as for any other URI of its host. A port stays refused; the name of an address may be given another
-        // one at any time.
+        // A blocked robots.txt blocks the other URIs of its host too. A port stays refused. A host name may get another address
+        // at any time.
         Reason::Unreachable(status::BLOCKED) => {
             let annotation = "robots.txt leads to a refused address or port".to_owned();
             let port = pipeline.issue.uri.port_or_default();
@@ -221,7 +221,7 @@ fn refused_by_robots<D: Driver>(
     })
 }
 
-/// The user agents whose rules the profile goes by.
+/// The user agents whose rules apply under the profile's policy.
 pub(crate) fn agents(settings: &opilio_profile::Robots) -> Agents<'_> {
     match settings.policy {
         RobotsPolicy::FirstNamed => Agents::FirstNamed(&settings.agents),

@@ -5,8 +5,7 @@
 
 use opilio_sandbox::Annotation;
 
-/// First words of the annotations that the crawl makes, up to a colon or an equals sign, in lower case. Those of the
-/// fetcher are among them.
+/// First words of the annotations that the crawl or its fetcher makes, up to a colon or an equals sign, in lower case.
 const RESERVED: &[&str] = &[
     "authenticated",
     "cancelled",
@@ -47,13 +46,13 @@ const RESERVED: &[&str] = &[
     "wt-by",
 ];
 
-/// Beginnings of further first words: what is said of charsets and codings.
+/// Beginnings of further first words, for annotations about charsets and codings.
 const RESERVED_BEGINNINGS: &[&str] = &["inconsistent", "unsatisfiable", "using"];
 
-/// Letters around a number that make a word of the crawl: `3t`, `2vis`, `1ver`, and `os200`.
+/// Letters around a number that make a reserved word: `3t`, `2vis`, `1ver`, and `os200`.
 const COUNTS: &[&str] = &["t", "vis", "ver", "os"];
 
-/// A plugin's annotation as the crawl log has it.
+/// Returns a plugin's annotation as it appears in the crawl log.
 pub(crate) fn of_plugin(annotation: &Annotation) -> String {
     let Annotation { plugin, text } = annotation;
     if is_reserved(text) {

@@ -1,9 +1,9 @@
-//! What a visit costs: a price for the whole crawl and one for each queue, so that the documents that wait evaluators send
-//! back share out the visits that there are. The price of the whole follows `revisit.budget`, or what the crawler can do; that
-//! of a queue follows what its politeness allows. Evaluators are handed them as measures of a visit, and let a document
-//! wait until it is worth the sum of both.
+//! Prices of a visit: one for the whole crawl and one for each queue. They divide the available visits among the documents that
+//! wait evaluators send back. The crawl's price follows `revisit.budget`, or the capacity of the crawler. A queue's price follows
+//! the visits that its politeness allows. Evaluators receive both as measures of a visit. They let a document wait until it is
+//! worth the sum of both.
 //!
-//! Prices are kept with the frontier's store once a minute: a restart goes on where it was, and forgets a minute at most.
+//! The frontier's store keeps the prices once a minute. A restart resumes from them and loses one minute at most.
 
 mod controller;
 
@@ -15,38 +15,38 @@ use opilio_frontier::{Error, Frontier, Issue, UriRecord};
 
 use self::controller::{Controller, Promise};
 
-/// The crawl's price, as evaluators ask for it.
+/// The crawl's price, under the name by which evaluators ask for it.
 const PRICE: &str = "budget-price";
 
-/// That of the document's queue.
+/// The price of the document's queue.
 const QUEUE_PRICE: &str = "host-budget-price";
 
-/// The document's precedence, 0 first, for what it is worth.
+/// The document's precedence, 0 first. It stands for the document's worth.
 const PRECEDENCE: &str = "precedence";
 
-/// Of a document that has never been visited: days since it was queued, by which evaluators know when it was found.
+/// Days since a document was queued that has never been visited. Evaluators derive from it when the document was found.
 const QUEUED: &str = "days-queued";
 
-/// Names under which prices are kept begin so; the queue's follows.
+/// Prefix of the names under which prices are kept. The queue's name follows.
 const NAME: &str = "price:";
 
-/// What the first visits cost. It is wrong, and learned from.
+/// The first price of a visit. It is a guess that the controller corrects.
 const FIRST_PRICE: f64 = 0.1;
 
-/// A queue's price falls no further than to this share of the crawl's, so that it is back soon when it is needed.
+/// Share of the crawl's price below which a queue's price does not fall, so that it rises again soon when it is needed.
 const QUEUE_PRICE_MIN: f64 = 0.01;
 
-/// Of the fetches that a queue's politeness allows, those that documents may ask for: retries and what is new want some.
+/// Share of the fetches allowed by a queue's politeness that documents may ask for. Retries and new URIs need the rest.
 const USE_OF_QUEUE: f64 = 0.95;
 
-/// Queues whose prices are held in memory; beyond, all are written and read again as they are needed.
+/// Queues whose prices are held in memory. Beyond it all prices are written, and read again when they are needed.
 const QUEUES_MAX: usize = 100_000;
 
 const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 const DAY: f64 = 86_400.0;
 
-/// Prices, and what they follow from.
+/// The prices, and the state that they follow from.
 pub struct Budget {
     whole: Controller,
     queues: HashMap<String, Controller>,
@@ -55,16 +55,16 @@ pub struct Budget {
     written: Option<Timestamp>,
 }
 
-/// What a document's evaluator has answered, within the profile's limits.
+/// An evaluator's answer for a document, within the profile's limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered {
     /// The time of the answer.
     pub now: Timestamp,
-    /// From its last visit, this one or one of the past, until the next.
+    /// Time from the last visit, this one or an earlier one, until the next.
     pub wait: Duration,
-    /// It has been visited, and not only considered.
+    /// Whether the document was visited, and not only reconsidered.
     pub is_visit: bool,
-    /// From one fetch of its queue to the next, at the least.
+    /// Least time from one fetch of its queue to the next.
     pub pace: Option<Duration>,
     /// URIs that are queued.
     pub queued: u64,
@@ -72,19 +72,19 @@ pub struct Answered {
     pub budget: Option<u64>,
 }
 
-/// Where a URI stands, as far as its measures go by it.
+/// The queue and state of a URI, as far as its measures depend on them.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
     /// Its queue.
     pub queue: &'a str,
     /// Its precedence.
     pub precedence: u8,
-    /// How long it has been queued, where it was never visited.
+    /// Time since it was queued, if it was never visited.
     pub queued: Option<Duration>,
 }
 
 impl<'a> Place<'a> {
-    /// Of a URI that was issued.
+    /// Returns the place of a URI that was issued.
     pub fn of(issue: &'a Issue) -> Place<'a> {
         Place {
             queue: &issue.queue,
@@ -95,10 +95,10 @@ impl<'a> Place<'a> {
 }
 
 impl Budget {
-    /// As it was kept with this store.
+    /// Reads the prices that this store keeps.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn open(frontier: &Frontier, now: Timestamp) -> Result<Self, Error> {
         let whole = read(frontier, "")?;
         Ok(Self {
@@ -109,10 +109,10 @@ impl Budget {
         })
     }
 
-    /// What evaluators may ask for about a URI.
+    /// Returns the measures that evaluators may ask for about a URI.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn measures(
         &mut self,
         frontier: &Frontier,
@@ -132,10 +132,10 @@ impl Budget {
         Ok(measures)
     }
 
-    /// Takes note of an answer, and moves the prices.
+    /// Counts an answer and moves the prices.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn answered(
         &mut self,
         frontier: &Frontier,
@@ -165,7 +165,7 @@ impl Budget {
         Ok(())
     }
 
-    /// What is to be kept with the store, once a minute.
+    /// Returns the prices to keep with the store, once a minute.
     pub fn due_prices(&mut self, now: Timestamp) -> Option<Vec<(String, Vec<u8>)>> {
         let is_due = self.written.is_none_or(|written| {
             Duration::try_from(now - written).is_ok_and(|since| since >= KEPT_EVERY)
@@ -173,7 +173,7 @@ impl Budget {
         (is_due || self.queues.len() > QUEUES_MAX).then(|| self.all_prices(now))
     }
 
-    /// The same, now.
+    /// Returns the prices to keep with the store, now.
     pub fn all_prices(&mut self, now: Timestamp) -> Vec<(String, Vec<u8>)> {
         self.written = Some(now);
         let moved = std::mem::take(&mut self.moved);
@@ -203,13 +203,13 @@ impl Budget {
             let controller = kept.unwrap_or_else(|| Controller::new(price, days(now)));
             self.queues.insert(queue.to_owned(), controller);
         }
-        // It has just been put there where it was not.
+        // The queue's price was inserted just before, if it was missing.
         let new = || Controller::new(FIRST_PRICE, days(now));
         Ok(self.queues.entry(queue.to_owned()).or_insert_with(new))
     }
 }
 
-/// When a URI was visited last, and the wait that it got then.
+/// The time of the last visit of a URI, and the wait that it got then.
 fn before(record: &UriRecord) -> Option<(f64, f64)> {
     let last = record.history.first()?;
     let wait = record.wait.filter(|_| record.visits > 0)?;

@@ -1,7 +1,7 @@
-//! Whether different bytes are a new version: change evaluators, asked where the stripped digests differ.
+//! Change evaluators. They say whether different bytes are a new version, and are asked if the stripped digests differ.
 //!
-//! The first that answers decides. What it keeps of a version, its fingerprint, counts for that evaluator with those
-//! settings alone: another one, or another setting, begins anew.
+//! The first evaluator that answers decides. Its fingerprint of a version counts for that evaluator with the same settings only.
+//! Another evaluator, or another setting, starts afresh.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Staged, hash_of};
 
-/// What the evaluators made of a version.
+/// The evaluators' answer about a version.
 #[derive(Default)]
 pub(crate) struct Compared {
-    /// None of them answered, or none handles such documents: what the digests say stands.
+    /// The state; none if no evaluator answered or handles such documents. Then the state by the digests applies.
     pub(crate) state: Option<ContentState>,
-    /// To be kept with this version, should it be archived in full.
+    /// The fingerprint to keep with this version, if it is archived in full.
     pub(crate) fingerprint: Option<Fingerprint>,
-    /// The evaluator that decided, by its name in the profile; none where the digests did.
+    /// The evaluator that decided, by its name in the profile; none if the digests decided.
     pub(crate) by: Option<Arc<str>>,
     /// Its reason; may be empty.
     pub(crate) because: String,
@@ -27,8 +27,9 @@ pub(crate) struct Compared {
     pub(crate) failures: Vec<Failure>,
 }
 
-/// Asks the evaluators about a document whose digests say `state`. What is new or cannot be compared stays so; they are
-/// asked all the same, for the fingerprint that the next visit is compared with. Blocks; call it on a document lane.
+/// Asks the evaluators about a document whose state by its digests is `state`. A new document, or one that cannot be compared,
+/// keeps its state. The evaluators are asked all the same, for the fingerprint that the next visit needs. Blocks; call it on a
+/// document lane.
 pub(crate) fn compare(
     stack: &[Staged],
     document: &Document,
@@ -54,7 +55,8 @@ pub(crate) fn compare(
                 if state != ContentState::Changed {
                     continue;
                 }
-                // It may have known better: archived in full, and visited again after the constant wait.
+                // The failed evaluator might have decided otherwise: the version is archived in full and visited again after the
+                // constant wait.
                 compared.state = Some(ContentState::Unknown);
                 return compared;
             }
@@ -72,7 +74,7 @@ pub(crate) fn compare(
             });
             compared.by = Some(staged.name.clone());
             compared.because = comparison.reason;
-            // Of the one that decides, so that it can do so the next time.
+            // The fingerprint of the evaluator that decides, so that it can decide the next time.
             compared.fingerprint = made.or(compared.fingerprint);
             return compared;
         }

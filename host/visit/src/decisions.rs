@@ -1,4 +1,4 @@
-//! The decisions about a capture, for its metadata record: the scope filter that accepted the URI, the change evaluator, the
+//! The decisions about a capture, for its metadata record: the scope filter that accepted the URI, the change evaluator and the
 //! wait evaluator, with their reasons and the hashes of these plugins.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::reading::Reading;
 use crate::scope::ScopeDecision;
 use crate::waits::Waits;
 
-/// DecisionFields of the metadata record, in order.
+/// The decision fields of the metadata record, in order.
 pub type DecisionFields = Vec<(&'static str, String)>;
 
 /// Lists the decisions about a capture whose content was judged. `waits` is the wait until the next visit, if there is one.
@@ -56,9 +56,9 @@ pub(crate) async fn decisions<D: Driver>(
     Ok(fields)
 }
 
-/// The scope's decision on the URI, by the filters in force now; none if it does not accept the URI (tables may have
-/// changed since) or cannot be asked. The decision made when the URI was found is not kept: 8 bytes a record say which
-/// filters made it.
+/// The scope's decision on the URI, by the filters in force now. It is none if they do not accept the URI (tables may have
+/// changed since) or cannot be asked. The decision made at discovery is not kept: 8 bytes of a record name the filters that made
+/// it.
 async fn accepted_by<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,

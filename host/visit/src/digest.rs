@@ -1,6 +1,6 @@
-//! The stripped digest: what is left of a document once the parts that do not count as content are gone.
+//! The stripped digest: the digest of a document without the parts that do not count as content.
 //!
-//! It is a value of its own and never takes the place of the payload digest, which is of the bytes.
+//! It is a value of its own. It never replaces the payload digest, which covers all bytes.
 
 use opilio_frontier::{ContentState, Digests, StrippedDigest};
 use opilio_sandbox::{Document, Span, StripProblem, Visit};
@@ -10,31 +10,31 @@ use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
-/// What the strippers left.
+/// The result of the strippers.
 pub(crate) enum Stripped {
     /// No stripper handles this document: the payload digest decides.
     NotAsked,
-    /// The digest of what is left.
+    /// The digest of the remaining content.
     Digest(StrippedDigest),
-    /// A stripper declined, or the content could not be read whole: the payload digest decides. The same bytes are
-    /// unchanged for certain; different ones count as changed, which strippers might have seen otherwise.
+    /// A stripper declined, or the content could not be read whole: the payload digest decides. The same bytes are certainly
+    /// unchanged. Different bytes count as changed, though the strippers might have found them equal.
     Declined {
         /// The stripper and its reason, for the crawl log.
         why: String,
     },
-    /// A stripper could not be asked: nothing can be said of different bytes.
+    /// A stripper could not be asked: the state of different bytes is unknown.
     Failed {
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
-        /// Where a call failed; none for a stripper that is left out for a while.
+        /// The failed call; none if the stripper is left out for a while.
         failure: Option<Box<Failure>>,
     },
 }
 
-/// Runs the strippers and digests what is left. Blocks; call it on a document lane.
+/// Runs the strippers and digests the remaining content. Blocks; call it on a document lane.
 ///
-/// A stripper whose guards keep the document from it is no part of the stack then; which ones were is part of what the
-/// digest depends on.
+/// A stripper whose guards keep the document from it is left out of the stack. The digest depends on the set of strippers that
+/// were left out.
 pub(crate) fn stripped(
     stack: &[Staged],
     stack_hash: u64,
@@ -74,12 +74,12 @@ pub(crate) fn stripped(
     }
     Stripped::Digest(StrippedDigest {
         digest: digest_without(document.content(), spans),
-        // Guards may have let others pass at the last visit.
+        // Guards may have let other strippers pass at the last visit.
         stripper: stack_hash ^ kept_out,
     })
 }
 
-/// A stripper's reason as an annotation has it.
+/// Returns a stripper's reason for an annotation.
 fn problem_text(problem: &StripProblem) -> &str {
     match problem {
         StripProblem::TooLarge(_) => "too-large",
@@ -103,7 +103,7 @@ pub(crate) fn state(
             ContentState::Changed
         }
     };
-    // Bytes that are the same are the same whatever strippers say of them.
+    // Equal bytes are unchanged, whatever strippers answer.
     if last.payload == Some(payload) {
         return ContentState::Unchanged;
     }
@@ -114,7 +114,7 @@ pub(crate) fn state(
         Stripped::Declined { .. } => ContentState::Unknown,
         Stripped::NotAsked => match (last.payload, last.stripped) {
             (Some(last), None) => same(last == payload),
-            // It was compared without the parts that do not count; the strippers are gone since.
+            // The last version was compared without the parts that do not count; the strippers have been removed since.
             _ => ContentState::Unknown,
         },
         Stripped::Digest(now) => match last.stripped {
@@ -124,7 +124,7 @@ pub(crate) fn state(
     }
 }
 
-/// Each span, or run of spans that touch, is replaced by one blank, so that words on both sides stay apart.
+/// Digests the content. One blank replaces each span, or run of adjacent spans, so that words on both sides stay apart.
 fn digest_without(content: &[u8], mut spans: Vec<Span>) -> [u8; 20] {
     spans.retain(|span| span.length > 0);
     spans.sort_by_key(|span| span.offset);

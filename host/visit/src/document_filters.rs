@@ -11,7 +11,7 @@ use crate::status;
 
 /// A post-fetch filter's verdict `retry`.
 pub struct RetryWanted {
-    /// From now until the next attempt.
+    /// Time from now until the next attempt.
     pub after: Duration,
     /// The filter and its reason.
     pub because: String,

@@ -24,7 +24,7 @@ pub struct Evaluation {
     pub failed: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// When to ask again without a visit, if the evaluator wants that.
+    /// Time until the evaluator is asked again without a visit, if it wants that.
     pub ask_again: Option<Duration>,
 }
 
@@ -60,7 +60,8 @@ impl Evaluation {
         by.map(|answer| &answer.name)
     }
 
-    /// When to ask again, if the evaluator wants that: no sooner than a visit could be, and no later than the visit.
+    /// Returns the time until the evaluator is asked again, if it wants that. It is at least the shortest wait and at most
+    /// `wait`.
     pub(crate) fn until_asked(&self, wait: Duration, limits: &Revisit) -> Option<Duration> {
         let ask_again = self.ask_again?;
         Some(ask_again.max(limits.min_wait).min(wait))
@@ -99,7 +100,7 @@ impl Evaluation {
     pub fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
         let wait = match self.wait {
             Some(wait) => wait,
-            // After an error the previous wait holds.
+            // After an error the previous wait applies.
             None if self.failed => previous.unwrap_or(limits.default_wait),
             None => limits.default_wait,
         };
@@ -138,7 +139,7 @@ impl OddWait {
         match answer {
             answer if answer > limits.max_wait => Some(Self::TooLong),
             answer if answer >= limits.min_wait => None,
-            // NaN arrives as that.
+            // A duration that is not a number arrives as zero.
             Duration::ZERO => Some(Self::Zero),
             _ => Some(Self::TooShort),
         }

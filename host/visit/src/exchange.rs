@@ -65,7 +65,7 @@ pub(crate) fn usable(
                 status,
                 transfer: None,
             },
-            // Part of a response, and no more attempts: what came is archived as cut short.
+            // A partial response after the last attempt is archived as truncated.
             _ if head.is_some() && !pipeline.may_pass(status) => return Usable::Yes,
             _ if !retry.has_error(status) || pipeline.is_idle_robots() => Outcome::Failed {
                 status,
@@ -84,7 +84,7 @@ pub(crate) fn usable(
         return ends(outcome, entry);
     }
     let is_wanted_again = head.is_some_and(|head| {
-        // FTP's own "not now" (RFC 959 §4.2.1): whoever asks again later may be served.
+        // FTP's own "not now" (RFC 959 §4.2.1): a later attempt may succeed.
         let not_now = head.version == "FTP" && (400..500).contains(&head.status);
         not_now || retry.statuses.contains(&head.status)
     });

@@ -1,8 +1,8 @@
-//! Links out of a document: every extractor of the stack, on the document and on the fragments it is made of.
+//! Link extraction: every extractor of the stack runs on the document and on its fragments.
 //!
-//! Extractors return parts of a document that have a media type of their own (an inline script, a style attribute);
-//! those go to the extractors that handle that type, all fragments of a type in one call, whatever languages the
-//! plugins are written in. Links come back as written; here they are resolved and normalised.
+//! Extractors return parts of a document that have a media type of their own, such as an inline script or a style attribute.
+//! These fragments go to the extractors that handle that type, all fragments of a type in one call, whatever languages the
+//! plugins are written in. Links come back as written. This module resolves and normalises them.
 
 use std::collections::BTreeMap;
 
@@ -16,33 +16,33 @@ use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
-/// Fragments within fragments are followed this deep: srcdoc in srcdoc in a page, with a script in it. What is nested
-/// deeper was made by a machine.
+/// Greatest depth of fragments within fragments: srcdoc in srcdoc in a page, with a script in it. Deeper nesting is
+/// machine-generated.
 const FRAGMENT_DEPTH_MAX: usize = 4;
 
-/// Faults of one extractor on single documents of a batch before the rest is given up: each may cost its time limit.
+/// Errors of one extractor on single documents of a batch before the rest is given up: each may cost its time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
 /// Longest context kept, in bytes.
 const CONTEXT_BYTES_MAX: usize = 200;
 
-/// References that are no URI kept for the log, of one document.
+/// Most invalid references of one document that are kept for the log.
 const REFUSED_MAX: usize = 200;
 
-/// What a document gave.
+/// The result of extraction from a document.
 #[derive(Debug, Default)]
 pub struct Extracted {
     /// Links in the order found, each URI and hop once.
     pub links: Vec<FoundLink>,
-    /// References that are no URI, with the reason; at most [`REFUSED_MAX`].
+    /// Invalid references, with the reason; at most [`REFUSED_MAX`].
     pub refused: Vec<RefusedLink>,
     /// Links and fragments past the limits.
     pub dropped: u64,
-    /// Some extractor could not be asked; what it would have found is missing.
+    /// Whether an extractor could not be asked. The links that it would have found are missing.
     pub incomplete: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// What extractors said they could not read: plugin and problem.
+    /// Problems that extractors reported: plugin and problem.
     pub problems: Vec<(String, String)>,
 }
 
@@ -53,11 +53,11 @@ pub struct FoundLink {
     pub uri: Uri,
     /// The kind of link.
     pub hop: Hop,
-    /// The element and attribute that it stood in.
+    /// The element and attribute that contained it.
     pub context: String,
     /// Attributes of the link, such as `rel`.
     pub attributes: Vec<NamedValue>,
-    /// When the target changed, by the document: a feed's item, a sitemap's lastmod.
+    /// Time of the target's last change, as the document states it: a feed's item, a sitemap's lastmod.
     pub modified: Option<Timestamp>,
 }
 
@@ -70,13 +70,13 @@ pub struct RefusedLink {
     pub problem: LinkProblem,
 }
 
-/// Why a reference cannot be followed.
+/// The reason that a reference cannot be followed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum LinkProblem {
     /// It is not a URI.
     #[error(transparent)]
     Uri(#[from] UriError),
-    /// A form that is not sent by GET. Asking for its address by GET would be another request than the page's.
+    /// A form that is not submitted by GET. A GET of its address would be a different request from the page's.
     #[error("not submitted: a form sent by {0}, and the crawl sends no forms but by GET")]
     Method(String),
 }
@@ -87,7 +87,7 @@ pub struct Asked<'a> {
     pub document: &'a Document,
     /// Its visit.
     pub visit: &'a Visit,
-    /// Asked about the whole document, for its fragments as well.
+    /// Answers of guards about the whole document, which apply to its fragments as well.
     pub guards: &'a Guards,
 }
 
@@ -118,14 +118,14 @@ struct Gathered {
 /// A document on its way through the stack.
 struct Turn {
     document: Document,
-    /// What a declared base is resolved against, whatever earlier extractors have declared.
+    /// URI against which a declared base is resolved, whatever base earlier extractors have declared.
     declared_against: String,
-    /// An extractor has understood it: those of last resort stay out.
+    /// Whether an extractor has understood it. If so, the extractors of last resort are skipped.
     understood: bool,
 }
 
 impl Gathered {
-    /// Every extractor on the documents of one nesting level, a call for each media type. Gives the next level.
+    /// Runs every extractor on the documents of one nesting level, with a call for each media type. Returns the next level.
     fn run_level(
         &mut self,
         stack: &[Staged],
@@ -159,8 +159,8 @@ impl Gathered {
         fragments
     }
 
-    /// One extractor on documents of one type. Where it fails on all of them together, it is asked about each alone: one
-    /// bad script must not cost a page the others.
+    /// Runs one extractor on documents of one type. If it fails on the batch, it is asked about each document alone: one bad
+    /// script must not cost a page the others.
     fn ask(&mut self, staged: &Staged, turns: &mut [&mut Turn]) -> Vec<Document> {
         let batch = turns.iter().map(|turn| turn.document.clone()).collect();
         let mut fragments = Vec::new();
@@ -203,7 +203,7 @@ impl Gathered {
 
     fn take(&mut self, plugin: &str, turn: &mut Turn, extraction: Extraction) -> Vec<Document> {
         turn.understood |= extraction.finished;
-        // A base that is no URI is as good as none, as browsers have it.
+        // An invalid base is ignored, as in browsers.
         let base = extraction.base.as_deref();
         let base = base.and_then(|base| Uri::parse(&turn.declared_against).ok()?.join(base).ok());
         if let Some(base) = base {
@@ -253,7 +253,7 @@ impl Gathered {
         let resolved = resolve(document, base, &link).map_err(LinkProblem::Uri);
         match resolved.and_then(|uri| is_sent_by_get(&link).map(|()| uri)) {
             Ok(uri) => {
-                // Nobody's password goes into logs and records.
+                // Passwords in URIs stay out of logs and records.
                 let uri = uri.without_userinfo();
                 let hop = hop_of(&link.hop);
                 if !self.seen.insert((uri.clone(), hop.letter())) {
@@ -277,7 +277,7 @@ impl Gathered {
                     modified,
                 });
             }
-            // A scheme that is not crawled is no fault of anybody's: mailto:, tel:, javascript:.
+            // Schemes that are not crawled, such as mailto:, tel: and javascript:, are not errors.
             Err(LinkProblem::Uri(UriError::Scheme(_))) => {}
             Err(problem) if self.extracted.refused.len() < REFUSED_MAX => {
                 self.extracted.refused.push(RefusedLink {
@@ -290,7 +290,7 @@ impl Gathered {
     }
 }
 
-/// Whether a link is followed by asking for its URI, which is all that the crawl does.
+/// Checks that a link is followed by a GET of its URI. The crawl sends no other requests for links.
 fn is_sent_by_get(link: &Link) -> Result<(), LinkProblem> {
     let details = link.details.as_ref();
     match details.and_then(|details| details.submission.as_ref()) {
@@ -310,7 +310,7 @@ fn resolve(
     let own = link.base.as_ref().map(|own| document_base.join(own));
     let own = own.transpose()?;
     let base = own.as_ref().unwrap_or(document_base);
-    // The standard has the query of a link in the page's own encoding; everything else, a Location header too, is UTF-8.
+    // By the URL standard, a link's query is in the page's encoding. Everything else, including a Location header, is UTF-8.
     match document.charset() {
         Some(charset)
             if link.hop != PluginHop::Redirect
@@ -330,13 +330,13 @@ fn hop_of(hop: &PluginHop) -> Hop {
         PluginHop::Inferred => Hop::Inferred,
         PluginHop::Manifest => Hop::Manifest,
         PluginHop::Submit => Hop::Submit,
-        // A hop type of a later contract is treated as speculative, as the contract says. Prerequisites are the host's own:
-        // the scope lets them pass, and no page may make one.
+        // A hop type of a later contract is treated as speculative, as the contract demands. Only the host makes prerequisites:
+        // the scope lets them pass, so a page must not create one.
         PluginHop::Speculative | PluginHop::Prerequisite | PluginHop::Other(_) => Hop::Speculative,
     }
 }
 
-/// When a resource changed, as what links to it says; none where the date is out of range.
+/// Time of a resource's last change, as the linking document states it; none if the date is out of range.
 fn changed(dates: DateSignal) -> Option<Timestamp> {
     let millis = i64::try_from(dates.modified.or(dates.published)?).ok()?;
     Timestamp::from_millisecond(millis).ok()

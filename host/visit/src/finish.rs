@@ -1,4 +1,4 @@
-//! The end of a visit: the frontier gets the outcome, and what follows from its answer.
+//! The end of a visit: the frontier gets the outcome, and its answer is applied.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use opilio_uri::Uri;
 use crate::driver::{Driver, Ending, Step};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
 
-/// The longest rest of a queue that is believed, whatever a profile or a server says.
+/// Longest delay of a queue that is accepted, from a profile or a server.
 const REST_MAX: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Hands a conclusion to the frontier.
@@ -46,8 +46,8 @@ pub async fn finish<D: Driver>(
             driver.link_refused(link, &why.to_string())?;
         }
     }
-    // A page links again to what waits already: it goes by the better of the two precedences. Being linked from a page of
-    // less worth says nothing against it.
+    // A page may link again to a queued URI. The better of the two precedences applies. A link from a less important page does
+    // not lower it.
     for (((link, _), scheduled), rank) in outlinks.iter().zip(&finished.scheduled).zip(ranks) {
         if let (Scheduled::Known, Some(rank)) = (scheduled, rank) {
             driver.raise(link, rank)?;
@@ -66,9 +66,9 @@ pub async fn finish<D: Driver>(
         .await
 }
 
-/// A prerequisite was tried as often as the profile wants: those that wait for it must learn of it. They come when their
-/// queue has rested, which it does for longer than what is known would hold. Once the first of them is probed again, the
-/// prerequisite is asked for anew.
+/// Gives up a prerequisite after its last attempt, so that the URIs waiting for it learn of the failure. They are issued after
+/// the queue's delay, which is longer than the known failure lasts. Once the first of them is probed again, the prerequisite is
+/// requested anew.
 fn give_up_prerequisite<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -89,7 +89,7 @@ fn give_up_prerequisite<D: Driver>(
     Ok(())
 }
 
-/// Whether a URI comes again soon, so that its visit is not over for observers.
+/// Whether a URI will be issued again soon, so that its visit is not over for observers.
 #[must_use]
 pub fn comes_again(disposition: Disposition) -> bool {
     matches!(

@@ -60,7 +60,7 @@ pub async fn judge_head<D: Driver>(
     visit.candidate.address = address;
     let stacks = pipeline.stacks.clone();
     let judge = move || {
-        // They are asked again about the whole document: there is no content yet.
+        // Guards are asked again about the whole document: there is no content yet.
         let guards = Guards::default();
         let stack = &stacks.mid_fetch;
         let mut judged =
@@ -74,8 +74,8 @@ pub async fn judge_head<D: Driver>(
             status: judged.status,
             because: judged.reason,
         })),
-        // What has never been archived cannot be unchanged, whatever a filter says. Nor can a page that is to be extracted
-        // again, because extractors have changed or failed.
+        // A URI that was never archived cannot be unchanged, whatever a filter answers. The same holds for a page that must be
+        // extracted again because extractors have changed or failed.
         Verdict::Unchanged if issue.record.archived.is_some() && pipeline.is_extracted() => {
             Some(HeaderVerdict::Unchanged(judged.reason))
         }

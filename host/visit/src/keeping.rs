@@ -1,4 +1,4 @@
-//! How a capture is kept: whole, as a revisit of a stored capture, or not at all.
+//! The archiving decision: a capture is stored whole, as a revisit of a stored capture, or not at all.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::pipeline::Pipeline;
 use crate::plugin_view::PluginMemory;
 use crate::reading::Reading;
 
-/// How a capture is kept.
+/// The form in which a capture is archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The whole response.
@@ -25,7 +25,7 @@ pub enum Keep {
     NotModified(Previous),
     /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
     HeadersUnchanged(Previous),
-    /// The visit and the headers that came: the content is the same though the bytes differ.
+    /// The visit and its headers: the content is the same though the bytes differ.
     Note(Previous),
     /// Nothing.
     Nothing,
@@ -43,7 +43,7 @@ pub struct Previous {
 /// Whether the body of a response was fetched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// As far as it came.
+    /// The body was fetched, as far as it arrived.
     Fetched,
     /// The server answered 304: it sent none.
     NotModified,
@@ -69,7 +69,7 @@ pub struct PendingCapture<'c> {
 
 /// A capture that has been through the archive.
 pub struct Stored {
-    /// How it was kept.
+    /// The form in which it was archived.
     pub keep: Keep,
     /// Its first record; none if nothing was written.
     pub at: Option<WarcLocation>,
@@ -92,7 +92,7 @@ pub(crate) fn keep<D: Driver>(
     let is_arc = pipeline.profile.archive.format == ArchiveFormat::Arc;
     Ok(match (previous, reading.state) {
         _ if !reading.archive => Keep::Nothing,
-        // ARC has no record for a payload that is not there.
+        // ARC has no record for a missing payload.
         _ if is_arc && body != Body::Fetched => Keep::Nothing,
         _ if is_arc => Keep::Response,
         (Some(previous), ContentState::Unchanged) if body == Body::NotModified => {

@@ -1,22 +1,23 @@
-//! Attributes of the link that a URI was found by, such as `rel` = `nofollow`: kept with the URI, so that filters which
-//! judge it again see what they saw at discovery. They stand among what plugins keep, under a name that none can have.
+//! Attributes of the link by which a URI was found, such as `rel` = `nofollow`. They are kept with the URI, so that filters that
+//! judge it again see the same attributes as at discovery. They are among the kept values of plugins, under a name that no plugin
+//! can have.
 
 use opilio_frontier::{KeptChange, KeptValue, KeptValues, UriRecord};
 use opilio_sandbox::NamedValue;
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":link";
 
-/// The one value: a JSON list of pairs.
+/// Name of the only value: a JSON list of pairs.
 const NAME: &str = "attributes";
 
-/// Of the value's form.
+/// Version of the value's format.
 const VERSION: u32 = 1;
 
 /// Most bytes of names and values kept with a URI. Attributes past it are not seen when the URI is judged again.
 const BYTES_MAX: usize = 1024;
 
-/// What is kept with a URI from its discovery on.
+/// Returns the values that are kept with a URI from its discovery on.
 pub(crate) fn kept(attributes: &[NamedValue]) -> KeptValues {
     let mut kept = KeptValues::default();
     let mut bytes = 0;
@@ -41,7 +42,7 @@ pub(crate) fn kept(attributes: &[NamedValue]) -> KeptValues {
     kept
 }
 
-/// The attributes of the link that a URI was found by.
+/// Returns the attributes of the link by which a URI was found.
 pub(crate) fn of(record: &UriRecord) -> Vec<NamedValue> {
     let kept = record.kept.get(OWNER, NAME);
     let kept = kept.filter(|kept| kept.version == VERSION);

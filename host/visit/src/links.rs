@@ -1,4 +1,4 @@
-//! The links of a page: which are in scope, how plugins rank them, and the candidates for the frontier.
+//! The links of a page: the scope's decisions on them, their ranks by plugins, and the candidates for the frontier.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ pub(crate) struct Outlinks {
     /// The ranks that plugins gave them, in the same order.
     pub(crate) ranks: Vec<Option<u8>>,
     pub(crate) refused: Vec<Refused>,
-    /// Scope filters that could not be asked, and about how many links.
+    /// Scope filters that could not be asked, with the number of links affected.
     pub(crate) unjudged: BTreeMap<Arc<str>, u64>,
 }
 
@@ -41,7 +41,7 @@ pub(crate) async fn outlinks<D: Driver>(
 ) -> Result<Outlinks, D::Error> {
     let mut links = reading.extracted.links.clone();
     if pipeline.is_robots() {
-        // They have been followed already, and lead nowhere else.
+        // The redirects of a robots.txt have been followed already. They lead nowhere else.
         links.retain(|link| link.hop != Hop::Redirect);
     }
     if links.is_empty() {
@@ -61,7 +61,7 @@ pub(crate) async fn outlinks<D: Driver>(
     });
     let mut accepted = Vec::new();
     let mut outlinks = Outlinks::default();
-    // Nearly always one group of all: filters are asked once about the links of a page.
+    // There is nearly always one group only: filters are asked once about the links of a page.
     for group in grouped(targets.collect(), |one, other| {
         one.stacks.scope_hash == other.stacks.scope_hash
     }) {

@@ -1,41 +1,41 @@
-//! Evaluators that do not know what they want: answers to one page that go far up and far down in turn, though every visit
-//! found the same. These are held to the middle. Learning narrows answers down; a rhythm of days stretches one and not three
-//! in a row.
+//! Damping of oscillating wait evaluators: their answers for one page go far up and far down in turn, though every visit found
+//! the same. Such answers are held to the middle. A learning evaluator narrows its answers down. A rhythm of days stretches one
+//! answer, not three in a row.
 //!
-//! In a crawl the last answer is the wait in the URI's record. How far it has swung so far is kept among what plugins keep with
-//! the URI, under a name that none can have, and only while it swings.
+//! In a crawl the last answer is the wait in the URI's record. The swings so far are kept among the plugins' kept values of the
+//! URI, under a name that no plugin can have, and only while the answers swing.
 
 use std::time::Duration;
 
 use opilio_frontier::{ContentState, KeptChange, KeptValue, KeptValues};
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":swings";
 
-/// The one value: which way the last swing went, and how many there were in a row.
+/// Name of the only value: the direction of the last swing, and the number of swings in a row.
 const NAME: &str = "swings";
 
-/// Of the value's form.
+/// Version of the value's format.
 const VERSION: u32 = 1;
 
 /// An answer this many times as long, or as short, as the one before is a swing.
 const FACTOR: f64 = 4.0;
 
-/// Swings in a row, each against the one before, from which on an evaluator oscillates.
+/// Swings in a row, each in the opposite direction to the one before, from which on an evaluator oscillates.
 const IN_A_ROW: u32 = 3;
 
 /// A wait that does not oscillate.
 pub(crate) struct HeldWait {
     /// The wait.
     pub(crate) wait: Duration,
-    /// The answer did.
+    /// Whether the evaluator's answer oscillates.
     pub(crate) oscillates: bool,
-    /// What is to be kept with the URI.
+    /// The value to keep with the URI.
     pub(crate) kept: KeptChange,
 }
 
-/// The wait after one more visit, which found `state`: what was answered, or from the third swing on the middle between that and
-/// the last wait, by ratio. `last` is what the visit before found, and the wait after it.
+/// Returns the wait after one more visit, which found `state`. It is the answer or, from the third swing on, the geometric mean
+/// of the answer and the last wait. `last` is the state that the previous visit found, and the wait after it.
 pub(crate) fn hold(
     last: Option<(ContentState, Duration)>,
     kept: &KeptValues,
@@ -49,7 +49,7 @@ pub(crate) fn hold(
         .unwrap_or_default();
     let in_a_row: u32 = in_a_row.parse().unwrap_or(0);
     let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
-    // Where something else was found, the answer may be another.
+    // If the state differs, a different answer is legitimate.
     let before = last.filter(|(found, _)| *found == state);
     let ratio = before.map_or(1.0, |(_, before)| seconds(answer) / seconds(before));
     let now = if ratio >= FACTOR {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use ContentState::{Changed, Unchanged};
 
-    /// Answers in hours, and the waits that are made of them.
+    /// Checks answers in hours against the resulting waits.
     #[track_caller]
     fn check(answers: &[(ContentState, u64)], expected: &[u64], oscillating: usize) {
         let (mut last, mut kept) = (None, KeptValues::default());
@@ -122,13 +122,13 @@ mod tests {
             let hours: Vec<u64> = answers.iter().map(|(_, hours)| *hours).collect();
             check(answers, &hours, 0);
         };
-        // The rules of crawlers: by a factor below two.
+        // The rules of crawlers change waits by a factor below two.
         steady(&[24, 36, 24, 36, 24, 36].map(|hours| (Unchanged, hours)));
-        // Longer and longer.
+        // Waits that grow.
         steady(&[1, 8, 64, 512].map(|hours| (Unchanged, hours)));
-        // A week's end.
+        // A weekend.
         steady(&[4, 5, 62, 4, 5, 4, 62, 4].map(|hours| (Unchanged, hours)));
-        // Short where it changed, long where it did not.
+        // Short after a change, long without one.
         steady(&[(Changed, 1), (Unchanged, 24)].repeat(4));
     }
 }

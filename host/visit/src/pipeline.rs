@@ -18,10 +18,10 @@ use crate::plugin_view::PluginMemory;
 use crate::reading;
 use crate::status;
 
-/// The shortest time that a denial is known: longer than queues rest after a fetch.
+/// Shortest time for which a failed prerequisite is known: longer than the politeness delay of queues.
 const DENIAL_MIN: Duration = Duration::from_secs(600);
 
-/// One issued URI on its way. Settings and plugins are those in force when the visit began, whatever is changed meanwhile.
+/// The pipeline of one issued URI. Its settings and plugins are those in force when the visit began, whatever changes meanwhile.
 pub struct Pipeline {
     /// The URI as the frontier issued it.
     pub issue: Issue,
@@ -33,7 +33,7 @@ pub struct Pipeline {
     pub stacks: Arc<Stacks>,
     /// All plugins in force.
     pub(crate) in_force: Arc<Stacks>,
-    /// When the visit began.
+    /// Time at which the visit began.
     pub started: Timestamp,
 }
 
@@ -56,13 +56,13 @@ pub struct LogEntry {
     pub size: Option<u64>,
     /// Media type as the server named it.
     pub media_type: Option<String>,
-    /// When the fetch began, and how long it took.
+    /// Time at which the fetch began, and its duration.
     pub fetch: Option<(Timestamp, Duration)>,
     /// Digest of the payload, labelled.
     pub digest: Option<String>,
     /// Annotations, in order.
     pub annotations: Vec<String>,
-    /// Bytes of the response, its head included, as they came over the wire.
+    /// Bytes of the response as received over the wire, headers included.
     pub received: Option<u64>,
     /// The first record of the capture; none if nothing was archived.
     pub archived: Option<WarcLocation>,
@@ -118,18 +118,18 @@ impl Pipeline {
         self.in_force.selected(settings, self.profile.settings())
     }
 
-    /// Whether other URIs wait for this one: a look-up, a robots.txt, a login.
+    /// Whether other URIs wait for this one: a look-up, a robots.txt or a login.
     pub fn is_prerequisite(&self) -> bool {
         self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }
 
-    /// Whether the URI is a robots.txt. Its URI alone decides: a link may lead to it as well, and it is the same document.
+    /// Whether the URI is a robots.txt. Its URI alone decides: a link may lead to the same document.
     pub fn is_robots(&self) -> bool {
         self.issue.uri.robots_txt().as_ref() == Some(&self.issue.uri)
     }
 
-    /// The base for relative references until an extractor reports one. Strings of a script are resolved by the page that
-    /// runs it, so the base of a script is the page that it was found on.
+    /// Returns the base for relative references until an extractor reports one. Strings of a script are resolved against the page
+    /// that runs it, so the base of a script is the page on which it was found.
     pub(crate) fn base(&self, head: &ResponseHead) -> String {
         let media_type = head.media_type().unwrap_or_default();
         let script = media_type.ends_with("javascript") || media_type.ends_with("ecmascript");
@@ -161,14 +161,14 @@ impl Pipeline {
         !self.is_idle_robots() && self.issue.record.attempts < self.settings.retry.max_retries
     }
 
-    /// Whether the URI is a robots.txt that the profile does not obey. It is not tried again: its whole queue would wait.
+    /// Whether the URI is a robots.txt that the profile does not obey. It is not retried: its whole queue would wait.
     pub(crate) fn is_idle_robots(&self) -> bool {
         self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
     }
 
-    /// How long a denial is known, such as that a host has no address or that robots.txt cannot be fetched: at most `most`, and
-    /// no longer than until pages that are visited again are probed. The queue rests in between, so it is never forgotten
-    /// within [`DENIAL_MIN`], or the pages that wait for it would ask for it again and again.
+    /// Returns the lifetime of a failed prerequisite, such as a host without an address or an unavailable robots.txt. It is at
+    /// most `most`, and no longer than until revisited pages are probed. It is at least [`DENIAL_MIN`], because the queue waits
+    /// in between: otherwise the pages that wait for the prerequisite would request it again and again.
     #[must_use]
     pub fn denial_lifetime(&self, most: Duration) -> Duration {
         let settings = &self.settings;
@@ -178,12 +178,12 @@ impl Pipeline {
         most.min(settings.revisit.min_wait.max(DENIAL_MIN))
     }
 
-    /// Whether a failure is tried again: the profile wants it, and attempts are left.
+    /// Whether a failure is retried: the profile wants it, and attempts are left.
     pub(crate) fn may_pass(&self, status: i32) -> bool {
         self.settings.retry.has_error(status) && self.attempts_left()
     }
 
-    /// The conclusion for a URI whose host, domain or source has used up a quota; none if there is no such.
+    /// Returns the conclusion for a URI whose host, domain or source has used up a quota; none if all quotas are within limits.
     pub fn over_quota(&self) -> Option<Conclusion> {
         let over = self.issue.over_quota.as_ref()?;
         let annotation = format!("quota:{}:{}", over.kind.name(), over.limit);
@@ -194,7 +194,7 @@ impl Pipeline {
         Some(Conclusion::postponed(status, annotation))
     }
 
-    /// The conclusion for a fetch that the operator has broken off. What had come of it is not archived.
+    /// Returns the conclusion for a fetch that the operator has cancelled. A partial response is not archived.
     pub fn cancelled(&self, duration: Duration) -> Conclusion {
         Conclusion {
             outcome: Outcome::Failed {
@@ -211,7 +211,7 @@ impl Pipeline {
 }
 
 impl Conclusion {
-    /// A conclusion without outlinks.
+    /// Creates a conclusion without outlinks.
     pub fn new(outcome: Outcome, entry: LogEntry) -> Conclusion {
         Conclusion {
             outcome,
@@ -220,7 +220,7 @@ impl Conclusion {
         }
     }
 
-    /// The URI cannot be fetched, and no request was sent.
+    /// The conclusion for a URI that cannot be fetched. No request was sent.
     pub fn failed(status: i32, annotation: String) -> Conclusion {
         let outcome = Outcome::Failed {
             status,
@@ -229,13 +229,13 @@ impl Conclusion {
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The URI is refused until its refusal is changed, and no request was sent.
+    /// The conclusion for a URI that is refused until its refusal is changed. No request was sent.
     pub fn disregarded(status: i32, annotation: String) -> Conclusion {
         let outcome = disregarded(status, annotation.clone(), None);
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The URI is not fetched for a reason that may be gone at any time, and no request was sent.
+    /// The conclusion for a URI that is not fetched for a reason that may disappear at any time. No request was sent.
     pub fn postponed(status: i32, annotation: String) -> Conclusion {
         let outcome = Outcome::Disregarded {
             status,
@@ -246,7 +246,7 @@ impl Conclusion {
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The server cannot be reached, for this URI as for others.
+    /// The conclusion for a server that cannot be reached, for this URI as for others.
     pub fn retry(status: i32, after: Option<Duration>, transfer: Option<Transfer>) -> Conclusion {
         let outcome = Outcome::Retry {
             status,
@@ -259,7 +259,7 @@ impl Conclusion {
 }
 
 impl LogEntry {
-    /// An entry with this status, and this annotation if it is not empty.
+    /// Creates an entry with this status, and with this annotation if it is not empty.
     pub fn of(status: i32, annotation: String) -> LogEntry {
         let annotations = if annotation.is_empty() {
             Vec::new()
@@ -274,7 +274,7 @@ impl LogEntry {
     }
 }
 
-/// A URI is refused until its refusal is changed.
+/// The outcome for a URI that is refused until its refusal is changed.
 pub(crate) fn disregarded(status: i32, reason: String, transfer: Option<Transfer>) -> Outcome {
     Outcome::Disregarded {
         status,

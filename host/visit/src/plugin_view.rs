@@ -17,19 +17,19 @@ use crate::extraction::FoundLink;
 use crate::link_attributes;
 use crate::site_figures::{DocumentTraits, SiteFigures};
 
-/// A URI of which something is known.
+/// A URI with its record.
 #[derive(Clone, Copy)]
 pub struct KnownUri<'a> {
     /// The URI.
     pub uri: &'a Uri,
     /// Its record.
     pub record: &'a UriRecord,
-    /// How late its visit is.
+    /// Time by which its visit is overdue.
     pub overdue: Duration,
 }
 
 impl<'a> KnownUri<'a> {
-    /// As the frontier issued it.
+    /// Returns the URI as the frontier issued it.
     pub fn of(issue: &'a Issue) -> KnownUri<'a> {
         KnownUri {
             uri: &issue.uri,
@@ -39,19 +39,19 @@ impl<'a> KnownUri<'a> {
     }
 }
 
-/// What the plugins of one visit share. Clones are the same.
+/// The values that the plugins of one visit share. Clones share them too.
 #[derive(Clone, Default)]
 pub struct PluginMemory {
-    /// What they leave for each other.
+    /// Notes that plugins leave for later plugins.
     pub notes: Notes,
-    /// What they keep from visit to visit.
+    /// Values that plugins keep from visit to visit.
     pub kept: Kept,
-    /// What is known of the site's documents.
+    /// Figures on the site's documents.
     pub site: SiteFigures,
 }
 
 impl PluginMemory {
-    /// At the beginning of a visit: what is kept with the URI, and with its site.
+    /// Creates the memory at the beginning of a visit, from the values kept with the URI and its site.
     pub fn new(uri: &KeptValues, site: &KeptValues) -> PluginMemory {
         PluginMemory {
             notes: Notes::new(),
@@ -76,7 +76,7 @@ fn values(kept: &KeptValues) -> Values {
     values
 }
 
-/// What plugins have changed, for the frontier to keep.
+/// Returns the changes that plugins made to kept values, for the frontier.
 pub fn changes(changes: Vec<Change>) -> Vec<KeptChange> {
     let changes = changes.into_iter().map(|change| KeptChange {
         plugin: change.plugin,
@@ -146,7 +146,7 @@ pub fn found_candidate(
     }
 }
 
-/// The visit once its headers have come.
+/// The visit after its headers arrived.
 pub fn visit(
     issue: &Issue,
     now: Timestamp,
@@ -165,7 +165,7 @@ pub fn visit(
     }
 }
 
-/// What is known before any answer.
+/// The visit before any answer.
 fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
     let record = known.record;
     let history = record.history.iter().map(|past| PastVisit {
@@ -210,7 +210,7 @@ fn signal(signal: opilio_frontier::Signal) -> Signal {
     }
 }
 
-/// The visit once it has been judged: what wait evaluators see.
+/// The visit after its content was judged, as wait evaluators see it.
 pub fn after(known: KnownUri<'_>, now: Timestamp, turn: &Turn, memory: &PluginMemory) -> Visit {
     let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
     let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));

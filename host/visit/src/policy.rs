@@ -1,4 +1,4 @@
-//! What the profile means to the frontier: its configuration, the settings of queues, and what a URI is worth.
+//! The profile in the frontier's terms: its configuration, the settings of queues, and the cost and precedence of URIs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use opilio_profile::{
 };
 use opilio_uri::{HopPath, Uri};
 
-/// Words that calendars have in their URIs, and other pages seldom do.
+/// Words that are common in URIs of calendars and rare in others.
 const CALENDAR_WORDS: [&str; 10] = [
     "calendar",
     "calendrier",
@@ -27,7 +27,7 @@ const CALENDAR_WORDS: [&str; 10] = [
     "jour",
 ];
 
-/// The floor that the profile itself sets; 255 is its word for none.
+/// Returns the floor that the profile sets; 255 means none.
 pub fn precedence_floor(profile: &Profile) -> Option<u8> {
     Some(profile.frontier.precedence_floor).filter(|floor| *floor < u8::MAX)
 }
@@ -37,7 +37,7 @@ pub fn frontier_config(profile: &Arc<Profile>) -> Config {
     frontier_config_at(profile, Timestamp::now)
 }
 
-/// The same where somebody else says what time it is.
+/// Returns the frontier's configuration, with a clock given by the caller.
 pub fn frontier_config_at(
     profile: &Arc<Profile>,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
@@ -50,7 +50,7 @@ pub fn frontier_config_at(
     let wait_now = now.clone();
     Config {
         queue: QueueSettings::default(),
-        // What depends on the time of day is resolved anew when the hash says so: `keep_time` in `crawl/beside.rs`.
+        // Settings that depend on the time of day are resolved anew when the hash changes: `keep_time` in `crawl/beside.rs`.
         settings_hash: profile.settings_hash_at(now()),
         resolver: Some(Resolver::new(move |queue| {
             queue_settings(&resolved, queue, now())
@@ -87,7 +87,7 @@ pub fn frontier_config_at(
     }
 }
 
-/// How long a URI may wait: under `fixed` no less than from one visit to the next.
+/// Returns the limits of a URI's wait. Under `fixed` the minimum is at most the fixed wait.
 fn waits(revisit: &Revisit, strategy: Strategy) -> WaitLimits {
     WaitLimits {
         min: match strategy {
@@ -98,7 +98,7 @@ fn waits(revisit: &Revisit, strategy: Strategy) -> WaitLimits {
     }
 }
 
-/// What is set for a queue, from its name alone.
+/// Returns the settings of a queue, from its name alone.
 fn queue_settings(profile: &Profile, name: &str, now: Timestamp) -> QueueSettings {
     let settings = profile.queue_settings_at(name, now);
     let queue = &settings.queue;
@@ -140,7 +140,7 @@ fn small(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// A quota of the profile as the frontier counts it.
+/// Converts a quota of the profile for the frontier.
 pub fn quota(quota: &opilio_profile::Quota) -> Quota {
     let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
     Quota {
@@ -153,7 +153,7 @@ pub fn quota(quota: &opilio_profile::Quota) -> Quota {
     }
 }
 
-/// A URI as the frontier takes it, with all that the profile says about it: canonical form, queue, strategy, cost and
+/// Returns a candidate for the frontier, with the profile's settings for it: canonical form, queue, strategy, cost and
 /// precedence.
 pub fn candidate(
     profile: &Profile,
@@ -162,7 +162,7 @@ pub fn candidate(
     via: Option<&str>,
     source: Option<&str>,
 ) -> Candidate {
-    // Nobody's password goes into logs and records.
+    // Passwords in URIs stay out of logs and records.
     let uri = uri.without_userinfo();
     let settings = profile.effective_with(&Context {
         source,
@@ -181,7 +181,7 @@ pub fn candidate(
     }
 }
 
-/// A strategy in the frontier's words.
+/// Converts a strategy for the frontier.
 pub fn strategy(strategy: Strategy) -> opilio_frontier::Strategy {
     match strategy {
         Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
@@ -190,7 +190,7 @@ pub fn strategy(strategy: Strategy) -> opilio_frontier::Strategy {
     }
 }
 
-/// What a URI costs its queue's budgets.
+/// Returns the cost of a URI for its queue's budgets.
 fn cost(policy: CostPolicy, uri: &Uri, via: Option<&str>) -> u8 {
     match policy {
         CostPolicy::Zero => 0,
@@ -204,7 +204,7 @@ fn cost(policy: CostPolicy, uri: &Uri, via: Option<&str>) -> u8 {
     }
 }
 
-/// Up to the query, and the query.
+/// Splits a URI into the part before the query, and the query.
 fn split(uri: &str) -> (&str, Option<&str>) {
     match uri.split_once('?') {
         Some((page, query)) => (page, Some(query)),
@@ -212,7 +212,7 @@ fn split(uri: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A word of calendars, or a number that looks like a year of ours.
+/// Whether a URI contains a word of calendars, or a number that looks like a year of the 20th or 21st century.
 fn is_like_a_calendar(uri: &str) -> bool {
     let lower = uri.to_ascii_lowercase();
     let is_year =

@@ -1,8 +1,7 @@
-//! What comes first: precedence plugins, asked about the outlinks of a page, about seeds, and about queues.
+//! Precedence plugins, asked about the outlinks of a page, about seeds, and about queues.
 //!
-//! The first that answers holds; where none does, the profile's policy. A queue is ranked when it first has a part in the
-//! crawl of this process and after every [`TURNS_BETWEEN_RANKS`] of its turns, since what it is worth shows in what it
-//! has brought.
+//! The first answer applies; without one, the profile's policy. A queue is ranked when this process first uses it and after every
+//! [`TURNS_BETWEEN_RANKS`] of its visits, since the documents that it yields show its worth.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -16,15 +15,15 @@ use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::{CandidateGuards, Seen, handled};
 
-/// Turns of a queue after which it is ranked again.
+/// Visits of a queue after which it is ranked again.
 const TURNS_BETWEEN_RANKS: u32 = 20;
 
-/// Queues whose turns are counted; past it counting begins anew, and they are ranked once more.
+/// Queues whose visits are counted. Beyond it, counting starts afresh and the queues are ranked once more.
 const QUEUES_MAX: usize = 100_000;
 
-/// Ranks of a batch, and what went wrong on the way.
+/// Ranks of a batch, and the calls that failed.
 pub struct Ranked {
-    /// One for each candidate, in order; none leaves it to the profile.
+    /// One for each candidate, in order. None leaves the rank to the profile.
     pub ranks: Vec<Option<u8>>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
@@ -107,7 +106,7 @@ pub fn raise(
         matches!(record.place, Place::Queued { .. }) && record.precedence > rank
     };
     if frontier.record(uri)?.is_some_and(waits) {
-        // A URI that is just being fetched keeps its value, which matters no more.
+        // A URI that is being fetched keeps its value, which has no further effect.
         frontier.set_precedence(uri, rank, now)?;
     }
     Ok(())
@@ -129,12 +128,12 @@ impl QueueRanks {
         due
     }
 
-    /// A turn of this queue is over. Whether it is to be ranked now.
+    /// Counts a visit of this queue. Returns whether the queue is to be ranked now.
     pub fn is_due_after_turn(&self, queue: &str) -> bool {
         self.count(queue, 1)
     }
 
-    /// URIs have come into this queue. Whether it is to be ranked now, as it has not been before.
+    /// Records that URIs entered this queue. Returns whether it is to be ranked now, because it was not ranked before.
     pub fn is_due_when_found(&self, queue: &str) -> bool {
         self.count(queue, 0)
     }

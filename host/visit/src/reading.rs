@@ -19,7 +19,7 @@ use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged};
 
-/// In place of the hash of an extractor stack: no stack has extracted the document, or not in full.
+/// Replaces the hash of an extractor stack if no stack has extracted the document in full.
 pub const NOT_EXTRACTED: u64 = 0;
 
 /// The work of reading one response.
@@ -88,9 +88,9 @@ pub struct Reading {
     pub failures: Vec<Failure>,
 }
 
-/// Content that is expected of a payload, coded, for each of its bytes; text seldom shrinks to less than a tenth.
+/// Content expected for each byte of a coded payload; text seldom shrinks to less than a tenth.
 const DECODED_BYTES: u64 = 16;
-/// Content that is expected of a payload, coded, at least.
+/// Least content expected of a coded payload.
 const DECODED_BYTES_MIN: u64 = 1 << 20;
 
 impl ReadingTask {
@@ -104,11 +104,11 @@ impl ReadingTask {
         expected.min(self.content_max)
     }
 
-    /// Reads the response if it has no more than so many bytes of content. `decoded` is told how many there are, before plugins
-    /// see them.
+    /// Reads the response if its content has at most `bytes` bytes. `decoded` receives the number of bytes before plugins see
+    /// them.
     ///
     /// # Errors
-    /// The task, if there is more content and more may be read: memory for all that may be read has to be reserved.
+    /// Returns the task if there is more content and more may be read: memory for the whole allowed content must be reserved.
     pub fn run_within(
         self,
         bytes: u64,
@@ -126,7 +126,7 @@ impl ReadingTask {
         !self.head.content_codings().is_empty()
     }
 
-    /// Reads the response, whatever memory it takes.
+    /// Reads the response, whatever memory that takes.
     pub fn run(self) -> Reading {
         let content = content(&self.exchange, &self.head, self.content_max);
         self.read(content)
@@ -256,7 +256,7 @@ impl ReadingTask {
             &reading.guards,
         );
         if !whole && matches!(stripped, Stripped::Digest(_)) {
-            // What lies behind the cut may have changed.
+            // The content beyond the cut may have changed.
             stripped = Stripped::Declined {
                 why: "content-cut".to_owned(),
             };
@@ -285,8 +285,8 @@ impl ReadingTask {
         }
     }
 
-    /// What the strippers left of the last archived version, where this one has the same bytes and the strippers are the same:
-    /// they would leave the same again. Most visits of a continuous crawl are such.
+    /// Returns the stripped digest of the last archived version, if this one has the same bytes and the strippers are the same:
+    /// the result would be equal. Most visits of a continuous crawl are of this kind.
     fn stripped_before(&self) -> Option<StrippedDigest> {
         let last = self.last.as_ref()?;
         let is_same = last.payload == Some(self.exchange.payload_digest.0);
@@ -294,7 +294,7 @@ impl ReadingTask {
         (stripped.stripper == self.stacks.digest_hash).then_some(stripped)
     }
 
-    /// Whether different bytes are a new version.
+    /// Asks change evaluators whether different bytes are a new version.
     fn compare(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
         let last = self.last_fingerprint.as_ref();
         let stack = &self.stacks.change;
@@ -310,7 +310,7 @@ impl ReadingTask {
         reading.failures.extend(compared.failures);
     }
 
-    /// Everything but what is unchanged is extracted; that too, when the extractors have changed since.
+    /// Extracts the document unless it is unchanged. An unchanged document is extracted if the extractors have changed since.
     fn extract(&self, document: &Document, visit: &Visit, reading: &mut Reading) {
         let stack = &self.stacks.extract;
         let known = reading.state == ContentState::Unchanged
@@ -332,7 +332,7 @@ impl ReadingTask {
             guards: &reading.guards,
         };
         reading.extracted = extraction::extract(stack, &asked, self.links_max);
-        // Where an extractor failed, links are missing: the next visit extracts again, changed or not.
+        // If an extractor failed, links are missing: the next visit extracts again, changed or not.
         let complete = !reading.extracted.incomplete;
         reading.failures.append(&mut reading.extracted.failures);
         reading.extracted_by = Some(if complete {
@@ -417,7 +417,7 @@ pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Op
     (decoded.content.into(), annotation)
 }
 
-/// Whether content of this type is text. Content without a type may be.
+/// Whether content of this type is text. Content without a type counts as text.
 pub fn is_text(media_type: &str) -> bool {
     const ENDINGS: [&str; 6] = [
         "javascript",
@@ -447,7 +447,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// A page of so many zeros, which take next to nothing on their way.
+    /// A page of this many zeros, whose coded payload is tiny.
     fn task(zeros: u64) -> ReadingTask {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; zeros as usize]).unwrap();

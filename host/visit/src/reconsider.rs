@@ -1,4 +1,4 @@
-//! What a wait evaluator is asked about a URI that waits, and what its answer means.
+//! The question to a wait evaluator about a URI that waits, and the meaning of its answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::reading;
 use opilio_stacks::Staged;
 use opilio_stacks::guards::Guards;
 
-/// The question: the URI as it was left by its last visit, at another time and other prices.
+/// The question: the URI in the state after its last visit, at another time and other prices.
 pub(crate) struct Reconsideration {
     visit: Visit,
     document: Document,
@@ -25,7 +25,7 @@ pub(crate) struct Reconsideration {
 /// The answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewWait {
-    /// From its last visit to the next.
+    /// Time from its last visit to the next.
     pub(crate) in_all: Duration,
     wait: Duration,
     ask_again: Option<Duration>,
@@ -44,7 +44,7 @@ impl Reconsideration {
             visits: record.visits,
             overdue: Duration::ZERO,
             measures,
-            // Nothing has been fetched, as before any fetch.
+            // Nothing has been fetched: the same view as before any fetch.
             ..plugin_view::visit(issue, now, 0, media_type, memory)
         };
         let head = ResponseHead {
@@ -65,7 +65,7 @@ impl Reconsideration {
         evaluate(stack, &media_type, &self.visit, &self.document, &guards)
     }
 
-    /// None where nobody answered: the wait stands as it was.
+    /// Returns the new wait; none if no evaluator answered. Then the wait stays the same.
     pub(crate) fn judge(
         issue: &Issue,
         now: Timestamp,

@@ -1,30 +1,30 @@
-//! Where a seed ends: each seed, and each URI that a seed has redirected to, remembers where its last answer redirected to.
-//! It stands among what plugins keep with a URI, under a name that none can have, so it goes with the URI.
+//! Final targets of seeds. Each seed, and each URI that a seed redirected to, keeps the target of its last redirect. The target
+//! is among the plugins' kept values of the URI, under a name that no plugin can have, so it is removed with the URI.
 
 use opilio_fetch::Exchange;
 use opilio_frontier::{Error, Frontier, KeptChange, KeptValue, UriRecord};
 use opilio_uri::{Hop, Uri};
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":redirect";
 
-/// The one value.
+/// Name of the only value.
 const NAME: &str = "target";
 
-/// Of the value's form.
+/// Version of the value's format.
 const VERSION: u32 = 1;
 
-/// A seed that redirects more often has gone round in circles.
+/// Most redirects of a seed that are followed. Longer chains are loops.
 const STEPS_MAX: usize = 20;
 
-/// Where a URI's answer redirects to (`Location`), of one that is asked for because it is a seed.
+/// Returns the redirect target (`Location`) to keep, for a seed or a URI that a seed redirected to.
 pub fn remember(
     record: &UriRecord,
     exchange: &Exchange,
     target: Option<Uri>,
 ) -> Option<KeptChange> {
     let is_seeds_way = record.seed || record.hop_path.hops().all(|hop| hop == Hop::Redirect);
-    // Not modified is no answer of its own.
+    // A 304 does not replace the last answer.
     if !is_seeds_way
         || exchange.status() == 304
         || (target.is_none() && target_of(record).is_none())
@@ -41,10 +41,10 @@ pub fn remember(
     })
 }
 
-/// Where a seed ended when it was last asked for: the last URI of its redirects, with its record where it has been fetched.
+/// Returns the final target of a seed at its last visit: the last URI of its redirects, with its record if it was fetched.
 ///
 /// # Errors
-/// Where the store fails.
+/// Returned if the store fails.
 pub fn end_of(
     frontier: &Frontier,
     seed: &UriRecord,

@@ -5,7 +5,7 @@ use opilio_uri::Uri;
 use crate::admission::Permit;
 use crate::pipeline::Pipeline;
 
-/// The headers of a request that a visit decides. Cookies and credentials are the caller's.
+/// The headers of a request that a visit decides. The caller adds cookies and credentials.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestHeaders {
     /// `If-None-Match`.
@@ -31,7 +31,7 @@ impl Pipeline {
             && self.is_extracted()
             && !permit.is_login;
         let validator = |value: &Option<String>| value.clone().filter(|_| is_conditional);
-        // Nobody follows a link to robots.txt.
+        // No link leads to robots.txt.
         let is_followed = is_own && !self.is_prerequisite();
         let referer = record.via.as_deref();
         let referer = referer.filter(|_| settings.referer && is_followed);

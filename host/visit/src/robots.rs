@@ -1,4 +1,4 @@
-//! The visit of a robots.txt: whether its answer counts, for how long, and the `Crawl-delay` in it.
+//! The visit of a robots.txt: whether and for how long its answer counts, and its `Crawl-delay`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::exchange::retry_after;
 use crate::pipeline::{Conclusion, Pipeline};
 use crate::{reading, status};
 
-/// Decides what an answer to a request for robots.txt means. Returns a conclusion if it is asked for again; otherwise the
-/// answer is kept, and the visit goes on as that of any other document.
+/// Decides the effect of an answer to a request for robots.txt. Returns a conclusion if it must be requested again. Otherwise the
+/// answer is kept, and the visit continues as for any other document.
 pub(crate) async fn receive<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
@@ -29,11 +29,11 @@ pub(crate) async fn receive<D: Driver>(
     };
     let settings = &pipeline.settings;
     let unreachable = !(200..500).contains(&answer.0);
-    // An address or a port that the profile forbids is most likely forbidden the next time as well.
+    // The profile is likely to forbid the address or port the next time as well.
     let refused = answer.0 == status::BLOCKED;
     let may_pass = answer.0 > 0 || settings.retry.has_error(answer.0);
     if unreachable && !refused && may_pass && pipeline.attempts_left() {
-        // One bad moment of the server must not close the site: asked again, as often as the profile wants.
+        // A brief outage of the server must not close the site: the request is retried as often as the profile wants.
         let after = retry_after(exchange);
         return Ok(Some(Conclusion::retry(answer.0, after, Some(transfer))));
     }

@@ -1,7 +1,7 @@
-//! Which found URIs belong to the crawl: the scope stack, asked once for all outlinks of a page.
+//! The scope stack, asked once for all outlinks of a page. It decides which found URIs belong to the crawl.
 //!
-//! The last ruling that is not `pass` decides; where all pass, the URI is out. The scope fails closed: a URI about
-//! which a filter cannot be asked is not crawled, unless the profile says otherwise.
+//! The last ruling that is not `pass` decides. If all pass, the URI is out of scope. The scope fails closed: if a filter cannot
+//! be asked about a URI, the URI is not crawled, unless the profile sets otherwise.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::{CandidateGuards, Seen, handled};
 
-/// What the scope says of one candidate.
+/// The scope's decision on one candidate.
 #[derive(Clone, Debug)]
 pub struct ScopeDecision {
-    /// It is in.
+    /// Whether it is in scope.
     pub accepted: bool,
-    /// The filter that decided; none where all passed.
+    /// The filter that decided; none if all passed.
     pub by: Option<String>,
     /// Its reason; may be empty.
     pub reason: String,
-    /// It was decided by an answer that is missing.
+    /// Whether a missing answer decided.
     pub failed: bool,
 }
 
 impl ScopeDecision {
-    /// Who decided and why, as an annotation.
+    /// Returns the filter that decided and its reason, as an annotation.
     pub fn because(&self) -> String {
         match &self.by {
             Some(by) if self.reason.is_empty() => by.clone(),
@@ -37,17 +37,17 @@ impl ScopeDecision {
     }
 }
 
-/// Decisions on a batch, and what went wrong on the way.
+/// Decisions on a batch, and the calls that failed.
 pub struct ScopeJudgement {
     /// One for each candidate, in order.
     pub decisions: Vec<ScopeDecision>,
     /// Calls that failed.
     pub failures: Vec<Failure>,
-    /// Filters that could not be asked about some candidates, and about how many.
+    /// Filters that could not be asked about some candidates, with the number of these candidates.
     pub unjudged: BTreeMap<Arc<str>, u64>,
 }
 
-/// Asks the stack about a batch. `accepts` is what holds where all pass: false at scope, true before a fetch.
+/// Asks the stack about a batch. `accepts` applies if all pass: false at scope, true before a fetch.
 pub fn judge(
     stack: &[Staged],
     stage: &Stage,
@@ -105,7 +105,7 @@ impl ScopeJudgement {
         };
     }
 
-    /// A filter that could not be asked. A later one may still decide otherwise: it has been asked and has answered.
+    /// Records that a filter could not be asked. A later filter that has answered may still decide otherwise.
     fn miss(&mut self, place: usize, staged: &Staged, stands_for: Option<bool>, reason: &str) {
         *self.unjudged.entry(staged.name.clone()).or_default() += 1;
         if let Some(accepted) = stands_for {

@@ -43,8 +43,8 @@ struct Response {
     stacks: Arc<Stacks>,
 }
 
-/// Takes the visit from the exchange to its conclusion. `verdict` is that of mid-fetch filters, `memory` the one that they
-/// were asked with.
+/// Takes the visit from the exchange to its conclusion. `verdict` is the answer of mid-fetch filters, `memory` the one that they
+/// were called with.
 ///
 /// # Errors
 /// Those of the driver.
@@ -108,7 +108,7 @@ async fn settle<D: Driver>(
         }
         _ => Body::Fetched,
     };
-    // A 304 seldom names a type; it is that of the version it stands for.
+    // A 304 seldom names a type. The type of the archived version applies.
     let media_type = head.media_type();
     let media_type = media_type.unwrap_or_else(|| record.media_type.clone());
     let (settings, stacks) = pipeline.for_response(&media_type);
@@ -170,7 +170,7 @@ async fn succeed<D: Driver>(
     response.heed_page(pipeline, &memory, &mut reading, &mut annotations);
     end_redirects(pipeline, &mut reading, &mut annotations);
     if !settings.revisit.signals {
-        // This list's dates are not believed.
+        // The dates of this list are not trusted.
         let links = reading.extracted.links.iter_mut();
         links.for_each(|link| link.modified = None);
     }
@@ -183,7 +183,7 @@ async fn succeed<D: Driver>(
     for (plugin, links) in &unjudged {
         driver.scope_fault(plugin);
         annotations.push(format!("scope-fault:{plugin}:{links}"));
-        // What it would have let in is not known: the next visit finds the links again, changed or not.
+        // The URIs that the filter would have accepted are unknown: the next visit finds the links again, changed or not.
         reading.extracted_by = Some(reading::NOT_EXTRACTED);
     }
     driver.refused_links(&reading.extracted.refused, refused.len() as u64)?;
@@ -199,7 +199,7 @@ async fn succeed<D: Driver>(
         &settings.revisit,
     )?;
     let mut visit = response.visit(pipeline, &reading, &keep);
-    // Before the archive, whose metadata record says when the next visit is due.
+    // Before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
     let asked = (&**settings, response.stacks.clone());
     let waits = wait(pipeline, driver, &visit, asked, &mut reading, &memory).await?;
@@ -234,7 +234,7 @@ async fn succeed<D: Driver>(
     if let Some(waits) = &waits {
         annotations.extend(waits.annotations(pipeline, &visit));
     }
-    // Wait evaluators are the last that may keep anything.
+    // Wait evaluators are the last plugins that may keep values.
     let kept = memory.kept.changes();
     visit.kept = plugin_view::changes(kept.uri);
     let target = redirect_of(&issue.uri, exchange);
@@ -254,7 +254,7 @@ async fn succeed<D: Driver>(
         wait: until_next,
         ask_again: until_asked,
         strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
-        // Asked again before the fetch, if it had changed.
+        // The scope was asked again before the fetch if it had changed.
         scope: Some(pipeline.stacks.scope_hash),
         outlinks: accepted,
         refresh_embeds,
@@ -269,8 +269,8 @@ async fn succeed<D: Driver>(
     })
 }
 
-/// A response that a post-fetch filter wants fetched again, after the last attempt: it is archived, so that people can see
-/// what came, and the URI has failed. It is no version of the document: digests and validators stay those of the last.
+/// Concludes a response that a post-fetch filter wants fetched again, after the last attempt. The response is archived for
+/// inspection, and the URI fails. It is not a version of the document: digests and validators stay those of the last version.
 async fn give_up<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -282,7 +282,7 @@ async fn give_up<D: Driver>(
     let exchange = &response.exchange;
     annotations.push(format!("os{}", response.head.status));
     let reading = Reading {
-        // Nobody has judged it. A 304 stands for what is archived.
+        // No plugin has judged it. A 304 stands for the archived version.
         state: match response.body {
             Body::Fetched => ContentState::Unknown,
             Body::NotModified | Body::LeftAlone => ContentState::Unchanged,
@@ -360,7 +360,7 @@ impl Response {
         }
     }
 
-    /// What the page says to robots: noted, and obeyed if the profile wants that.
+    /// Annotates the page's robots directives, and obeys them if the profile wants that.
     fn heed_page(
         &self,
         pipeline: &Pipeline,
@@ -383,7 +383,7 @@ impl Response {
             return;
         }
         if said.nofollow {
-            // A redirect of the server is no link of the page.
+            // A redirect of the server is not a link of the page.
             let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
             reading.extracted.links.retain(stays);
         }
@@ -393,7 +393,7 @@ impl Response {
         }
     }
 
-    /// The visit as the frontier is to remember it, but for where it is archived.
+    /// The visit as the frontier is to remember it, without the archive location.
     fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &Keep) -> Visit {
         let (exchange, head) = (&self.exchange, &self.head);
         let kept = *keep == Keep::Response;
@@ -414,7 +414,7 @@ impl Response {
             size: reading.size,
             media_type: media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone()),
             digests: kept.then_some(digests),
-            // Only a complete body may stand behind a 304.
+            // Only a complete body may be the basis of a 304.
             validators: kept.then(|| match complete && head.status == 200 {
                 true => validators,
                 false => Validators::default(),
@@ -431,7 +431,7 @@ impl Response {
     }
 }
 
-/// Keeps what the stacks are whose hashes the record is to have.
+/// Reports the stacks whose hashes the record will contain.
 fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Result<(), D::Error> {
     if reading.extracted_by == Some(stacks.extract_hash) {
         driver.used_stack(Stage::Extract, stacks.extract_hash, &stacks.extract)?;
@@ -442,7 +442,7 @@ fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Res
     Ok(())
 }
 
-/// What is kept for the site: values that plugins have set and, if documents are visited again, figures on all of them.
+/// Returns the values kept for the site: values set by plugins and, if documents are revisited, figures on all of them.
 fn for_site(
     pipeline: &Pipeline,
     kept: Vec<opilio_sandbox::KeptChange>,
@@ -455,7 +455,7 @@ fn for_site(
     changes
 }
 
-/// A redirect that would be one too many in a row is noted and not followed.
+/// Annotates a redirect beyond the allowed number in a row, and does not follow it.
 fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut Vec<String>) {
     let hops = pipeline.issue.record.hop_path.hops().rev();
     let before = hops.take_while(|hop| *hop == Hop::Redirect).count();

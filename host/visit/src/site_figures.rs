@@ -1,10 +1,9 @@
-//! What is known of the documents around one: how often those of its host, of the folder it stands in, of its media type, of its
-//! depth, and those that state when they were modified have changed. For wait evaluators, which begin with what is usual there
-//! while they know nothing of the document itself.
+//! Figures on the documents around one. They count changes of the documents of its host, its folder, its media type, its depth,
+//! and of those with `Last-Modified`. Wait evaluators start from these figures while they know nothing of the document itself.
 //!
-//! The sums are kept with the site, among what plugins keep for it, under a name that none can have; so they are written
-//! with the visit's end and go with the site. Documents that are visited once leave no mark. Where several visits to a site are
-//! under way at once, the last to be completed stands: the sums may miss a few.
+//! The sums are among the kept values of the site, under a name that no plugin can have. They are written at the end of a visit
+//! and removed with the site. Documents that are visited once add nothing. If several visits to a site are in process at once,
+//! the last to finish wins: the sums may miss a few.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,20 +15,20 @@ use opilio_frontier::{
 use opilio_sandbox::Neighbourhood;
 use opilio_uri::Uri;
 
-/// No plugin is called so: their names are words joined by hyphens.
+/// Owner of the values. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":around";
 
-/// Of the value's form.
+/// Version of the values' format.
 const VERSION: u32 = 1;
 
-/// Most folders and types of a site that are told apart; each visit reads and writes them. What is beyond counts for the
-/// host alone.
+/// Most folders and types of a site that have their own sums. Each visit reads and writes them. Documents of further groups count
+/// for the host alone.
 const GROUPS_MAX: usize = 64;
 
 /// Longest name of a folder or type.
 const NAME_BYTES_MAX: usize = 100;
 
-/// Links from a seed that are told apart; all that is deeper is one group.
+/// Greatest number of links from a seed that has a group of its own. All deeper documents are one group.
 const DEPTH_MAX: u32 = 9;
 
 /// The traits of a document that others of its site may share.
@@ -41,7 +40,7 @@ pub struct DocumentTraits<'a> {
     pub media_type: &'a str,
     /// Links from a seed to it.
     pub depth: u32,
-    /// It came with `Last-Modified`.
+    /// Whether it came with `Last-Modified`.
     pub is_dated: bool,
 }
 
@@ -56,11 +55,11 @@ pub struct EarlierVisits {
     last: Option<Timestamp>,
 }
 
-/// What the visits of a group of documents came to.
+/// Sums over the visits of a group of documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
     documents: u64,
-    /// Visits that could be compared with one before.
+    /// Visits that could be compared with a previous one.
     visits: u64,
     changes: u64,
     /// Time between each of these visits and the one before it.
@@ -77,7 +76,7 @@ impl SiteFigures {
         SiteFigures(sums.collect())
     }
 
-    /// What plugins are told: the sums of the groups that a document is in.
+    /// Returns the sums of the groups of a document, as plugins see them.
     pub fn neighbourhood(&self, document: &DocumentTraits) -> Vec<Neighbourhood> {
         let groups = groups(document);
         let known = groups
@@ -93,7 +92,7 @@ impl SiteFigures {
         told.collect()
     }
 
-    /// What a visit adds: to be kept for the site with its end.
+    /// Returns the values to keep for the site after a visit.
     pub fn after(
         &self,
         document: &DocumentTraits,
@@ -135,7 +134,7 @@ impl SiteFigures {
 }
 
 impl EarlierVisits {
-    /// The visits that a record counts.
+    /// Returns the number and time of the visits in a record.
     pub fn of(record: &UriRecord) -> EarlierVisits {
         EarlierVisits {
             visits: record.visits,
@@ -145,7 +144,7 @@ impl EarlierVisits {
 }
 
 impl<'a> DocumentTraits<'a> {
-    /// The document of a turn of which this is known by now; nothing of it where the turn is not over.
+    /// Returns the traits of a visited document. `turn` is the finished visit; none if the visit is not over.
     pub fn of(
         uri: &'a Uri,
         record: &UriRecord,
@@ -161,7 +160,7 @@ impl<'a> DocumentTraits<'a> {
     }
 }
 
-/// Whether `Last-Modified` came with the turn's answer, or with the last whose answer says.
+/// Whether `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
 fn is_dated(known: &Validators, turn: Option<&Visit>) -> bool {
     let came = turn.and_then(|turn| turn.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
@@ -186,7 +185,7 @@ fn groups(document: &DocumentTraits) -> Vec<String> {
     groups
 }
 
-/// Whether a site may have any number of such groups.
+/// Whether a site may have any number of groups of this kind.
 fn is_of_many(name: &str) -> bool {
     name.starts_with("path-prefix ") || name.starts_with("media-type ")
 }
@@ -258,7 +257,7 @@ mod tests {
         assert_eq!(deep[3..], ["depth 9", "last-modified yes"]);
     }
 
-    /// What a site keeps after these visits of a document, each with the hours since the one before.
+    /// Returns the values that a site keeps after these visits of a document, each with the hours since the one before.
     fn kept(visits: &[(&str, u64, Option<i64>, ContentState)]) -> KeptValues {
         let mut site = KeptValues::default();
         for &(uri, earlier, hours, state) in visits {

@@ -2,7 +2,7 @@
 
 use opilio_stacks::Staged;
 
-/// The fetch status of what a filter refuses: its component ships with Opilio, or is somebody's own.
+/// Returns the fetch status of a filter's refusal. It depends on whether the filter's component ships with Opilio.
 pub fn of_refusal(filter: &Staged) -> i32 {
     match filter.ships() {
         true => BLOCKED,
@@ -16,7 +16,7 @@ pub const DNS_OK: i32 = 1;
 pub const RUNTIME: i32 = -5;
 /// The host has no address.
 pub const NO_ADDRESS: i32 = -6;
-/// No request can be made for such a URI.
+/// The crawl cannot make requests for such a URI.
 pub const UNFETCHABLE: i32 = -7;
 /// A post-fetch filter wanted it fetched again after the last attempt.
 pub const TOO_MANY_RETRIES: i32 = -8;
@@ -30,7 +30,7 @@ pub const SERIOUS_ERROR: i32 = -3000;
 pub const OUT_OF_SCOPE: i32 = -5000;
 /// A filter that ships with Opilio refused it, or a guard on addresses and ports.
 pub const BLOCKED: i32 = -5001;
-/// A filter of somebody's own refused it.
+/// A custom filter refused it.
 pub const BLOCKED_BY_CUSTOM_FILTER: i32 = -5002;
 /// A quota is used up.
 pub const QUOTA: i32 = -5003;

@@ -1,4 +1,4 @@
-//! Exchanges that no server sent: for simulations and tests.
+//! Exchanges without a server, for simulations and tests.
 
 use std::path::Path;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub fn exchange(
 
 fn spool(content: &[u8]) -> Spool {
     let mut writer = SpoolWriter::new(usize::MAX, Path::new(""));
-    // Into memory, which does not fail.
+    // Writes to memory do not fail.
     let _ = writer.append(content);
     writer.finish()
 }

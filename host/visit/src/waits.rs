@@ -1,4 +1,4 @@
-//! When a document is visited again.
+//! The time of a document's next visit.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::reconsider::Reconsideration;
 /// The wait until the next visit.
 pub(crate) struct Waits {
     pub(crate) until_next: Duration,
-    /// When to ask evaluators before that, without a visit.
+    /// Time until evaluators are asked before that, without a visit.
     pub(crate) until_asked: Option<Duration>,
     /// The answers so far, for detecting oscillation.
     pub(crate) oscillation: Option<KeptChange>,
@@ -25,8 +25,8 @@ pub(crate) struct Waits {
     pub(crate) by: Option<Arc<str>>,
 }
 
-/// Decides the wait until the next visit: under the revisit strategy what the first evaluator with an answer says, within
-/// the limits of the profile. None if the URI is not visited again.
+/// Decides the wait until the next visit. Under the revisit strategy it is the first answer of an evaluator, within the limits of
+/// the profile. None if the URI is not visited again.
 pub(crate) async fn wait<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
@@ -37,7 +37,7 @@ pub(crate) async fn wait<D: Driver>(
 ) -> Result<Option<Waits>, D::Error> {
     let record = &pipeline.issue.record;
     match settings.strategy {
-        // A prerequisite is asked for again when it has expired.
+        // A prerequisite is requested again when it has expired.
         _ if pipeline.is_prerequisite() => return Ok(None),
         Strategy::Snapshot => return Ok(None),
         Strategy::Fixed => {
@@ -55,7 +55,7 @@ pub(crate) async fn wait<D: Driver>(
     asked.measures = driver.measures()?;
     let media_type = visit.media_type.clone();
     let document = reading.document.clone();
-    // Nobody asks them later.
+    // The guards' answers are not needed later.
     let guards = std::mem::take(&mut reading.guards);
     let ask = move || evaluate(&stacks.wait, &media_type, &asked, &document, &guards);
     let answer = driver.run(Lane::Header, ask).await?;
@@ -73,7 +73,7 @@ pub(crate) async fn wait<D: Driver>(
 }
 
 impl Waits {
-    /// The annotations of a visit after which the URI waits.
+    /// Returns the annotations of a visit after which the URI waits.
     pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &Visit) -> Vec<String> {
         let record = &pipeline.issue.record;
         let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
@@ -83,8 +83,8 @@ impl Waits {
     }
 }
 
-/// The thesis' notes on a revisit (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
-/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`; and, behind the wait, the evaluator that answered: `wt-by:adaptive`.
+/// The annotations of a revisit by the thesis (§6.2): the wait now in force, visits, versions, and how overdue the visit was:
+/// `wt:45s0ms`, `3vis`, `1ver`, `ov:3ms`. The evaluator that answered follows the wait: `wt-by:adaptive`.
 fn revisit_annotations(
     wait: Duration,
     by: Option<&str>,
@@ -100,8 +100,8 @@ fn revisit_annotations(
     annotations
 }
 
-/// Asks the wait evaluators about a URI that waits: one of them wanted to be asked again before the visit, since prices and
-/// the site's figures change. Nothing is sent, nothing is logged, and kept values stay as they were.
+/// Asks the wait evaluators about a URI that waits. One of them wanted to be asked again before the visit, since prices and the
+/// site's figures change. The crawl sends and logs nothing, and kept values stay the same.
 ///
 /// # Errors
 /// Those of the driver.

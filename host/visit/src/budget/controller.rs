@@ -1,101 +1,101 @@
-//! One price for a visit, moved so that the visits asked for come to what there are. Plain arithmetic: times are days, given
-//! by the caller.
+//! The controller of one price for a visit. It moves the price until the visits asked for match the visits available. The
+//! arithmetic is plain: times are days, given by the caller.
 //!
-//! What is asked for is known before it falls due: every wait promises a visit in so long, and 1/wait added up over the
-//! documents is the rate that they ask for. So the price follows promises, not a backlog that shows weeks later; a backlog
-//! counts besides. Promises go stale when documents disappear, so visits that come correct their sum slowly. The price answers
-//! at once to too many promises (the proportional part) and settles where there is nothing left to answer to (the integral
-//! part), as fast as promises are renewed: about once in a mean wait.
+//! The rate asked for is known before visits fall due. Every wait promises one visit in that time, so the sum of 1/wait over the
+//! documents is the rate. The price therefore follows promises, not a backlog that shows weeks later. A backlog counts besides.
+//! Promises go stale when documents disappear, so actual visits slowly correct their sum. The proportional part of the price
+//! answers at once to too many promises. The integral part settles where no error is left, as fast as promises are renewed: about
+//! once in a mean wait.
 
-/// How far logarithms may be from what they should be in one step; more would be a leap on little evidence.
+/// Largest logarithmic error that one step takes into account. A larger one would be a leap on little evidence.
 const EXCESS_MAX: f64 = 1.0;
 
-/// Of the logarithm of the price, on either side of 1.
+/// Largest absolute value of the logarithm of the price.
 const LOG_PRICE_MAX: f64 = 30.0;
 
-/// About so many first waits count: the mean of their logarithms moves by this part of the way to each.
+/// Approximate number of first waits that count. The mean of their logarithms moves by this fraction of the way to each.
 const FIRST_WAITS: f64 = 7.0;
 
-/// Share of a day below which nothing is smoothed.
+/// Shortest window, in days.
 const WINDOW_MIN: f64 = 1e-3;
 
-/// Of how long the crawl has run, what counts as one window at most: a young crawl learns from its first hour.
+/// Longest window as a share of the time that the crawl has run: a young crawl learns from its first hour.
 const WINDOW_OF_AGE: f64 = 1.0 / 3.0;
 
-/// Of a mean wait.
+/// Window as a share of a mean wait.
 const WINDOW_OF_WAIT: f64 = 0.5;
 
-/// Days that a window has at most: evaluators that heed prices think long waits over once a week, whatever the wait, and a price
-/// that was driven up in a young crawl has to come down within weeks where waits have become as long as a year.
+/// Longest window, in days. Evaluators that heed prices reconsider long waits once a week, whatever the wait. A price that was
+/// driven up in a young crawl must come down within weeks, even if waits have become as long as a year.
 const WINDOW_MAX: f64 = 3.5;
 
-/// Windows in which what came replaces what was promised.
+/// Windows in which actual visits replace promised ones.
 const MEMORY_WINDOWS: f64 = 20.0;
 
-/// Days in which documents that disappear are forgotten: some are visited twice a year.
+/// Days after which documents that disappeared are forgotten: some documents are visited twice a year.
 const DOCUMENTS_MEMORY: f64 = 365.0;
 
-/// How late documents may be, in parts of their waits, where there are no more visits than that. Due times fall at random and
-/// in waves: without anything late, visits go unused.
+/// Target delay of documents, as a share of their waits, if no more visits are available. Due times fall at random and in waves:
+/// if no document is late, visits go unused.
 const BACKLOG_AIM: f64 = 0.1;
 
-/// What being later or earlier by a whole wait counts for, beside ln(asked for/there are).
+/// Weight of a delay of one whole wait, compared with ln(asked for/available).
 const BACKLOG_WEIGHT: f64 = 2.0;
 
-/// Later than that by more than this, in waits, counts for no more: a backlog takes its time, however dear visits are.
+/// Limit on the delay beyond the target, in waits. A backlog takes its time, however dear visits are.
 const BACKLOG_EXCESS_MAX: f64 = 0.1;
 
-/// Where nobody has said how many visits there are, there are as many as come while documents are late. While they are not
-/// later than this part of a wait, there may be more.
+/// Delay, as a share of a wait, up to which more visits may be possible. Without a configured budget, the visits available are as
+/// many as happen while documents are later than this.
 const BACKLOG_WANTED: f64 = 0.02;
 
-/// By this factor, of what is asked for.
+/// Factor over the visits asked for, up to which visits count as available while documents are not late.
 const GROWTH: f64 = 1.1;
 
 /// Visits over which the time between two is averaged.
 const GAPS: f64 = 100.0;
 
-/// Until something is late nobody knows that there are no more visits, and no more than those wanted must be asked for. So
-/// the aim counts in full only from a backlog on that is this many times smaller.
+/// Divisor of the target delay for the backlog from which the target counts in full. Before any document is late, the limit on
+/// visits is unknown, and no more than the wanted visits must be asked for.
 const BACKLOG_SEEN: f64 = 25.0;
 
-/// A price and what it follows from.
+/// A price and the state that it follows from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Controller {
-    /// When it began; what was promised before is unknown to it.
+    /// Time at which it began. Promises from before are unknown to it.
     began: f64,
     /// Integral part: logarithm of the price.
     level: f64,
-    /// The last step's: how far what is asked for exceeds what there is, logarithmically.
+    /// Logarithm of the ratio of visits asked for to visits available, at the last step.
     excess: f64,
     /// Visits a day that are promised.
     promised: f64,
     /// Documents that promises stand for.
     documents: f64,
-    /// First waits of late: how many, up to [`FIRST_WAITS`], and the mean of their logarithms.
+    /// Recent first waits: their number, up to [`FIRST_WAITS`], and the mean of their logarithms.
     firsts: f64,
     first: f64,
-    /// Visits of late, each counting less with time: how many, their new waits and their delays.
+    /// Recent visits, each counting less with time: their number, their new waits and their delays.
     visits: f64,
     waits: f64,
     delays: f64,
-    /// From one visit to the next while documents are late; 0 where none has been.
+    /// Time from one visit to the next while documents are late; 0 if none has been late.
     gap: f64,
-    /// Days that this has run, stops left out.
+    /// Days that this has run, without stops.
     age: f64,
-    /// Not kept: a stop is no time in which nothing was asked for.
+    /// Not kept: a stop does not count as time in which nothing was asked for.
     last_step: Option<f64>,
     last_visit: Option<f64>,
 }
 
-/// What one document asked for, once it has been visited or considered anew.
+/// The visit that one document asks for, after it was visited or reconsidered.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promise {
     pub(crate) now: f64,
-    /// When it was visited before, and the wait that it got then; none at the first visit.
+    /// Time of the previous visit, and the wait that it got then; none at the first visit.
     pub(crate) before: Option<(f64, f64)>,
     pub(crate) wait: f64,
-    /// Past its due time; none where it was considered without a visit.
+    /// Time past its due time; none if it was reconsidered without a visit.
     pub(crate) delay: Option<f64>,
 }
 
@@ -125,13 +125,13 @@ impl Controller {
             .exp()
     }
 
-    /// Visits a day that documents ask for, with those that are known and have had no visit yet.
+    /// Returns the visits a day that documents ask for, including known documents that have not been visited yet.
     pub(crate) fn asked_for(&self, known: f64) -> f64 {
         self.promised.max(0.0) + self.asked_for_by_new(known)
     }
 
-    /// Those that have had no visit yet ask for what others did of late, at their first; and for no more than all do. That alone
-    /// is no measure of it: what is visited first is front pages and feeds.
+    /// Returns the visits a day that unvisited documents ask for: as many as others recently did at their first visit, and no
+    /// more than all documents do. First visits alone are a poor measure: front pages and feeds are visited first.
     fn asked_for_by_new(&self, known: f64) -> f64 {
         if self.documents < 1.0 {
             return 0.0;
@@ -142,8 +142,8 @@ impl Controller {
         (known - self.documents).max(0.0) * each
     }
 
-    /// Takes note of a promise, and moves the price. `known` documents there are, and `available` visits a day; none: as many
-    /// as can be made, which shows once documents are late.
+    /// Counts a promise and moves the price. `known` is the number of documents, `available` the visits a day. If `available` is
+    /// none, as many visits are available as can be made, which shows once documents are late.
     pub(crate) fn step(&mut self, promise: Promise, known: f64, available: Option<f64>) {
         let Promise {
             now,
@@ -151,7 +151,7 @@ impl Controller {
             wait,
             delay,
         } = promise;
-        // What was promised before this began has never been counted.
+        // Promises from before this began were never counted.
         let before = before.filter(|(at, _)| *at >= self.began);
         let before = before.map(|(_, wait)| wait);
         let passed = (now - self.last_step.unwrap_or(now)).max(0.0);
@@ -170,7 +170,7 @@ impl Controller {
         if let Some(delay) = delay {
             self.count(now, before, wait, delay, window);
         }
-        // Where no visit comes, what was late is forgotten.
+        // Without visits, the past delays fade.
         let fade = (-(now - self.last_visit.unwrap_or(now)).max(0.0) / window).exp();
         let backlog = fade * self.delays / self.waits.max(1e-9);
         let asked = self.asked_for(known);
@@ -186,7 +186,8 @@ impl Controller {
         let excess = (asked.max(1e-9) / available.max(1e-9)).ln();
         let excess = excess + BACKLOG_WEIGHT * late;
         self.excess = excess.clamp(-EXCESS_MAX, EXCESS_MAX);
-        // Where most is asked for by new documents it is known from the last few: a few answers must not make the price leap.
+        // The demand of new documents is known from the last few answers only: if it dominates, a few answers must not make the
+        // price leap.
         let step_max = if asked > 2.0 * self.promised.max(0.0) {
             1.0 / FIRST_WAITS
         } else {
@@ -196,7 +197,7 @@ impl Controller {
         self.level = level.clamp(-LOG_PRICE_MAX, LOG_PRICE_MAX);
     }
 
-    /// Keeps the price from falling further below this.
+    /// Keeps the price from falling below this.
     pub(crate) fn floor(&mut self, price: f64) {
         self.level = self.level.max(price.max(1e-12).ln());
     }
@@ -214,7 +215,7 @@ impl Controller {
         self.delays = self.delays * kept + delay;
         let long = MEMORY_WINDOWS * window;
         if let Some(before) = before {
-            // A visit after so long stands for the rate that was promised, were it not for the delay.
+            // A visit after this time stands for the promised rate, apart from the delay.
             let share = (1.0 + delay / before - self.promised * since) / long;
             self.promised = (self.promised + share).max(0.0);
             let share = (before + delay - self.documents * since) / DOCUMENTS_MEMORY;
@@ -222,7 +223,7 @@ impl Controller {
         }
     }
 
-    /// As it is kept.
+    /// Returns the text that is kept.
     pub(crate) fn written(&self) -> String {
         let numbers = [
             self.began,
@@ -241,7 +242,7 @@ impl Controller {
         numbers.map(|number| number.to_string()).join(" ")
     }
 
-    /// Nothing where it is none.
+    /// Parses the text that is kept; none if it is malformed.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let numbers: Option<Vec<f64>> = text
             .split(' ')
@@ -253,7 +254,7 @@ impl Controller {
             })
             .collect();
         let mut numbers = numbers?;
-        // Before first waits were kept there were ten.
+        // Older versions kept ten numbers, without first waits.
         if numbers.len() == 10 {
             numbers.extend([0.0, 0.0]);
         }
@@ -311,9 +312,9 @@ mod tests {
 
     use super::*;
 
-    /// A crawl of so many documents whose evaluator lets each wait for 2 days at price 1, and for longer as the price grows;
-    /// one visit at a time, `capacity` a day. What is asked for at the end, what came a day in the last third, and the longest
-    /// delay there.
+    /// Simulates a crawl of this many documents. The evaluator lets each wait 2 days at price 1, and longer as the price grows.
+    /// Visits happen one at a time, `capacity` a day. Returns the rate asked for at the end, and the visits a day and the longest
+    /// delay in the last third.
     fn crawl(documents: usize, capacity: f64, budget: Option<f64>, first_price: f64) -> [f64; 3] {
         let mut controller = Controller::new(first_price, 0.0);
         let mut due: Vec<(f64, usize)> = (0..documents).map(|one| (0.0, one)).collect();
@@ -375,8 +376,8 @@ mod tests {
         }
     }
 
-    /// A hundred documents that wait for most of a year and are thought over; after a hundred days there are many more visits than
-    /// they ask for.
+    /// A hundred documents that wait for most of a year and are reconsidered. After a hundred days many more visits are available
+    /// than they ask for.
     #[test]
     fn a_price_that_is_too_high_comes_down_in_weeks_however_long_waits_are() {
         let mut controller = Controller::new(1.0, 0.0);
@@ -398,8 +399,8 @@ mod tests {
         assert!(after < before / 1000.0, "{before} {after}");
     }
 
-    /// Twenty feeds that are read four times a day whatever that costs, found first, and a thousand pages that wait the longer
-    /// the dearer visits are, and for most of a year where they are dearer than 1. All are known from the beginning.
+    /// Twenty feeds and a thousand pages, all known from the beginning. The feeds are found first and read four times a day at
+    /// any price. Pages wait longer as visits get dearer, and for most of a year at prices above 1.
     #[test]
     fn feeds_that_are_found_first_do_not_drive_the_price_up() {
         let mut controller = Controller::new(0.1, 0.0);
@@ -410,7 +411,7 @@ mod tests {
         while now < 30 * 1440
             && let Some(Reverse((was_due, one))) = due.pop()
         {
-            // Minutes: about a hundred visits a day at most.
+            // In minutes: about a hundred visits a day at most.
             now = was_due.max(now + 14);
             let price = controller.price();
             let wait = match one {
