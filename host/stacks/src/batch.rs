@@ -1,16 +1,15 @@
-//! One filter, many candidates: all in one call, and where that fails each alone, since one odd link must not cost a page
-//! all the others.
+//! Calls of one filter about many candidates. All candidates go into one call. If that call fails, each candidate gets its own,
+//! since one odd link must not cost a page all the others.
 
 use opilio_sandbox::{Candidates, Ruling, Stage};
 
 use crate::Staged;
 use crate::breaker::{Failure, Unanswered};
 
-/// Candidates of one batch that a filter may fail on one by one before the rest is given up: each may cost its time
-/// limit.
+/// Most candidates of a batch on which a filter may fail one by one before the rest is given up: each may cost its time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
-/// What a filter said of candidates.
+/// A filter's answers about candidates.
 pub struct Answers {
     /// One for each candidate, in order.
     pub list: Vec<BatchAnswer>,
@@ -18,7 +17,7 @@ pub struct Answers {
     pub failures: Vec<Failure>,
 }
 
-/// What a filter said of one candidate.
+/// A filter's answer about one candidate.
 #[derive(Clone, Debug)]
 pub enum BatchAnswer {
     /// It was not asked.
@@ -32,13 +31,13 @@ pub enum BatchAnswer {
 /// An answer that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Missing {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What the profile takes it for: true for accept; none where the filter has no say then.
+    /// The profile's substitute for the answer: true for accept; none if the filter does not decide then.
     pub stands_for: Option<bool>,
 }
 
-/// Asks a filter about the candidates that stand at `places`.
+/// Asks a filter about the candidates at the indices in `places`.
 pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[usize]) -> Answers {
     let mut answers = Answers {
         list: vec![BatchAnswer::NotAsked; candidates.len()],

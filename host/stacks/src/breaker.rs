@@ -1,7 +1,7 @@
-//! What becomes of a plugin that fails, once or again and again: the profile's fault policy, at work.
+//! The profile's policy for plugin errors, single and repeated.
 //!
-//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that has failed too often among its
-//! last calls is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile says.
+//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that failed too often among its last calls
+//! is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -12,7 +12,7 @@ use opilio_sandbox::{Fault, Plugin};
 
 use crate::Staged;
 
-/// The breaker of one instance, whatever its settings and wherever it stands.
+/// The breaker of one instance, shared by all its settings and stages.
 #[derive(Debug)]
 pub struct Breaker {
     rule: Rule,
@@ -21,70 +21,70 @@ pub struct Breaker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Its last calls, the newest last: true for a fault.
+    /// The last calls, the newest last: true for an error.
     calls: VecDeque<bool>,
     faults: u32,
-    /// It is left out until then.
+    /// Time until which the plugin is left out.
     open_until: Option<Instant>,
-    /// It has ended the crawl.
+    /// Whether it has ended the crawl.
     has_halted: bool,
-    /// Times it has failed too often.
+    /// Number of times the plugin has failed too often.
     trips: u64,
 }
 
-/// How a breaker stands.
+/// The state of a breaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BreakerState {
-    /// The plugin is left out for so long still.
+    /// Remaining time for which the plugin is left out.
     pub open_for: Option<Duration>,
-    /// Times the plugin has failed too often, in this process.
+    /// Number of times the plugin has failed too often, in this process.
     pub trips: u64,
 }
 
-/// What the profile wants where a plugin fails at its place.
+/// The profile's policy for errors of a plugin at its stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FaultPolicy {
-    /// What a filter's missing answer stands for: true for accept.
+    /// The substitute for a filter's missing answer: true for accept.
     pub stands_for: Option<bool>,
-    /// Each fault pauses the crawl.
+    /// Whether each error pauses the crawl.
     pub pauses: bool,
-    /// What is done about too many.
+    /// The action after too many errors.
     pub then: BreakerAction,
 }
 
-/// A call that failed, and what follows from it.
+/// A call that failed, and its consequence.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What happened, under the name that the profile gives the plugin.
+    /// The error, under the name that the profile gives the plugin.
     pub fault: Fault,
-    /// What the profile wants now.
+    /// The consequence that the profile sets.
     pub consequence: Option<Consequence>,
 }
 
-/// What the profile wants of the crawl after a fault.
+/// The consequence of an error for the crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consequence {
     /// The plugin is left out for this long.
     LeftOut(Duration),
     /// The crawl pauses.
     Pause {
-        /// As it does for each fault, rather than for too many.
+        /// Whether it pauses for each error, rather than for too many.
         each: bool,
     },
     /// The crawl ends.
     Halt,
 }
 
-/// A plugin gave no answer.
+/// A call without an answer.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// None: it was not called, its breaker is open.
+    /// The failed call; none if the plugin was not called because its breaker is open.
     failure: Option<Box<Failure>>,
     stands_for: Option<bool>,
 }
 
 impl FaultPolicy {
-    /// What holds for a plugin at a stage.
+    /// Returns the policy for a plugin at a stage.
     pub fn at(stage: Stage, on_fault: Option<OnFault>, rule: &Rule) -> FaultPolicy {
         let default = OnFault::default_at(stage);
         let pauses = on_fault == Some(OnFault::Pause);
@@ -100,8 +100,8 @@ impl FaultPolicy {
         }
     }
 
-    /// What holds for the guard of a plugin at a stage. Where nothing is said of its faults, they stand for nothing: it is
-    /// as if the plugin itself could not be asked.
+    /// Returns the policy for the guard of a plugin at a stage. Without a setting, an error of the guard has no substitute
+    /// answer: it counts as if the plugin itself could not be asked.
     pub fn of_guard(stage: Stage, on_fault: Option<OnFault>, rule: &Rule) -> FaultPolicy {
         FaultPolicy {
             stands_for: match on_fault {
@@ -116,7 +116,7 @@ impl FaultPolicy {
 }
 
 impl Breaker {
-    /// A breaker that has seen no call yet.
+    /// Creates a breaker that has seen no calls.
     pub fn new(rule: Rule) -> Breaker {
         Breaker {
             rule,
@@ -124,7 +124,7 @@ impl Breaker {
         }
     }
 
-    /// How it stands.
+    /// Returns its state.
     pub fn state(&self) -> BreakerState {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -137,11 +137,11 @@ impl Breaker {
         }
     }
 
-    /// Counts a call. Whether the plugin has now failed too often: then it is left out, where that is what is wanted.
+    /// Counts a call. If the plugin has now failed too often, returns the consequence and leaves the plugin out if set so.
     fn count(&self, is_fault: bool, then: BreakerAction) -> Option<Consequence> {
         let max = self.rule.faults?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        // Calls that were on their way, or that belong to the same batch, say nothing new.
+        // Calls that were in flight, or that belong to the same batch, carry no new information.
         if state.has_halted || state.open_until.is_some_and(|until| until > Instant::now()) {
             return None;
         }
@@ -153,7 +153,7 @@ impl Breaker {
         if !is_fault || state.faults < max {
             return None;
         }
-        // It begins anew: what it does when it is asked again is what counts then.
+        // Counting starts afresh: only calls after the pause count.
         state.calls.clear();
         state.faults = 0;
         state.trips += 1;
@@ -196,17 +196,17 @@ impl Staged {
 }
 
 impl Unanswered {
-    /// What a filter's missing answer stands for: true for accept; none where it has no say.
+    /// Returns the substitute for a filter's missing answer: true for accept; none if the filter does not decide.
     pub fn stands_for(&self) -> Option<bool> {
         self.stands_for
     }
 
-    /// It was called, and failed.
+    /// Whether the plugin was called, and failed.
     pub fn was_called(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// Why there is no answer.
+    /// Returns the reason for the missing answer.
     pub fn reason(&self) -> String {
         match &self.failure {
             Some(failure) => format!("fault: {}", failure.fault.message),
@@ -214,7 +214,7 @@ impl Unanswered {
         }
     }
 
-    /// The call that failed, if there was one.
+    /// Returns the failed call, if there was one.
     pub fn failure(self) -> Option<Failure> {
         self.failure.map(|failure| *failure)
     }
@@ -233,7 +233,7 @@ mod tests {
         })
     }
 
-    /// Calls as a text, `x` for a fault; the place of the call that was one too many.
+    /// Checks calls given as text, `x` for an error, against the index of the call that trips the breaker.
     #[track_caller]
     fn check(faults: Option<u32>, of: u32, calls: &str, expected: Option<usize>) {
         let breaker = breaker(faults, of, Duration::from_secs(1));

@@ -1,12 +1,11 @@
-//! What a job keeps of its plugins, so that it goes on with those that it began with, and with those that have taken their
-//! places since, whatever becomes of files, registries and tags.
+//! The components that a job keeps, so that it resumes with the plugins that it began with and with their replacements. Changes
+//! of files, registries and tags do not matter then.
 //!
 //! ```text
-//! JOB/plugins.json            which component each instance is, and what it has been replaced by
-//! JOB/components/SHA256.wasm  these components
+//! JOB/plugins.json            the component of each instance, and its replacement JOB/components/SHA256.wasm  these components
 //! ```
-//! What ships is not kept: it comes with the binary. Nor is what the profile has watched. An instance for which the job's
-//! profile names another component by now begins anew with that.
+//! Built-in components are not kept: they come with the binary. Components that the profile has watched are not kept either. If
+//! the profile now names another component for an instance, the instance starts afresh with that one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,48 +25,48 @@ pub const LIST: &str = "plugins.json";
 /// The components, there.
 pub const COMPONENTS: &str = "components";
 
-/// What a job keeps of its plugins, by the names of instances.
+/// The plugins that a job keeps, by the names of instances.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct JobPlugins {
     plugins: BTreeMap<String, JobPlugin>,
-    /// Where it was read.
+    /// The directory of the job.
     #[serde(skip)]
     job: PathBuf,
 }
 
-/// What a job keeps of one.
+/// The kept data of one instance.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct JobPlugin {
-    /// The component as the profile names it: where it names another, this counts no more.
+    /// The component as the profile named it. If the profile names another one, this entry no longer counts.
     named: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pinned: Option<Sha256>,
-    /// What that was when the job began; none of what ships.
+    /// The component when the job began; none for a built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frozen: Option<Frozen>,
-    /// What has taken its place.
+    /// The replacement of the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Replaced>,
 }
 
-/// What has taken a plugin's place.
+/// The component that replaced a plugin's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Replaced {
-    /// Where it came from.
+    /// The source of the component.
     pub component: String,
     /// Its digest.
     pub sha256: Sha256,
-    /// Which of the component's plugins.
+    /// The name of the plugin within the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plugin: Option<String>,
     /// Settings in place of the profile's, as given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Value>,
-    /// When.
+    /// Time of the replacement.
     pub at: Timestamp,
-    /// Who.
+    /// The operator who replaced it.
     pub by: String,
 }
 
@@ -98,7 +97,7 @@ pub enum ComponentsError {
 }
 
 impl JobPlugins {
-    /// Those of the job in this directory; none where it has kept none.
+    /// Reads the plugins of the job in this directory. The result is empty if the job has kept none.
     pub fn read(job: &Path) -> Result<JobPlugins, ComponentsError> {
         let path = job.join(LIST);
         let text = match fs::read(&path) {
@@ -119,7 +118,7 @@ impl JobPlugins {
         })
     }
 
-    /// Keeps them in a job: components first, so that the list names none that is not there.
+    /// Writes the plugins into a job: components first, so that the list never names a missing one.
     pub fn write(
         &self,
         job: &Path,
@@ -145,7 +144,7 @@ impl JobPlugins {
             .map_err(|source| ComponentsError::Io { path, source })
     }
 
-    /// What is kept of an instance, as long as the profile names the component that it named then.
+    /// Returns the entry of an instance, if the profile still names the component that it named then.
     pub fn kept(&self, instance: &Instance) -> Option<&JobPlugin> {
         let kept = self.plugins.get(&instance.name)?;
         let is_same = kept.named == instance.component.to_string()
@@ -163,21 +162,21 @@ impl JobPlugins {
         self.plugins.insert(instance.to_owned(), kept);
     }
 
-    /// The instances whose components are kept: all but what ships and has not been replaced.
+    /// The instances whose components are kept: all except built-in ones that have not been replaced.
     pub fn with_components(&self) -> Vec<String> {
         let kept = self.plugins.iter();
         let kept = kept.filter(|(_, it)| it.frozen.is_some() || it.replacement.is_some());
         kept.map(|(instance, _)| instance.clone()).collect()
     }
 
-    /// What the components are that the job keeps, for whoever notes their use.
+    /// Returns the components that the job keeps, for recording their use.
     pub fn frozen(&self) -> impl Iterator<Item = &Frozen> {
         self.plugins
             .values()
             .filter_map(|kept| kept.frozen.as_ref())
     }
 
-    /// The component that a job goes on with.
+    /// Returns the component with which a job resumes.
     pub fn thaw(
         &self,
         kept: &JobPlugin,
@@ -216,7 +215,7 @@ impl JobPlugins {
         }
     }
 
-    /// Notes in the job, for good, that an instance has been replaced.
+    /// Records in the job, permanently, that an instance has been replaced.
     pub fn replace(
         &mut self,
         job: &Path,
@@ -247,7 +246,7 @@ impl JobPlugin {
         }
     }
 
-    /// What a job begins with.
+    /// Returns the entry of an instance at the beginning of a job.
     pub fn begun(instance: &Instance, found: &Found) -> JobPlugin {
         JobPlugin {
             frozen: Some(found.frozen(&instance.component)),

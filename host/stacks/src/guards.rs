@@ -1,8 +1,8 @@
 //! Guards: filters that decide whether one plugin of a stack sees a document or a candidate (stage `plugin`).
 //!
-//! A plugin that may not see something is passed over, as if it did not stand there. Among its guards the last that does
-//! not pass decides; where all pass it sees. A guard is asked once about the document of a visit, whoever it guards and
-//! however often, its fragments included, and once about the candidates of a page at each stage.
+//! A plugin that may not see something is skipped, as if it were not in the stack. Among its guards the last that does not pass
+//! decides. If all pass, the plugin sees it. A guard is asked once about the document of a visit, fragments included, whichever
+//! plugins it guards. At each stage it is asked once about the candidates of a page.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,13 +19,13 @@ pub struct Guards(Mutex<Said>);
 
 #[derive(Default)]
 struct Said {
-    /// By the guard's name; none where it passed, or could not be asked.
+    /// Verdicts by the guard's name; none if the guard passed or could not be asked.
     verdicts: HashMap<Arc<str>, Option<bool>>,
     failures: Vec<Failure>,
 }
 
 impl Guards {
-    /// Whether a plugin may see the document. A guard that fails says nothing.
+    /// Whether a plugin may see the document. A guard that fails does not decide.
     pub fn admit(&self, staged: &Staged, document: &Document, visit: &Visit) -> bool {
         if staged.guards.is_empty() {
             return true;
@@ -39,7 +39,7 @@ impl Guards {
         verdicts.into_iter().flatten().last().unwrap_or(true)
     }
 
-    /// Guards that failed since this was last asked.
+    /// Returns the failures of guards since the last call of this function.
     pub fn take_failures(&self) -> Vec<Failure> {
         let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut said.failures)
@@ -83,12 +83,12 @@ pub enum Seen {
     Yes,
     /// A guard refuses.
     No,
-    /// A guard could not be asked, and why: it is as if the plugin could not.
+    /// A guard could not be asked, with the reason. It counts as if the plugin could not be asked.
     Unknown(String),
 }
 
 impl<'c> CandidateGuards<'c> {
-    /// Nobody has been asked yet.
+    /// Creates the answers before any guard is asked.
     pub fn new(candidates: &'c Candidates) -> CandidateGuards<'c> {
         CandidateGuards {
             candidates,
@@ -97,7 +97,7 @@ impl<'c> CandidateGuards<'c> {
         }
     }
 
-    /// What a plugin may see, one answer for each candidate.
+    /// Returns whether a plugin may see the candidates, one answer for each candidate.
     pub fn seen_by(&mut self, staged: &Staged) -> Vec<Seen> {
         let mut seen = vec![Seen::Yes; self.candidates.len()];
         for guard in &staged.guards {
@@ -134,7 +134,7 @@ impl<'c> CandidateGuards<'c> {
     }
 }
 
-/// Where the candidates stand that a plugin wants to be asked about.
+/// Returns the indices of the candidates that a plugin is to be asked about.
 pub fn handled(staged: &Staged, candidates: &Candidates) -> Vec<usize> {
     let all = candidates.iter().enumerate();
     all.filter(|(_, candidate)| staged.plugin.handles_uri(&candidate.uri))

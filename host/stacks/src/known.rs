@@ -1,10 +1,10 @@
-//! Which plugins the hashes stand for that records of URIs have of the stacks that read and stripped them.
+//! The plugins behind the stack hashes in records of URIs: the stacks that extracted and stripped their documents.
 //!
 //! ```text
-//! JOB/stacks.jsonl   a line for each stack that has read or stripped a page, in this process or an earlier one
+//! JOB/stacks.jsonl   a line for each stack that has extracted or stripped a page, in this process or an earlier one
 //! ```
-//! A record has eight bytes for a stack, as it must where there are many million of them; what the stack was stands here, once,
-//! and stays when its plugins have been replaced.
+//! A record holds eight bytes for a stack, because there are many millions of records. This file describes each stack once. The
+//! description stays when the plugins have been replaced.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -21,8 +21,8 @@ use super::Staged;
 /// The file, in the job's directory.
 pub const FILE: &str = "stacks.jsonl";
 
-/// Stacks that are kept. A crawl has a few, and one more for each override that selects others and for each replacement;
-/// of what is beyond, the hash alone is known.
+/// Most stacks that are kept. A crawl has a few, and one more for each override that selects others and for each replacement. Of
+/// further stacks only the hash is known.
 const STACKS_MAX: usize = 10_000;
 
 /// A plugin that stands in a stack.
@@ -82,18 +82,18 @@ impl From<&Staged> for StackedPlugin {
     }
 }
 
-/// A hash as records that are shown have it.
+/// Formats a hash as in records that are shown.
 fn hash_text(hash: u64) -> String {
     format!("{hash:016x}")
 }
 
 impl KnownStacks {
-    /// Those that the job in this directory has used before.
+    /// Reads the stacks that the job in this directory has used before.
     pub fn open(job: &Path) -> io::Result<KnownStacks> {
         let path = Self::file(job);
         let text = read(&path)?;
         if !text.is_empty() && !text.ends_with('\n') {
-            // What a killed process has begun stays a line of its own.
+            // The unfinished line of a killed process stays a line of its own.
             append(&path, "\n")?;
         }
         let written = lines(&text).filter_map(|line| {
@@ -131,7 +131,7 @@ impl KnownStacks {
         job.join(FILE)
     }
 
-    /// The stack of this hash that the job in this directory has used at a stage; none where nobody has kept it.
+    /// Returns the stack of this hash that the job in this directory has used at a stage; none if it was not kept.
     pub fn find(job: &Path, stage: Stage, hash: u64) -> io::Result<Option<KnownStack>> {
         let text = read(&Self::file(job))?;
         let hash = hash_text(hash);
@@ -146,7 +146,7 @@ fn read(path: &Path) -> io::Result<String> {
     }
 }
 
-/// A line that a killed process has left half written is none.
+/// Parses the lines. A half-written line of a killed process is skipped.
 fn lines(text: &str) -> impl Iterator<Item = KnownStack> {
     text.lines()
         .filter_map(|line| serde_json::from_str(line).ok())

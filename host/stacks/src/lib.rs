@@ -4,8 +4,8 @@
 //! load ─► Pool: every instance, configured ── Stacks: the profile's own, and those that settings of a URI select
 //!          └ variants: the same with other settings, as overrides say
 //! ```
-//! What a crawl holds is one [`Stacks`], which is never changed: whoever replaces a plugin, or widens the scope, makes new
-//! ones. A visit that is under way goes on with those that it began with.
+//! A crawl holds one [`Stacks`], which never changes. Replacing a plugin or widening the scope makes a new one. A visit in
+//! process keeps the one that it began with.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -36,7 +36,7 @@ pub use load::{Loaded, Loading, load};
 pub use pool::{PluginSeen, Pool, Replacement};
 pub use thread::{on_plugin_thread, panic_message};
 
-/// Selections that are kept. A site selects one or two, so there are about as many as overrides; when there are more, all are
+/// Most selections that are kept. A site selects one or two, so there are about as many as overrides. Beyond this number all are
 /// made anew.
 const SELECTED_MAX: usize = 20_000;
 
@@ -47,15 +47,15 @@ pub struct Staged {
     pub name: Arc<str>,
     /// The configured plugin.
     pub plugin: Plugin,
-    /// Extractors alone: stays out once another has understood the document.
+    /// For extractors only: whether it is skipped once another extractor has understood the document.
     pub last_resort: bool,
-    /// Filters that decide whether it sees a document or a candidate. They have none of their own.
+    /// Filters that decide whether it sees a document or a candidate. Guards have no guards of their own.
     pub guards: Vec<Staged>,
-    /// What the profile wants where it fails.
+    /// The profile's policy for its errors.
     pub policy: FaultPolicy,
     /// Shared by all places and variants of the instance.
     pub breaker: Arc<Breaker>,
-    /// Who keeps its calls; none where nobody does.
+    /// The recorder that keeps its calls; none if calls are not recorded.
     pub recorder: Option<Arc<Recorder>>,
 }
 
@@ -73,13 +73,13 @@ impl From<&Staged> for PluginInForce {
 }
 
 impl Staged {
-    /// Whether the component ships with Opilio; the others are somebody's own.
+    /// Whether the component ships with Opilio. Other components are custom.
     pub fn ships(&self) -> bool {
         let sha256 = self.plugin.component_sha256();
         opilio_builtin::all().any(|builtin| builtin.sha256 == sha256)
     }
 
-    /// A fault under the name that the profile gives the plugin: one component may stand in it several times.
+    /// Returns the error under the name that the profile gives the plugin: the profile may use one component several times.
     pub fn named(&self, fault: opilio_sandbox::Fault) -> opilio_sandbox::Fault {
         opilio_sandbox::Fault {
             plugin: self.name.clone(),
@@ -122,20 +122,21 @@ pub struct Stacks {
     /// [`hash_of`] the strippers.
     pub digest_hash: u64,
     pool: Arc<Pool>,
-    /// Stacks that overrides select, as far as they have been asked for.
+    /// Stacks that overrides select, as far as they have been used.
     selected: Mutex<HashMap<(opilio_profile::Stacks, PluginSettings), Selected>>,
 }
 
 /// Stacks that overrides select.
 struct Selected {
     stacks: Arc<Stacks>,
-    /// Variants of plugins that stand in them.
+    /// Variants of plugins in these stacks.
     variants: Vec<variants::Use>,
-    /// How often a variant had been prepared when they were put together.
+    /// Number of variants that had been prepared when these stacks were made.
     generation: u64,
 }
 
-/// What decides the answers of these plugins: component and settings of each, in order, and of its guards.
+/// Returns a hash of everything that decides the answers of these plugins: component and settings of each and of its guards, in
+/// order.
 pub fn hash_of(stack: &[Staged]) -> u64 {
     let mut hash = sha2::Sha256::new();
     for staged in stack {
@@ -158,7 +159,7 @@ fn add_to(hash: &mut sha2::Sha256, staged: &Staged) {
 }
 
 impl Stacks {
-    /// What the profile names, of these plugins. `refuse` is told of those that cannot stand at their stage.
+    /// Selects the plugins that the profile names. `refuse` is called for each that does not fit its stage.
     fn of(
         pool: &Arc<Pool>,
         written: &opilio_profile::Stacks,
@@ -177,7 +178,7 @@ impl Stacks {
         let mut take = |stage: Stage| -> Vec<Staged> {
             let mut staged = Vec::new();
             for (index, name) in written.stage(stage).iter().enumerate() {
-                // One that is missing has its fault already.
+                // The error of a missing plugin has been reported already.
                 let Some(one) = pool.staged(name, stage, &chosen) else {
                     continue;
                 };
@@ -217,7 +218,7 @@ impl Stacks {
         }
     }
 
-    /// The stacks of the profile itself, of other plugins.
+    /// Returns the stacks of the profile itself, with the plugins of another pool.
     pub fn with(default: &opilio_profile::Settings, pool: Pool) -> Arc<Stacks> {
         let none = PluginSettings::default();
         Stacks::of(&Arc::new(pool), &default.stacks, &none, &mut left_out).stacks
@@ -228,7 +229,7 @@ impl Stacks {
         &self.pool
     }
 
-    /// The stacks that a URI's settings name, of these plugins.
+    /// Returns the stacks that a URI's settings name, with these plugins.
     pub fn selected(
         self: &Arc<Self>,
         settings: &opilio_profile::Settings,
@@ -277,7 +278,7 @@ impl Stacks {
         }
     }
 
-    /// Every plugin once, in the order of a URI's way.
+    /// Returns every plugin once, in the order of a URI's stages.
     pub fn all(&self) -> Vec<&Staged> {
         let mut seen = std::collections::HashSet::new();
         let staged = Stage::ALL.into_iter().flat_map(|stage| self.stage(stage));
@@ -287,19 +288,19 @@ impl Stacks {
             .collect()
     }
 
-    /// For the `warcinfo` record.
+    /// Returns the plugins for the `warcinfo` record.
     pub fn in_force(&self) -> Vec<PluginInForce> {
         self.all().into_iter().map(PluginInForce::from).collect()
     }
 }
 
-/// The stacks of overrides have been checked when the plugins were loaded; one that was replaced since may be of another
-/// kind only where its replacement was not checked.
+/// Logs a plugin that does not fit its stage. Stacks of overrides were checked when the plugins were loaded. A plugin that was
+/// replaced since can be of another kind only if its replacement was not checked.
 fn left_out(stage: Stage, _: usize, problem: String) {
     tracing::error!(%stage, "{problem}; it is left out");
 }
 
-/// Why a plugin cannot stand at a stage; none where it can.
+/// Returns the reason that a plugin does not fit a stage; none if it fits.
 fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
     let (kind, what) = match stage {
         Stage::Precedence => (Kind::Precedence, "precedence plugin"),

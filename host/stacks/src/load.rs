@@ -1,4 +1,4 @@
-//! From a profile to plugins: every component got, checked, configured, and with it every override of its settings.
+//! Loading of a profile's plugins: each component is fetched, checked and configured, with the settings of every override.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::pool::{InForce, Maker, Pool, Terms, described, overridden};
 use super::{Stacks, chain, misplaced};
 use crate::components::{JobPlugin, JobPlugins};
 
-/// Links that one extractor may return, in units of the links that are used of a document: many are repeats.
+/// Factor of the links that one extractor may return over those that are used of a document: many are repeats.
 const RAW_LINKS_FACTOR: usize = 4;
 
 /// The inputs of [`load`].
@@ -49,10 +49,10 @@ pub struct Loaded {
     pub notes: Vec<String>,
 }
 
-/// Loading, as far as it has come.
+/// The state of loading.
 struct Progress<'l> {
     loading: Loading<'l>,
-    /// By digest: a component may hold several plugins.
+    /// Components by digest: one may hold several plugins.
     components: HashMap<Sha256, Component>,
     loaded: BTreeMap<Sha256, Bytes>,
     job: JobPlugins,
@@ -60,10 +60,10 @@ struct Progress<'l> {
     generation: Arc<AtomicU64>,
 }
 
-/// Loads every component that the profile names and configures every instance. Blocks, for as long as registries take.
+/// Loads every component that the profile names and configures every instance. Blocks while registries are contacted.
 ///
 /// # Errors
-/// All faults at once, each at its place in the profile.
+/// Returns all errors at once, each at its place in the profile.
 pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
     let profile = loading.profile;
     let mut faults = Faults::default();
@@ -199,7 +199,7 @@ impl Progress<'_> {
         ))
     }
 
-    /// The component of an instance: what the job has kept of it, or what the profile names now.
+    /// Returns the component of an instance: the job's copy, or the one that the profile names now.
     fn found(&mut self, instance: &Instance) -> Result<Found, String> {
         let Loading {
             engine,
@@ -230,7 +230,7 @@ impl Progress<'_> {
             )
             .map_err(|problem| chain(&problem))?;
         self.notes.extend(found.note.clone());
-        // What ships comes with the binary, and what is watched is to be what its file is.
+        // Built-in components come with the binary. A watched component must match its file.
         if !matches!(instance.component, ComponentOrigin::Builtin(_)) && !instance.watch {
             let kept = JobPlugin::begun(instance, &found);
             self.job.insert(&instance.name, kept);
@@ -253,7 +253,7 @@ impl Progress<'_> {
     }
 }
 
-/// A job goes on with its own copy of a component; where the file is another by now, that must be said.
+/// Returns a note if the file has changed since the job copied the component. The job keeps using its copy.
 fn changed_since(instance: &Instance, kept: &JobPlugin) -> Option<String> {
     let ComponentOrigin::File { path, .. } = &instance.component else {
         return None;
@@ -284,7 +284,7 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
         time: given.time,
         output_bytes: bytes(given.output),
         log_bytes: bytes(given.log),
-        // Before repeats are removed.
+        // The limit applies before repeats are removed.
         links: given.links.map_or(follows, |links| links as usize),
         fragments: given.fragments as usize,
         notes: given.notes as usize,
@@ -303,7 +303,7 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
     }
 }
 
-/// A fault at the line that names the component; for a built-in that only a stack names, at that.
+/// Returns an error at the line that names the component. If only a stack names a built-in component, it is that line.
 fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> Fault {
     profile.fault_at(&format!("/plugins/{}/component", instance.name), &problem)
 }

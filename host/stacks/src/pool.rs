@@ -1,4 +1,4 @@
-//! Every instance of a plugin that a profile names, configured, whether a stack has it or an override's alone.
+//! The pool of every plugin instance that a profile names, configured, whether in a stack or only in an override.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,19 +18,19 @@ use super::{Staged, chain, misplaced};
 use crate::breaker::{Breaker, BreakerState, FaultPolicy};
 use crate::recorder::Recorder;
 
-/// The setting that a plugin declares to be given the SURT prefixes that the seeds imply.
+/// The plugin setting that receives the SURT prefixes implied by the seeds.
 const SEED_PREFIXES: &str = "seed-prefixes";
-/// The setting by which a profile declines them.
+/// The setting by which a profile declines these prefixes.
 const FROM_SEEDS: &str = "from-seeds";
 
-/// After this nobody calls a plugin any more that has been replaced: no call takes as long.
+/// Time after which a replaced plugin is no longer called: every call is shorter.
 const IN_FLIGHT_MAX: Duration = Duration::from_secs(120);
 
-/// Every instance, by its name in the profile. Never changed: whoever replaces one makes another pool.
+/// Every instance, by its name in the profile. A pool never changes. Replacing an instance makes another pool.
 #[derive(Default)]
 pub struct Pool {
     pub(super) instances: BTreeMap<String, Arc<InForce>>,
-    /// Counts what changes which plugin a selection has.
+    /// Count of the changes that affect the plugins of a selection.
     pub(super) generation: Arc<AtomicU64>,
     pub(super) recorder: Option<Arc<Recorder>>,
 }
@@ -50,7 +50,7 @@ pub(super) struct InForce {
     earlier: Mutex<Earlier>,
 }
 
-/// What the profile says of an instance beside component and settings.
+/// The profile's terms for an instance, apart from component and settings.
 #[derive(Clone)]
 pub(super) struct Terms {
     pub(super) filters: Vec<String>,
@@ -59,7 +59,7 @@ pub(super) struct Terms {
     pub(super) variants_max: usize,
 }
 
-/// How an instance is configured.
+/// The inputs for configuring an instance.
 pub(super) struct Maker {
     pub(super) name: Arc<str>,
     pub(super) component: Component,
@@ -71,26 +71,26 @@ pub(super) struct Maker {
     pub(super) seed_prefixes: Arc<[String]>,
 }
 
-/// What was seen of plugins that an instance was before.
+/// Statistics of the earlier plugins of an instance.
 #[derive(Default)]
 struct Earlier {
-    /// Of those that nobody calls any more.
+    /// Statistics of plugins that are no longer called.
     past: Statistics,
-    /// Those that may still be called, and since when they are not in force.
+    /// Plugins that may still be called, with the time of their replacement.
     recent: Vec<(Plugin, Instant)>,
 }
 
-/// What was seen of an instance, or of a variant of it.
+/// Statistics of an instance, or of a variant of it.
 pub struct PluginSeen {
     /// Its name in the profile.
     pub name: Arc<str>,
-    /// For settings that an override gives it: the beginning of their hash. None for its own.
+    /// The beginning of the settings' hash, for settings of an override; none for the instance's own settings.
     pub variant: Option<String>,
-    /// As it is in force.
+    /// The plugin in force.
     pub plugin: Plugin,
-    /// In this process, those included that it was before.
+    /// Statistics of this process, including earlier plugins of the instance.
     pub statistics: Statistics,
-    /// Of the instance.
+    /// The state of the instance's breaker.
     pub breaker: BreakerState,
 }
 
@@ -98,11 +98,11 @@ pub struct PluginSeen {
 pub struct Replacement {
     /// The instance's name in the profile.
     pub name: String,
-    /// What it is to be.
+    /// The new component.
     pub component: Component,
-    /// Which of its plugins; none: the one of the same name, or the only one.
+    /// The plugin's name in the component; none: the one of the same name, or the only one.
     pub plugin: Option<String>,
-    /// Other settings; none: those that are in force.
+    /// Other settings; none: the settings in force.
     pub settings: Option<Value>,
 }
 
@@ -120,12 +120,12 @@ impl Maker {
         }
     }
 
-    /// Configured once, with settings that are complete.
+    /// Returns the plugin, configured once, with complete settings.
     pub(super) fn configured(&self, settings: Value) -> Result<Plugin, ConfigureError> {
         self.component.configure(self.config(settings))
     }
 
-    /// Configured anew for every call, and once here.
+    /// Returns the plugin, configured once now and again for every call.
     pub(super) fn configured_each_call(&self, settings: Value) -> Result<Plugin, ConfigureError> {
         self.component.configure_each_call(self.config(settings))
     }
@@ -140,8 +140,8 @@ impl Maker {
         made.map_err(|problem| chain(&problem))
     }
 
-    /// Faults of its settings, with the plugin's own name and version: the profile may call it otherwise, and the line that
-    /// is shown need not name it at all.
+    /// Adds the plugin's own name and version to errors of its settings. The profile may use another name, and the line that is
+    /// shown need not contain the name at all.
     pub(super) fn signed(&self, faults: Faults) -> Faults {
         let mut plugins = self.component.plugins().iter();
         let version = plugins
@@ -179,7 +179,7 @@ impl InForce {
         }
     }
 
-    /// Takes over what was seen of the one that it replaces.
+    /// Takes over the statistics of the instance that it replaces.
     fn after(self, before: &InForce) -> InForce {
         self.inherit(before);
         self
@@ -232,7 +232,7 @@ impl InForce {
 }
 
 impl Earlier {
-    /// Lets go of those that nobody calls any more: each holds a compiled component.
+    /// Drops the plugins that are no longer called: each holds a compiled component.
     fn settle(&mut self) {
         let past = &mut self.past;
         self.recent.retain(|(plugin, since)| {
@@ -250,7 +250,7 @@ impl Pool {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// The schema of the settings of each.
+    /// Returns the settings schema of each instance.
     pub fn schemas(&self) -> Vec<(String, Value)> {
         let all = self.instances.iter();
         all.map(|(name, one)| (name.clone(), one.maker.schema.clone()))
@@ -267,17 +267,17 @@ impl Pool {
         self.instances.get(name).map(|one| &one.written)
     }
 
-    /// The plugin that an instance is, with the profile's own settings.
+    /// Returns the plugin of an instance, with the profile's own settings.
     pub fn plugin(&self, name: &str) -> Option<&Plugin> {
         self.instances.get(name).map(|one| &one.plugin)
     }
 
-    /// What was seen of each, in the order of their names, variants behind their instances.
+    /// Returns the statistics of each instance, in the order of their names, with variants after their instances.
     pub fn seen(&self) -> Vec<PluginSeen> {
         self.instances.values().flat_map(|one| one.seen()).collect()
     }
 
-    /// An instance at a stage; `chosen` are those that stand there with other settings.
+    /// Returns an instance at a stage. `chosen` are the instances with other settings at this stage.
     pub(super) fn staged(
         &self,
         name: &str,
@@ -303,8 +303,8 @@ impl Pool {
         })
     }
 
-    /// An instance with what overrides say of its settings; none where it does not take them, which is said, and its own
-    /// settings are used.
+    /// Returns an instance with the settings of overrides. If it does not accept them, an error is logged, the result is none,
+    /// and the instance's own settings are used.
     pub(super) fn variant(&self, name: &str, said: &PluginSettings) -> Option<(Plugin, Use)> {
         let one = self.instances.get(name)?;
         let settings = said.over(name, &one.written)?;
@@ -322,10 +322,10 @@ impl Pool {
         }
     }
 
-    /// The same plugins, those that are given the prefixes of the seeds configured with these. Blocks.
+    /// Returns the same plugins. Those that receive the seeds' prefixes are configured with these prefixes. Blocks.
     ///
     /// # Errors
-    /// What such a plugin says of them.
+    /// Returns the message of a plugin that rejects them.
     pub fn with_seed_prefixes(&self, prefixes: &[String]) -> Result<Pool, String> {
         let prefixes: Arc<[String]> = prefixes.into();
         let mut pool = self.fresh();
@@ -356,11 +356,11 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The same plugins, but for one that is replaced: checked as one that a profile names, with every override's settings.
+    /// Returns the same plugins with one replaced. It is checked like one that a profile names, with every override's settings.
     /// Blocks.
     ///
     /// # Errors
-    /// Why it cannot take the other's place; nothing has changed.
+    /// Returns the reason that it cannot replace the other. Nothing has changed then.
     pub fn replaced(&self, profile: &Profile, replacement: Replacement) -> Result<Pool, String> {
         let Replacement {
             name,
@@ -421,7 +421,7 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The same plugins; what was seen of those that they replace stays seen, and whoever keeps calls goes on.
+    /// Returns the same plugins, with the statistics of the plugins that they replace and with their recorder.
     pub fn after(&self, before: &Pool) -> Pool {
         for (name, one) in &self.instances {
             if let Some(earlier) = before.instances.get(name) {
@@ -443,7 +443,7 @@ impl Pool {
         }
     }
 
-    /// The same plugins, their calls kept by this recorder.
+    /// Returns the same plugins, with this recorder for their calls.
     pub fn recorded(&self, recorder: Recorder) -> Pool {
         Pool {
             recorder: Some(Arc::new(recorder)),
@@ -466,7 +466,7 @@ impl InForce {
     }
 }
 
-/// The plugin that is meant: the one named, or the only one.
+/// Returns the plugin with this name in the component or, without a name, the only one.
 pub(super) fn described<'a>(
     component: &'a Component,
     name: Option<&str>,
@@ -494,10 +494,10 @@ pub(super) fn described<'a>(
     }
 }
 
-/// What each override alone makes of the settings: held against the schema, and configured.
+/// Configures the plugin with the settings of each override alone, checked against the schema.
 ///
 /// # Errors
-/// Every fault, at its place in the override.
+/// Returns every error, at its place in the override.
 pub(super) fn overridden(
     profile: &Profile,
     maker: &Maker,
@@ -539,7 +539,7 @@ fn guards(profile: &Profile, name: &str) -> bool {
     all.any(|one| one.filters.iter().any(|filter| filter == name))
 }
 
-/// The stages at which an instance stands, those of overrides included.
+/// Returns the stages of an instance, including those of overrides.
 fn stages_of(profile: &Profile, name: &str) -> Vec<Stage> {
     let stacks = &profile.settings().stacks;
     let stands = |stage: &Stage| {
@@ -550,8 +550,8 @@ fn stages_of(profile: &Profile, name: &str) -> Vec<Stage> {
     Stage::ALL.into_iter().filter(stands).collect()
 }
 
-/// A plugin that declares `seed-prefixes` among its settings is given the prefixes of the seeds, unless the profile
-/// sets `from-seeds = false` or names prefixes itself. Any plugin may declare it.
+/// Whether a plugin receives the prefixes of the seeds: it declares `seed-prefixes` among its settings, and the profile neither
+/// sets `from-seeds = false` nor names prefixes itself. Any plugin may declare it.
 fn wants_seeds(schema: &Value, settings: &Value) -> bool {
     let declared = schema
         .get("properties")

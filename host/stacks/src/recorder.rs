@@ -1,7 +1,7 @@
-//! Which calls of plugins become files in the job's `recordings/`, as `[record]` of the profile says.
+//! The recorder of plugin calls. It writes calls to files in the job's `recordings/`, as `[record]` of the profile sets.
 //!
-//! A call that is meant to be kept is written down before it is made, since it may leave notes in what it was given. One
-//! that fails unexpectedly is written down afterwards: its recording begins with the notes that it has left.
+//! A call that is selected for recording is written before it is made, since it may leave notes in its input. A call that fails
+//! unexpectedly is written afterwards: its recording begins with the notes that the call left.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -21,19 +21,19 @@ const FOLDER: &str = "recordings";
 pub struct Recorder {
     rule: Record,
     folder: PathBuf,
-    /// Calls that the sample is taken of.
+    /// Count of the calls from which the sample is taken.
     calls: AtomicU64,
     files: AtomicU64,
-    /// Faults that were kept, by plugin and kind.
+    /// Number of errors that were recorded, by plugin and kind.
     faults: Mutex<HashMap<(Arc<str>, FaultKind), u32>>,
     is_out_of_order: AtomicBool,
 }
 
-/// One question to a plugin, as far as keeping it goes.
+/// The parts of a question to a plugin that the recorder needs.
 pub struct Question<'q, C, A> {
     /// The plugin's name in the profile.
     pub name: &'q Arc<str>,
-    /// What it is about.
+    /// The subject of the question.
     pub subject: Subject<'q>,
     /// Writes the call down.
     pub call: C,
@@ -41,19 +41,19 @@ pub struct Question<'q, C, A> {
     pub answer: A,
 }
 
-/// What a question is about.
+/// The subject of a question.
 #[derive(Clone, Copy)]
 pub enum Subject<'q> {
     /// No URI in particular.
     None,
     /// A URI.
     Uri(&'q str),
-    /// Candidates, and the page that they stand on.
+    /// Candidates, and the page that contains them.
     Candidates(&'q Candidates),
 }
 
 impl Subject<'_> {
-    /// Whether one of its URIs is meant.
+    /// Whether one of its URIs matches.
     fn is_among(self, uris: &RegexSet) -> bool {
         match self {
             Subject::None => false,
@@ -68,7 +68,7 @@ impl Subject<'_> {
 }
 
 impl Recorder {
-    /// For the job in this directory. Files that are there already count.
+    /// Creates the recorder for the job in this directory. Existing files count towards the limit.
     pub fn new(rule: Record, job: &Path) -> Recorder {
         let folder = job.join(FOLDER);
         let files = std::fs::read_dir(&folder).map_or(0, Iterator::count);
@@ -82,7 +82,7 @@ impl Recorder {
         }
     }
 
-    /// Makes a call, and keeps it if it is to be kept.
+    /// Makes a call and records it if it is selected.
     pub fn ask<T, C, A>(
         &self,
         plugin: &Plugin,
@@ -130,8 +130,8 @@ impl Recorder {
         result
     }
 
-    /// Whether a call is kept, whatever comes of it. Samples are taken at even distances, so that a crawl that is made again
-    /// keeps the same.
+    /// Whether a call is recorded, whatever its result. Samples are taken at even distances, so that a repeated crawl records the
+    /// same calls.
     fn wants(&self, name: &str, subject: Subject<'_>) -> bool {
         let rule = &self.rule;
         if !rule.is_on() || !(rule.plugins.is_empty() || rule.plugins.iter().any(|one| one == name))
@@ -145,7 +145,7 @@ impl Recorder {
         ((before + 1.0) * rule.sample).floor() > (before * rule.sample).floor()
     }
 
-    /// Counts a fault. Whether it is one of those that are kept.
+    /// Counts an error. Returns whether it is one of those that are recorded.
     fn counts(&self, name: &Arc<str>, kind: FaultKind) -> bool {
         let mut faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let count = faults.entry((name.clone(), kind)).or_default();
@@ -158,7 +158,7 @@ impl Recorder {
             Ok(_) => {
                 self.files.fetch_add(1, Ordering::Relaxed);
             }
-            // A crawl does not end for want of recordings; what else cannot be written will say so.
+            // A crawl does not end because of a recording. Other files that cannot be written cause their own errors.
             Err(problem) => {
                 if !self.is_out_of_order.swap(true, Ordering::Relaxed) {
                     let problem = crate::chain(&problem);

@@ -1,11 +1,11 @@
-//! A thread with room for a plugin's stack, for work that is seldom done and would hold up others, such as compiling.
+//! A thread with the stack size that plugins need, for rare work that would delay other work, such as compiling.
 
 use std::thread;
 
 /// Runs `work` on a thread of its own, with the stack that plugins need, and blocks until it is done.
 ///
 /// # Errors
-/// The reason, where the system gives no thread, or `work` panicked.
+/// Returns the reason if the system provides no thread, or if `work` panicked.
 pub fn on_plugin_thread<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, String> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()

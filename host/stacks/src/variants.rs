@@ -1,7 +1,8 @@
-//! Variants: one plugin with other settings, as overrides say.
+//! Variants: one plugin with other settings, from overrides.
 //!
-//! A variant begins at once: it is configured anew for every call. One that is used again and again is given a snapshot of
-//! its own, in the background, as long as there are not too many; then in place of one that has not been used for long.
+//! A variant is available at once: it is configured anew for every call. A variant that is used often gets a snapshot of its own,
+//! made in the background. If the maximum of snapshots is reached, it takes the place of a variant that has not been used for
+//! long.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,24 +17,24 @@ use crate::thread::on_plugin_thread;
 /// Selections of a variant after which it is worth a snapshot, which takes some tenths of a second of one core.
 const USES_WORTH_A_SNAPSHOT: u64 = 16;
 
-/// Selections of other variants, after which one that was not selected may lose its snapshot.
+/// Selections of other variants after which an unused variant may lose its snapshot.
 const USES_WITHOUT: u64 = 1024;
 
-/// Variants of one plugin that are kept; past it all begin anew. Each takes a few kilobytes.
+/// Most variants of one plugin that are kept. Beyond it all start afresh. Each takes a few kilobytes.
 const VARIANTS_MAX: usize = 20_000;
 
 /// The variants of one plugin.
 pub(super) struct Variants {
     maker: Arc<Maker>,
-    /// Snapshots at the same time.
+    /// Most snapshots at the same time.
     snapshots_max: usize,
-    /// By what overrides make of the settings, defaults filled in.
+    /// Variants by the settings that overrides lead to, with defaults filled in.
     known: Mutex<HashMap<Value, Arc<Variant>>>,
     /// Selections so far.
     clock: AtomicU64,
-    /// One snapshot at a time is made.
+    /// Whether a snapshot is being made. Only one is made at a time.
     preparing: Mutex<bool>,
-    /// Of variants that are not kept any more.
+    /// Statistics of variants that are no longer kept.
     gone: Mutex<Statistics>,
     generation: Arc<AtomicU64>,
 }
@@ -41,26 +42,26 @@ pub(super) struct Variants {
 /// One plugin with other settings.
 pub(super) struct Variant {
     settings: Value,
-    /// Configured anew for every call.
+    /// The plugin that is configured anew for every call.
     each_call: Plugin,
-    /// From a snapshot, while it has one.
+    /// The plugin from a snapshot, while there is one.
     snapshot: RwLock<Option<Plugin>>,
-    /// Of snapshots that it had.
+    /// Statistics of earlier snapshots.
     earlier: Mutex<Statistics>,
     uses: AtomicU64,
     last_use: AtomicU64,
-    /// A snapshot was tried.
+    /// Whether a snapshot was tried.
     tried: Mutex<bool>,
 }
 
-/// A variant at its place in stacks that are selected.
+/// A variant in selected stacks.
 pub(super) struct Use {
     variants: Arc<Variants>,
     variant: Arc<Variant>,
 }
 
 impl Variants {
-    /// `ready` are some that have been configured already, for every call anew.
+    /// Creates the variants. `ready` are variants that have been configured already, anew for every call.
     pub(super) fn new(
         maker: Arc<Maker>,
         snapshots_max: usize,
@@ -83,10 +84,10 @@ impl Variants {
         })
     }
 
-    /// The variant with these settings, and how to say that it is used.
+    /// Returns the variant with these settings, and the handle that counts its uses.
     ///
     /// # Errors
-    /// Why the plugin does not take them.
+    /// Returns the reason that the plugin does not accept the settings.
     pub(super) fn get(self: &Arc<Self>, settings: Value) -> Result<(Plugin, Use), String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let variant = match known.get(&settings) {
@@ -115,7 +116,7 @@ impl Variants {
         Ok((variant.plugin(), used))
     }
 
-    /// What was seen of each that has been selected.
+    /// Returns the statistics of each variant that has been selected.
     pub(super) fn seen(&self) -> Vec<(Plugin, Statistics)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = known
@@ -127,7 +128,7 @@ impl Variants {
         seen
     }
 
-    /// Of variants that are not kept any more.
+    /// Returns the statistics of variants that are no longer kept.
     pub(super) fn gone(&self) -> Statistics {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.clone()
@@ -154,7 +155,7 @@ impl Variants {
                     variant.set_snapshot(Some(plugin));
                     variants.generation.fetch_add(1, Ordering::Release);
                 }
-                // It goes on as it began.
+                // The variant remains configured anew for every call.
                 Ok(_) => {}
                 Err(problem) => tracing::warn!("a variant has no snapshot: {problem}"),
             }
@@ -173,7 +174,7 @@ impl Variants {
             .unwrap_or_else(PoisonError::into_inner) = preparing;
     }
 
-    /// Whether there may be one more snapshot; takes one away that has not been used for long, if need be.
+    /// Whether there is room for one more snapshot. Removes the snapshot of a variant that has not been used for long, if needed.
     fn has_room(&self) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let with_snapshot = known.values().filter(|variant| variant.has_snapshot());
@@ -250,12 +251,12 @@ impl Variant {
 }
 
 impl Use {
-    /// It is selected once more.
+    /// Counts a selection.
     pub(super) fn count(&self) {
         let now = self.variants.clock.fetch_add(1, Ordering::Relaxed);
         self.variant.last_use.store(now, Ordering::Relaxed);
         let uses = self.variant.uses.fetch_add(1, Ordering::Relaxed) + 1;
-        // Asked again only now and then: there may be no room.
+        // Repeated only now and then: there may be no room.
         if uses.is_multiple_of(USES_WORTH_A_SNAPSHOT) {
             let tried = self
                 .variant
@@ -306,7 +307,7 @@ mod tests {
         variants.get(json!({ "max": max })).unwrap()
     }
 
-    /// Waits for what happens in the background.
+    /// Waits for background work.
     #[track_caller]
     fn until(mut holds: impl FnMut() -> bool) {
         let began = Instant::now();
@@ -326,11 +327,11 @@ mod tests {
         until(|| get(&variants, 1).0.snapshotted());
         assert!(variants.generation.load(Ordering::Acquire) > generation);
 
-        // There is room for one alone, and that one is in use.
+        // There is room for one snapshot only, and that one is in use.
         let (_, two) = get(&variants, 2);
         (0..2 * USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         assert!(!get(&variants, 2).0.snapshotted() && get(&variants, 1).0.snapshotted());
-        // Until it has not been for long.
+        // Until it has been unused for long enough.
         (0..USES_WITHOUT + USES_WORTH_A_SNAPSHOT).for_each(|_| two.count());
         until(|| get(&variants, 2).0.snapshotted());
         assert!(!get(&variants, 1).0.snapshotted());
