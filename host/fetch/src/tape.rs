@@ -1,4 +1,4 @@
-//! The recording stream: every byte that crosses it, above TLS and below HTTP, is written down.
+//! The recording stream. It records every byte that crosses it, above TLS and below HTTP.
 
 use std::io;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use crate::spool::SpoolWriter;
 use crate::stream::{Server, Stream};
 use crate::throttle::Turn;
 
-/// The most that is read of frames before somebody looks at what they hold. Bounds what a flood of the smallest frames
-/// takes of memory, and how long it keeps limits from being looked at.
+/// Most bytes that are read of frames before their content is examined. It bounds the memory that a flood of tiny frames takes,
+/// and the time in which limits are not checked.
 const FRAMED_BYTES_MAX: usize = 64 * 1024;
 
 /// A connection while it serves one exchange.
@@ -26,27 +26,27 @@ pub(crate) struct RecordingStream {
     stream: Stream,
     tape: Tape,
     forward: Option<Forward>,
-    /// On the way to the right to read, where others are to read first.
+    /// The wait for the right to read, while other exchanges read first.
     turn: Option<Pin<Box<dyn Future<Output = Turn> + Send>>>,
-    /// The server is kept waiting meanwhile, if it has sent anything.
+    /// The hold on the server meanwhile, if it has sent anything.
     hold: Option<Hold>,
 }
 
-/// Turns a request as the server is to see it, and as it is recorded, into what a proxy that forwards wants: the whole URI
-/// in the first line (RFC 9112 §3.2.2), and the proxy's own credentials.
+/// Rewrites a request, in the form that the server sees and that is recorded, for a forwarding proxy. The proxy needs the whole
+/// URI in the first line (RFC 9112 §3.2.2) and its own credentials.
 #[derive(Debug)]
 pub(crate) struct Forward {
     /// `http://` and the host, with the port where it is not 80.
     origin: String,
-    /// Lines that go behind the first.
+    /// Lines that follow the first.
     credentials: String,
-    /// The first line, until it is whole; none behind it.
+    /// The first line, until it is complete; none after it.
     line: Option<Vec<u8>>,
-    /// Rewritten and not yet sent.
+    /// Rewritten bytes that have not been sent.
     out: BytesMut,
 }
 
-/// What has been written down; shared between the stream, which hyper owns, and the exchange that reads it.
+/// The recording, shared between the stream, which hyper owns, and the exchange that reads it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tape(Arc<Mutex<Recording>>);
 
@@ -56,38 +56,39 @@ pub(crate) struct Recording {
     pub sent: Vec<u8>,
     /// The final response, once its head has been found.
     pub wire: SpoolWriter,
-    /// What came before the final response.
+    /// Bytes before the final response.
     pub interim: Bytes,
-    /// All bytes received, interim ones included; of what is framed only what was in the frames.
+    /// All bytes received, including interim responses; for framed responses only the content of the frames.
     pub received: u64,
-    /// When a byte last crossed, in either direction; of what is framed, when a part of the response last came.
+    /// Time at which a byte last crossed, in either direction; for framed responses, at which a part of the response last
+    /// arrived.
     pub last_activity: Instant,
-    /// When the first byte came.
+    /// Time at which the first byte arrived.
     first_byte: Option<Instant>,
-    /// The same as `received`, and what control frames took, for whoever watches the exchange.
+    /// The same count as `received`, plus control frames, for observers of the exchange.
     counter: Received,
-    /// How long `counter` had been held up when the exchange began.
+    /// Time for which `counter` had been held up when the exchange began.
     held_up_before: Duration,
     /// Received before the head was found; at most `before_head_max` and one buffer.
     before_head: Vec<u8>,
     head_found: bool,
-    /// The head that was found has its empty line.
+    /// Whether the head that was found ends with its empty line.
     pub head_is_whole: bool,
     before_head_max: usize,
-    /// The head did not end where it had to.
+    /// Whether the head exceeded its limit.
     pub head_overflow: bool,
-    /// TLS ended without saying so; taken as the end, as browsers do.
+    /// Whether TLS ended without close_notify. It counts as the end, as in browsers.
     pub unclean_close: bool,
     /// The scratch file failed; the exchange cannot be recorded.
     pub scratch_error: Option<io::Error>,
-    /// What crosses is framed in a way that no record can keep: others write the recording.
+    /// Whether the stream is framed in a form that no record can hold. Another part then writes the recording.
     is_framed: bool,
     /// Bytes of frames that were read since [`Recording::take_framed`].
     framed: usize,
 }
 
-/// The bytes that an exchange has received so far, and the time for which the crawl has held its server up. Clones count the
-/// same exchange, so that others can watch it meanwhile.
+/// The bytes that an exchange has received so far, and the time for which the crawl has held its server up. Clones count the same
+/// exchange, so that others can observe it.
 #[derive(Clone, Debug, Default)]
 pub struct Received(Arc<Counts>);
 
@@ -97,7 +98,7 @@ struct Counts {
     held_up: Mutex<HeldUp>,
 }
 
-/// The time for which a server was kept waiting, because all exchanges together may receive no more.
+/// The time for which a server was kept waiting, because the receive limit of all exchanges together was reached.
 #[derive(Clone, Copy, Debug, Default)]
 struct HeldUp {
     /// The time of all holds that have ended.
@@ -106,7 +107,7 @@ struct HeldUp {
     since: Option<Instant>,
 }
 
-/// The exchange reads nothing until this is dropped, because of a limit of ours.
+/// A pause in reading because of a limit of the crawl. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Hold {
     received: Received,
@@ -114,13 +115,13 @@ pub(crate) struct Hold {
 }
 
 impl Received {
-    /// How many bytes there are.
+    /// Returns the number of bytes.
     pub fn bytes(&self) -> u64 {
         self.0.bytes.load(Ordering::Relaxed)
     }
 
-    /// The time for which the server has been held up, a hold that lasts included. It falls back by that hold if the server
-    /// turns out to have sent nothing meanwhile.
+    /// Returns the time for which the server has been held up, including the current hold. It decreases by that hold if the
+    /// server turns out to have sent nothing during it.
     pub fn held_up(&self) -> Duration {
         self.held_up_until(Instant::now())
     }
@@ -141,7 +142,7 @@ impl Received {
         self.0.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Begins a hold. An exchange has one at a time.
+    /// Begins a hold. An exchange has at most one at a time.
     pub(crate) fn hold(&self) -> Hold {
         self.times().since = Some(Instant::now());
         Hold {
@@ -159,7 +160,7 @@ impl Received {
 }
 
 impl Hold {
-    /// Ends the hold without counting it: the server had sent nothing, so that it was not kept waiting.
+    /// Ends the hold without counting it: the server had sent nothing, so it was not kept waiting.
     pub(crate) fn discard(mut self) {
         self.counts = false;
     }
@@ -185,8 +186,8 @@ impl RecordingStream {
         }
     }
 
-    /// Ready when as much as all exchanges may take leaves room for this one to read. Until then the server is held up:
-    /// [`Self::end_hold`] ends that.
+    /// Ready when the receive limit of all exchanges leaves room for this one to read. Until then the server is held up, until
+    /// [`Self::end_hold`].
     fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<Option<Turn>> {
         let throttle = self.stream.seat.throttle();
         if self.turn.is_none() {
@@ -204,11 +205,11 @@ impl RecordingStream {
         Poll::Ready(Some(turn))
     }
 
-    /// The turn has been used. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
+    /// Ends the hold after a read. A server that had sent nothing was not kept waiting: it has been silent since it last sent.
     fn end_hold(&mut self, had_sent: bool) {
         match self.hold.take() {
             Some(hold) if had_sent => {
-                // First, so that nobody takes the time of the hold for silence.
+                // Set first, so that the time of the hold never counts as silence.
                 self.tape.lock().last_activity = Instant::now();
                 drop(hold);
             }
@@ -236,7 +237,7 @@ impl Forward {
         }
     }
 
-    /// Takes what it can of the first line; how much, none where that line is through.
+    /// Takes the part of `bytes` that belongs to the first line. Returns its length; none if the line is complete.
     fn take(&mut self, bytes: &[u8]) -> Option<usize> {
         let line = self.line.as_mut()?;
         let end = memchr::memchr(b'\n', bytes).map(|at| at + 1);
@@ -255,14 +256,14 @@ impl Forward {
 }
 
 impl Tape {
-    /// For what comes in frames, whose content others write down.
+    /// Creates a recording for framed responses, whose content another part records.
     pub(crate) fn framed(wire: SpoolWriter, counter: Received) -> Self {
         let tape = Tape::new(wire, 0, counter);
         tape.lock().is_framed = true;
         tape
     }
 
-    /// `before_head_max` bounds interim responses and head together.
+    /// Creates a recording. `before_head_max` bounds interim responses and head together.
     pub(crate) fn new(wire: SpoolWriter, before_head_max: usize, counter: Received) -> Self {
         Tape(Arc::new(Mutex::new(Recording {
             sent: Vec::new(),
@@ -291,7 +292,7 @@ impl Tape {
 }
 
 impl Recording {
-    /// The head is there, or nothing more comes: finds it, and moves what was held back into the recording.
+    /// Finds the head once it is complete or nothing more comes, and moves the held bytes into the recording.
     pub(crate) fn find_head(&mut self) -> Option<ResponseHead> {
         self.head_found = true;
         let held: Bytes = std::mem::take(&mut self.before_head).into();
@@ -306,7 +307,7 @@ impl Recording {
         found.head
     }
 
-    /// Since when the server has been silent of its own accord.
+    /// Returns the time since which the server has been silent of its own accord.
     pub(crate) fn silent_since(&self, now: Instant) -> Instant {
         match self.counter.is_held_up() {
             true => now,
@@ -314,24 +315,24 @@ impl Recording {
         }
     }
 
-    /// How long we have let the server wait in this exchange.
+    /// Returns the time for which the crawl has kept the server waiting in this exchange.
     pub(crate) fn held_up_for(&self, now: Instant) -> Duration {
         let held_up = self.counter.held_up_until(now);
         held_up.saturating_sub(self.held_up_before)
     }
 
-    /// Since when the head has been coming, while it is not whole. Over HTTP/2 it comes in one piece.
+    /// Returns the time since which an incomplete head has been arriving. Over HTTP/2 it arrives in one piece.
     pub(crate) fn head_since(&self) -> Option<Instant> {
         self.first_byte.filter(|_| !self.head_found)
     }
 
-    /// A part of the response has come in frames.
+    /// Counts a part of the response that arrived in frames.
     pub(crate) fn came(&mut self, bytes: usize) {
         self.received += bytes as u64;
         self.last_activity = Instant::now();
     }
 
-    /// Bytes of frames since this was last asked.
+    /// Returns the bytes of frames since the last call.
     pub(crate) fn take_framed(&mut self) -> usize {
         std::mem::take(&mut self.framed)
     }
@@ -339,7 +340,7 @@ impl Recording {
     fn receive(&mut self, bytes: &[u8]) {
         self.counter.add(bytes.len());
         if self.is_framed {
-            // Control frames are no sign that the response comes on.
+            // Control frames do not show that the response continues.
             self.framed += bytes.len();
             return;
         }
@@ -352,14 +353,14 @@ impl Recording {
         }
     }
 
-    /// Writes down; where that fails, the exchange does.
+    /// Records bytes. If that fails, the exchange fails.
     pub(crate) fn record(&mut self, bytes: &[u8]) {
         if let Err(error) = self.wire.append(bytes) {
             self.scratch_error.get_or_insert(error);
         }
     }
 
-    /// Whether hyper may read on.
+    /// Checks whether hyper may continue to read.
     fn check(&mut self) -> io::Result<()> {
         if self.scratch_error.is_some() {
             return Err(io::Error::other("scratch directory"));
@@ -448,7 +449,7 @@ impl AsyncWrite for RecordingStream {
 }
 
 impl RecordingStream {
-    /// Ready when what was rewritten for a proxy has been sent.
+    /// Ready when the bytes that were rewritten for a proxy have been sent.
     fn poll_rewritten(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let Some(forward) = &mut self.forward else {
             return Poll::Ready(Ok(()));

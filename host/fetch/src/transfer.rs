@@ -1,7 +1,7 @@
-//! What FTP and WHOIS share: a conversation in lines that is written down, and a content that ends with its connection.
+//! The common parts of FTP and WHOIS: a recorded conversation in lines, and a content that ends with its connection.
 //!
-//! Both are told as an [`Exchange`] whose head we make up from what the server said, so that filters, digests and
-//! extractors need not know them: `version` is `FTP` or `WHOIS`, and [`Exchange::request_bytes`] is the conversation.
+//! Both become an [`Exchange`] with a head that is made from the server's answers, so that filters, digests and extractors need
+//! not know them. `version` is `FTP` or `WHOIS`, and [`Exchange::request_bytes`] is the conversation.
 
 use std::io;
 use std::net::IpAddr;
@@ -24,7 +24,7 @@ use crate::stream::{Connection, Server, Speaks, Stream};
 use crate::tape::{Hold, Received};
 use crate::wire::Clock;
 
-/// Longest line of a conversation; RFC 959 knows no limit, servers send welcome texts of a few kilobytes.
+/// Longest line of a conversation. RFC 959 has no limit; servers send welcome texts of a few kilobytes.
 const LINE_BYTES_MAX: usize = 8 * 1024;
 
 /// Longest conversation that is kept.
@@ -34,16 +34,16 @@ const READ_BYTES: usize = 64 * 1024;
 
 /// A conversation in lines.
 pub(crate) struct Conversation {
-    /// None only while TLS is begun on it, and for good where that fails.
+    /// The stream; none while TLS is started on it, and permanently if that fails.
     stream: Option<Stream>,
     received: Received,
-    /// Read and not yet looked at.
+    /// Bytes that were read but not yet parsed.
     ahead: Vec<u8>,
-    /// Both sides as they spoke; secrets are replaced by `****`.
+    /// The conversation of both sides, with secrets replaced by `****`.
     pub(crate) spoken: Vec<u8>,
 }
 
-/// A content as it comes.
+/// A content while it is received.
 pub(crate) struct Content {
     spool: SpoolWriter,
     digest: Sha1,
@@ -57,13 +57,13 @@ pub(crate) struct Content {
 /// The beginning of a window in which the rate is measured.
 struct RateWindow {
     since: Instant,
-    /// The length of the content then.
+    /// Length of the content at that time.
     length: u64,
-    /// The time for which the server had been held up then.
+    /// Time for which the server had been held up at that time.
     held_up: Duration,
 }
 
-/// What a transfer came to, beside its content.
+/// The facts of a transfer, apart from its content.
 #[derive(Default)]
 pub(crate) struct Told {
     pub(crate) head: Option<ResponseHead>,
@@ -76,7 +76,7 @@ pub(crate) struct Told {
     pub(crate) annotations: Vec<String>,
 }
 
-/// The first of the addresses that takes a connection.
+/// Connects to the first of the addresses that accepts.
 pub(crate) async fn connect(
     parts: &Parts,
     server: &Server,
@@ -87,7 +87,7 @@ pub(crate) async fn connect(
     dial(parts, server, &addresses, Speaks::Other, clock).await
 }
 
-/// Waits until all exchanges together may read more. The right to it is not kept while the server is waited for.
+/// Waits until all exchanges together may read more. The right to read is not kept while the crawl waits for the server.
 async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
     if parts.throttle.is_free() {
         return Ok(());
@@ -99,7 +99,7 @@ async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
     }
 }
 
-/// Waits for `work`, at most as long as the server may be silent and the whole may take.
+/// Waits for `work`, within the limits on the server's silence and on the whole exchange.
 pub(crate) async fn within<T>(
     parts: &Parts,
     clock: &Clock,
@@ -108,7 +108,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T, FetchFailure> {
     let silence = parts.config.response_timeout;
     let now = Instant::now();
-    // Where there is always more to read, work is done at once each time, and timers are never asked.
+    // If there is always more to read, work completes at once each time and timers are never polled.
     if now >= clock.deadline {
         return Err(clock.total_failure(phase));
     }
@@ -139,16 +139,16 @@ impl Conversation {
         }
     }
 
-    /// The stream, to go on otherwise on it.
+    /// Returns the stream, for another use.
     ///
     /// # Errors
-    /// It was taken before.
+    /// Fails if the stream was taken before.
     pub(crate) fn take_stream(&mut self) -> Result<Stream, FetchFailure> {
         self.stream.take().ok_or_else(gone)
     }
 
-    /// Goes on with the same conversation on another stream, once TLS has begun. What came in the clear after that point was
-    /// put there by somebody else and is dropped.
+    /// Continues the conversation on another stream, after TLS has started. Clear-text bytes that arrived after that point may
+    /// come from an attacker and are dropped.
     pub(crate) fn resume_on(&mut self, stream: Stream) {
         self.ahead.clear();
         self.stream = Some(stream);
@@ -164,7 +164,7 @@ impl Conversation {
         self.say_secretly(parts, clock, line, line).await
     }
 
-    /// Sends a line and writes down another in its place.
+    /// Sends a line and records another one in its place.
     pub(crate) async fn say_secretly(
         &mut self,
         parts: &Parts,
@@ -183,7 +183,7 @@ impl Conversation {
         within(parts, clock, Phase::Request, send).await
     }
 
-    /// The next line without its end; none where the server has hung up.
+    /// Returns the next line without its end; none if the server has closed the connection.
     pub(crate) async fn hear(
         &mut self,
         parts: &Parts,
@@ -220,7 +220,7 @@ impl Conversation {
     }
 }
 
-/// Ends the hold before a read, which counts if the server had sent something by then.
+/// Ends the hold before a read. The hold counts if the server had sent something by then.
 async fn first_read<T>(hold: Hold, read: impl Future<Output = T>) -> T {
     let mut read = std::pin::pin!(read);
     let mut hold = Some(hold);
@@ -236,7 +236,7 @@ async fn first_read<T>(hold: Hold, read: impl Future<Output = T>) -> T {
 }
 
 impl RateWindow {
-    /// The server's part of the time since the window began. The time for which we held it up is not its time.
+    /// Returns the time since the window began, without the time for which the crawl held the server up.
     fn server_time(&self, received: &Received) -> Duration {
         let held_up = received.held_up().saturating_sub(self.held_up);
         self.since.elapsed().saturating_sub(held_up)
@@ -269,7 +269,7 @@ impl Content {
         self.length
     }
 
-    /// Takes all that comes until the connection ends, or until a limit is hit. Our own limits are no failures.
+    /// Receives everything until the connection ends or a limit is reached. The crawl's own limits are not failures.
     pub(crate) async fn receive(
         &mut self,
         parts: &Parts,
@@ -321,7 +321,7 @@ impl Content {
         }
     }
 
-    /// A window of the rate that begins now.
+    /// Returns a window of the rate that begins now.
     fn rate_window(&self) -> RateWindow {
         RateWindow {
             since: Instant::now(),
@@ -330,13 +330,13 @@ impl Content {
         }
     }
 
-    /// Waits until more may be written down and read.
+    /// Waits until more may be read and recorded.
     async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
         self.room(parts, clock).await?;
         turn(parts, clock).await
     }
 
-    /// Waits until as much as is read at once may be written down.
+    /// Waits until as many bytes as one read takes may be recorded.
     async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
         let bytes = self.spool.to_disk(READ_BYTES);
         if bytes == 0 {
@@ -365,7 +365,7 @@ impl Content {
             .map_err(|error| FetchFailure::Scratch(Arc::new(error)))
     }
 
-    /// The content with what was told of it.
+    /// Converts the content and the facts of its transfer into an exchange.
     pub(crate) fn into_exchange(self, started: Timestamp, clock: &Clock, told: Told) -> Exchange {
         let payload: Spool = self.spool.finish();
         let mut annotations = told.annotations;
@@ -408,7 +408,7 @@ mod tests {
     use crate::config::Config;
     use crate::fetcher::Fetcher;
 
-    /// What comes of a read for which there is something at once, as with a server that never pauses.
+    /// Reads when data is available at once, as from a server that never pauses.
     async fn read(parts: &Parts) -> Result<usize, FetchFailure> {
         let clock = Clock::start(&parts.config);
         let read = within(parts, &clock, Phase::Body, async { Ok(1) });
