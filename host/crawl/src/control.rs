@@ -1,4 +1,4 @@
-//! The operator's hand on a job: what may be asked of it and done to it, whether a process runs it or not.
+//! Operator commands on a job, whether or not a process runs the job.
 //!
 //! ```text
 //! Command ─► Desk::perform ─► Answer …
@@ -6,9 +6,9 @@
 //! running:     socket.rs takes commands from the job's socket
 //! not running: carry_out opens the job for one command
 //! ```
-//! Commands know nothing of how they came. Every one that changes anything is a line in the job's `job.log`. Nothing
-//! here holds the frontier for longer than one bounded part of a command, and nothing holds it while an answer is on
-//! its way.
+//! Commands do not depend on the way they arrived. Each command that changes something gets a line in the job's `job.log`.
+//! Nothing here holds the frontier for longer than one bounded part of a command. Nothing holds the frontier while an answer is
+//! being sent.
 
 mod answer;
 mod command;

@@ -1,4 +1,4 @@
-//! What may be asked of a job, and by whom.
+//! Commands to a job, and the identity of the sender.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -13,315 +13,316 @@ use crate::alerts::AlertKind;
 use crate::share::Share;
 use opilio_job::transfer::Selection;
 
-/// One line of the control socket: a command and who gives it.
+/// One line of the control socket: a command and its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// Who.
+    /// Sender of the command.
     #[serde(default)]
     pub by: By,
-    /// What.
+    /// Command to carry out.
     pub command: Command,
 }
 
-/// Who gives a command, as far as they say.
+/// Sender of a command, as reported by the sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct By {
-    /// The user's name; empty where unknown.
+    /// User name; empty if unknown.
     #[serde(default)]
     pub user: String,
-    /// The process that asks; 0 where unknown.
+    /// Process ID of the sender; 0 if unknown.
     #[serde(default)]
     pub pid: u32,
 }
 
-/// Something an operator wants to know or done.
+/// Query or action that an operator requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Command {
-    /// What the job is doing.
+    /// Reports the state of the job.
     Status,
-    /// The course of the crawl: its counters at moments since it began.
+    /// Returns the time series of the crawl: its counters at moments since it began.
     Series {
-        /// From then on; none: from the beginning, as far as it is kept.
+        /// Earliest moment to return. None: the earliest one that is kept.
         #[serde(default)]
         since: Option<Timestamp>,
-        /// So many moments at most; none: 300.
+        /// Maximum number of moments. None: 300.
         #[serde(default)]
         points: Option<u64>,
     },
-    /// What the job has brought in, by status, media type and host.
+    /// Returns the amounts that the job has fetched, by status, media type and host.
     Breakdown,
-    /// A report.
+    /// Returns a report.
     Report {
-        /// Which.
+        /// Report to make.
         report: ReportKind,
-        /// As text; otherwise as facts and rows.
+        /// Whether the report is text. Otherwise it is facts and rows.
         #[serde(default)]
         text: bool,
     },
-    /// What the operator should know, and lately should have known.
+    /// Returns the alerts that hold, and recent alerts that are over.
     Alerts,
-    /// Somebody knows of an alert that holds.
+    /// Acknowledges an alert that holds.
     Acknowledge {
-        /// What it is about.
+        /// Kind of the alert.
         kind: AlertKind,
-        /// Which one; none: all of that kind.
+        /// Subject of the alert. None: all alerts of that kind.
         #[serde(default)]
         subject: Option<String>,
     },
-    /// Have every log go on in a new file.
+    /// Continues every log in a new file.
     RotateLogs,
-    /// Begin nothing new; what is in flight finishes.
+    /// Pauses the crawl: issues no new URIs; fetches in flight finish.
     Pause,
-    /// Go on after a pause.
+    /// Resumes a paused crawl.
     Resume,
-    /// End politely, as the first Ctrl-C does.
+    /// Stops politely, as the first Ctrl-C does.
     Stop,
-    /// End politely, as the system would have it: whoever looks after the job begins it again.
+    /// Stops politely on behalf of the system: the supervisor restarts the job.
     Terminate,
-    /// Take so much at most of what all crawls of the machine have together, while this process runs.
+    /// Limits the crawl's part of the bandwidth and connections that the machine's crawls share. Applies while this process runs.
     Share {
-        /// From now on.
+        /// Share from now on.
         share: Share,
     },
-    /// Keep a copy of the job's state.
+    /// Makes a checkpoint: a copy of the job's state.
     Checkpoint {
-        /// Where; by default below `checkpoints/` in the job.
+        /// Directory of the checkpoint; by default a new one below `checkpoints/` in the job.
         #[serde(default)]
         to: Option<PathBuf>,
     },
-    /// The crawl in numbers.
+    /// Returns the statistics of the crawl.
     Statistics,
-    /// What was seen of each plugin.
+    /// Returns a report on each plugin's calls.
     Plugins,
-    /// What observers report.
+    /// Returns the reports of observers.
     Observe {
-        /// One of them; none: all.
+        /// Name of one observer. None: all observers.
         #[serde(default)]
         observer: Option<String>,
     },
-    /// The lists that plugins look things up in.
+    /// Returns the tables of plugins.
     Tables {
-        /// Read their files again first.
+        /// Whether the files of the tables are read again first.
         #[serde(default)]
         reload: bool,
     },
-    /// Put a component in the place of a plugin.
+    /// Replaces the component of a plugin.
     ReplacePlugin {
         /// The plugin's name in the profile.
         plugin: String,
-        /// The component, as profiles name it; a path is absolute.
+        /// Component, as profiles name it; a path is absolute.
         component: String,
-        /// What the digest of its file must be, in hexadecimal.
+        /// Expected digest of the component file, in hexadecimal.
         #[serde(default)]
         sha256: Option<String>,
-        /// Settings in place of those in force.
+        /// Settings that replace the present ones.
         #[serde(default)]
         settings: Option<serde_json::Value>,
     },
-    /// List queues by name.
+    /// Lists queues by name.
     Queues {
-        /// Only those in this state.
+        /// State of the queues to list. None: every state.
         #[serde(default)]
         state: Option<QueueStateFilter>,
-        /// In this order; any but that of names reads all queues and gives one page.
+        /// Order of the list. Every order except by name reads all queues and gives one page.
         #[serde(default)]
         sort: QueueSort,
-        /// From the one behind this on.
+        /// Name after which the list begins.
         #[serde(default)]
         after: Option<String>,
-        /// So many at most.
+        /// Maximum number of queues.
         #[serde(default = "page")]
         limit: u64,
     },
-    /// Everything about one queue.
+    /// Returns all facts about one queue.
     Queue {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// The URIs of a queue in the order in which they would go.
+    /// Lists the URIs of a queue in the order in which they are due to be issued.
     Uris {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
-        /// From the one behind this cursor on.
+        /// Cursor after which the list begins.
         #[serde(default)]
         after: Option<String>,
-        /// So many at most.
+        /// Maximum number of URIs.
         #[serde(default = "page")]
         limit: u64,
     },
-    /// List URIs.
+    /// Lists URIs.
     List {
-        /// Which.
+        /// URIs to list.
         #[serde(default)]
         which: Which,
-        /// From the one behind this cursor on.
+        /// Cursor after which the list begins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
-        /// So many at most.
+        /// Maximum number of URIs.
         #[serde(default = "page")]
         limit: u64,
     },
-    /// Count URIs.
+    /// Counts URIs.
     Count {
-        /// Which.
+        /// URIs to count.
         #[serde(default)]
         which: Which,
     },
-    /// Take URIs out of their queues and keep them known.
+    /// Deletes URIs: takes them out of their queues and keeps them known.
     Delete {
-        /// Which.
+        /// URIs to delete.
         which: Which,
     },
-    /// Remove URIs, so that they may be found again.
+    /// Forgets URIs: removes their records, so that they may be found again.
     Forget {
-        /// Which.
+        /// URIs to forget.
         which: Which,
     },
-    /// Remove a seed, its prefix from the scope, and what waits that it alone brought in.
+    /// Removes a seed, its scope prefix, and queued URIs found only through it.
     RemoveSeed {
         /// The seed.
         uri: String,
     },
-    /// A queue gives no URI any more, but takes them.
+    /// Retires a queue: it issues no URIs, but accepts them.
     Retire {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// A retired queue gives URIs again.
+    /// Unretires a queue: it issues URIs again.
     Unretire {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// A queue gives no URI for a while.
+    /// Freezes a queue: it issues no URIs for a while.
     Freeze {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// A frozen queue gives URIs again.
+    /// Thaws a frozen queue: it issues URIs again.
     Thaw {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// End a queue's rest or back-off.
+    /// Ends the politeness delay or back-off of a queue.
     Wake {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
     },
-    /// End the rests that are longer than any queue should have, as after a clock that was ahead.
+    /// Ends delays that are longer than any queue should have, for instance after the clock was ahead.
     WakeOverlong,
-    /// Break off the fetch of a URI.
+    /// Cancels the fetch of a URI.
     Cancel {
         /// The URI.
         uri: String,
     },
-    /// Fetch a URI now, whatever is known of it.
+    /// Fetches a URI now, whatever its record says.
     Force {
         /// The URI.
         uri: String,
     },
-    /// Change the precedence of a URI, 0 first.
+    /// Changes the precedence of a URI; 0 comes first.
     UriPrecedence {
         /// The URI.
         uri: String,
-        /// From now on.
+        /// Precedence from now on.
         precedence: u8,
     },
-    /// Change the precedence of a queue, 0 first.
+    /// Changes the precedence of a queue; 0 comes first.
     QueuePrecedence {
-        /// Its name.
+        /// Name of the queue.
         queue: String,
-        /// From now on; none: what its settings say.
+        /// Precedence from now on. None: the precedence of the queue's settings.
         precedence: Option<u8>,
     },
-    /// Queues of this precedence or a higher number give no URI while this process runs.
+    /// Sets the floor: queues of this precedence or a higher number issue nothing while this process runs.
     Floor {
-        /// From now on; none: all queues give.
+        /// Floor from now on. None: all queues issue URIs.
         floor: Option<u8>,
     },
-    /// Why a URI was, or was not, fetched.
+    /// Explains a URI's state: the reason why it was fetched or not.
     Why {
         /// The URI.
         uri: String,
     },
-    /// All URIs with what is known of them.
+    /// Exports all URIs with their records.
     Export {
-        /// In which form.
+        /// Format of the export.
         #[serde(default)]
         format: ExportFormat,
-        /// Which.
+        /// URIs to export.
         #[serde(default)]
         which: Which,
     },
-    /// Take over URIs of another crawl.
+    /// Imports URIs of another crawl.
     Import {
-        /// Its journal, crawl log or export.
+        /// Journal, crawl log or export of the other crawl.
         file: PathBuf,
-        /// What is done with those it had finished.
+        /// Treatment of URIs that the other crawl had finished.
         #[serde(default)]
         done: DoneElsewhere,
     },
-    /// Verify the store.
+    /// Checks the store of the frontier.
     Check {
-        /// And repair what can be.
+        /// Whether errors are repaired where possible.
         #[serde(default)]
         repair: bool,
     },
-    /// Every setting of the job: its value, where that comes from, and when a change of it takes effect.
+    /// Returns every setting of the job: its value, its source, and the time when a change takes effect.
     Settings,
-    /// Change settings.
+    /// Changes settings.
     Set {
-        /// `key = value` each, as a profile has it: `politeness.min-delay = "10s"`.
+        /// Settings, each as `key = value` like in a profile: `politeness.min-delay = "10s"`.
         set: Vec<String>,
-        /// What they are for, as `match` of an override says it; none: wherever no override says otherwise.
+        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply where no override
+        /// says otherwise.
         #[serde(default)]
         matching: Option<MatchFile>,
-        /// Only say what would come of it.
+        /// Whether the command only reports the effects and changes nothing.
         #[serde(default)]
         only_check: bool,
     },
-    /// What was changed since the job was made, by whom, when.
+    /// Returns the changes since the job was made, with author and time.
     History {
-        /// From the one behind this number on.
+        /// Number of the change after which the list begins.
         #[serde(default)]
         after: u64,
-        /// So many at most.
+        /// Maximum number of changes.
         #[serde(default = "page")]
         limit: u64,
     },
-    /// Add seeds; what they imply belongs to the scope at once.
+    /// Adds seeds. The SURT prefixes that they imply join the scope at once.
     AddSeeds {
-        /// Lines as a file of seeds has them.
+        /// Lines in the format of a seeds file.
         seeds: Vec<String>,
     },
-    /// The seeds, and what became of each.
+    /// Lists the seeds and the outcome of each.
     Seeds {
-        /// From the one behind this seed on.
+        /// Seed after which the list begins.
         #[serde(default)]
         after: Option<String>,
-        /// So many at most.
+        /// Maximum number of seeds.
         #[serde(default = "page")]
         limit: u64,
     },
-    /// What the job makes of a URI: its settings, and the answer of every filter.
+    /// Explains a URI: its settings, and the answer of every filter.
     Explain {
         /// The URI.
         uri: String,
-        /// The page it is found on.
+        /// Page on which the URI is found.
         #[serde(default)]
         via: Option<String>,
-        /// The hops from the seed, such as `LLE`.
+        /// Hop path from the seed, such as `LLE`.
         #[serde(default)]
         hops: Option<String>,
-        /// The seed it descends from.
+        /// Seed that the URI descends from.
         #[serde(default)]
         source: Option<String>,
-        /// The media type of its response.
+        /// Media type of the URI's response.
         #[serde(default)]
         media_type: Option<String>,
-        /// When; now, where nobody says.
+        /// Time of the explanation. None: now.
         #[serde(default)]
         at: Option<Timestamp>,
     },
@@ -356,29 +357,29 @@ pub enum QueueStateFilter {
     Exhausted,
 }
 
-/// What an export looks like.
+/// Format of an export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExportFormat {
-    /// Everything known of each URI.
+    /// All known facts about each URI, as one JSON object a line.
     #[default]
     JsonLines,
-    /// An index of the last archived version of each.
+    /// CDXJ index of the last archived version of each URI.
     Cdxj,
-    /// What was done and what was not, as Heritrix 3 recovers from it.
+    /// Journal of finished and unfinished URIs, in the form from which Heritrix 3 recovers.
     Journal,
 }
 
-/// What an import does with URIs that the other crawl had finished.
+/// Treatment of URIs that the other crawl of an import had finished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DoneElsewhere {
-    /// They are known here as done.
+    /// The URIs are recorded here as done.
     #[default]
     Known,
-    /// They are fetched here, too.
+    /// The URIs are fetched here, too.
     Fetched,
-    /// They are left out.
+    /// The URIs are left out.
     LeftOut,
 }
 
@@ -387,8 +388,8 @@ fn page() -> u64 {
 }
 
 impl Command {
-    /// Whether it changes anything, and so belongs in the job's log. Shares do not: they change every few seconds, and
-    /// nobody's mind with them.
+    /// Whether the command changes something and so belongs in the job's log. Shares are not logged: the daemon changes them
+    /// every few seconds, without a decision of an operator.
     pub(crate) fn changes(&self) -> bool {
         !matches!(
             self,
@@ -421,7 +422,7 @@ impl Command {
         )
     }
 
-    /// Brings URIs into the queues, so that a crawl does not end for want of them meanwhile.
+    /// Whether the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
     pub(super) fn queues_uris(&self) -> bool {
         matches!(
             self,
@@ -434,7 +435,7 @@ impl Command {
 }
 
 impl Which {
-    /// As the frontier's records are selected.
+    /// Converts to a selection of the frontier's records.
     pub(super) fn selection(&self) -> Result<Selection, ControlError> {
         let expression = self.regex.as_deref().map(Regex::new).transpose();
         let expression = expression.map_err(|problem| {
@@ -453,7 +454,7 @@ impl Which {
     }
 }
 
-/// As the log of the job has it.
+/// Formats the sender as the job's log does.
 impl fmt::Display for By {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user: String = self
@@ -470,7 +471,7 @@ impl fmt::Display for By {
     }
 }
 
-/// As the command line has it; one line, whatever is in it.
+/// Formats the command as on the command line, in one line whatever it contains.
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = |number: &Option<u8>, none: &str| {
@@ -599,7 +600,7 @@ pub enum QueueSort {
 }
 
 impl QueueStateFilter {
-    /// The word for it, as in reports.
+    /// Returns the state's name, as in reports.
     pub fn name(self) -> &'static str {
         match self {
             QueueStateFilter::Ready => "ready",

@@ -1,4 +1,4 @@
-//! What a job makes of a URI, its plugins asked as they are now.
+//! Explanation of a URI: the job's settings for it, and the present answers of its plugins.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Desk<'_> {
         let (mut via, mut source) = (via, source.map(|uri| uri.as_str().to_owned()));
         let mut media_type = media_type.clone();
         let record = self.frontier().record(&uri)?;
-        // As it was found, unless the question says how it would be found.
+        // Uses the path on which the URI was found, unless the command names another one.
         if let Some(record) = &record {
             if via.is_none() && hops.is_none() && source.is_none() {
                 via = record.via.as_deref().and_then(|via| Uri::parse(via).ok());
@@ -79,7 +79,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// What wait evaluators are told of a URI beside what is asked.
+    /// Returns the facts about a URI that wait evaluators receive in addition to `asked`.
     fn known(&self, asked: &Asked<'_>, record: Option<UriRecord>) -> Result<Known, ControlError> {
         let via = asked.via.map(Uri::as_str);
         let (queue, precedence) = match &record {
@@ -98,7 +98,7 @@ impl Desk<'_> {
         };
         let measures = match self.running {
             Some(running) => {
-                // Before the frontier, never after.
+                // The budget is locked before the frontier, never after it.
                 let mut budget = running.context.budget();
                 budget.measures(&self.frontier(), place, asked.now)?
             }

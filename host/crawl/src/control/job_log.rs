@@ -1,5 +1,5 @@
-//! `job.log`: what operators did, and when the crawl began, paused, went on and ended. One line each: time, who,
-//! command, ` => `, what came of it.
+//! `job.log`: the commands of operators, and the beginning, pauses, resumptions and end of the crawl. Each line has a time, an
+//! author, a command, ` => ` and the result.
 
 use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
@@ -11,17 +11,17 @@ use jiff::Timestamp;
 
 use opilio_job::crawl_log::printable;
 
-/// Who writes lines of the crawl's own.
+/// Author name of lines that the crawl itself writes.
 const CRAWL: &str = "crawl";
 
-/// The open log.
+/// Open job log.
 pub(crate) struct JobLog(Mutex<File>);
 
-/// The log, held by one who writes.
+/// Job log, locked by one writer.
 pub(super) struct Held<'l>(MutexGuard<'l, File>);
 
 impl JobLog {
-    /// Opens it for appending.
+    /// Opens the job log for appending.
     pub(crate) fn open(directory: &Path) -> io::Result<JobLog> {
         fs::create_dir_all(directory)?;
         let file = OpenOptions::new()
@@ -31,13 +31,13 @@ impl JobLog {
         Ok(JobLog(Mutex::new(file)))
     }
 
-    /// Nobody else's lines come before the next one of whoever holds it.
+    /// Locks the log: no other writer adds lines until the returned guard is dropped.
     pub(super) fn hold(&self) -> Held<'_> {
         Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// A turn in the life of the crawl. A log that cannot be written is no reason not to crawl: the crawl's own logs
-    /// find that out.
+    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: its own logs will find the same
+    /// problem.
     pub(crate) fn crawl(&self, what: &str, result: &str) {
         if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
             tracing::error!("job.log cannot be written: {problem}");
@@ -46,7 +46,7 @@ impl JobLog {
 }
 
 impl Held<'_> {
-    /// What somebody did, and what came of it.
+    /// Writes a line with an author's command and its result.
     pub(super) fn action(
         &mut self,
         by: &dyn Display,

@@ -1,14 +1,14 @@
-//! Where there are no Unix domain sockets: a running crawl takes no commands.
+//! Control socket on systems without Unix domain sockets: a running crawl takes no commands.
 
 use std::path::Path;
 
 use super::{Answer, ControlError, Fault, Request, Running};
 
-/// Cannot be had here.
+/// Server that does not exist on this system.
 pub(crate) enum Server {}
 
 impl Server {
-    /// Cannot be started here.
+    /// Fails: the server cannot be started on this system.
     pub(crate) fn start(_: Running) -> Result<Server, ControlError> {
         Err(ControlError::new(
             Fault::State,
@@ -21,7 +21,7 @@ impl Server {
     }
 }
 
-/// Cannot be had here.
+/// Connection that does not exist on this system.
 pub(super) enum Connection {}
 
 impl Connection {

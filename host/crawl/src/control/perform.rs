@@ -1,4 +1,4 @@
-//! Commands, carried out. Each in bounded parts, between which the frontier is free for the crawl.
+//! Execution of commands. Each command works in bounded parts, and the frontier is free for the crawl between two parts.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use crate::share::{Share, ShareTaken};
 use opilio_job::transfer::queue_as_json;
 use opilio_visit::policy;
 
-/// Fetches in flight that a status names.
+/// Maximum number of fetches in flight that a status lists.
 const IN_FLIGHT_MAX: usize = 100;
 
-/// Queues that are looked at before the crawl may go on.
+/// Maximum number of queues that are examined while the frontier is locked.
 const QUEUES_PART: usize = 1_000;
 
-/// Between two parts, so that workers who wait for the frontier get it first.
+/// Pause between two parts, so that waiting workers get the frontier first.
 pub(super) const BREATH: Duration = Duration::from_millis(1);
 
-/// Takes an answer to whoever asked. False: nobody listens any more.
+/// Sends an answer to the client. Returns false if the client has disconnected.
 pub(super) type Say<'s> = &'s mut dyn FnMut(Answer) -> bool;
 
 impl Desk<'_> {
-    /// Carries a command out. The last answer is [`Answer::End`] or [`Answer::Refused`].
+    /// Carries out a command. The last answer is [`Answer::End`] or [`Answer::Refused`].
     pub(super) fn perform(&self, request: &Request, say: Say<'_>) {
         let Request { by, command } = request;
-        // What the crawl writes of its pause comes after whose wish it was.
+        // The log is held, so that the crawl's own line about the pause comes after the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
         let result = self.carry_out(by, command, say);
@@ -68,7 +68,7 @@ impl Desk<'_> {
         })
     }
 
-    /// What came of it, in one sentence for the job's log.
+    /// Carries out the command. Returns the result in one sentence for the job's log.
     fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
         let _hand = match command.queues_uris() {
             true => self.hand()?,
@@ -169,7 +169,7 @@ impl Desk<'_> {
             Command::AddSeeds { seeds } => self.add_seeds(seeds, by, say),
             Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, say),
             Command::Explain { .. } => self.explain(command, say),
-            // Whoever reaches a job that nobody runs checks it before it is opened.
+            // [`super::carry_out`] checks a job that no process runs, before it opens the frontier.
             Command::Check { .. } => Err(ControlError::new(
                 Fault::State,
                 "the store of a running crawl cannot be checked: stop the crawl first",
@@ -177,7 +177,7 @@ impl Desk<'_> {
         }
     }
 
-    /// So that what runs the job, if anything does, does not come to its end while URIs are queued.
+    /// Keeps a running crawl from ending while URIs are being queued. Returns `None` if no process runs the job.
     fn hand(&self) -> Result<Option<Hand>, ControlError> {
         let Some(running) = self.running else {
             return Ok(None);
@@ -258,7 +258,7 @@ impl Desk<'_> {
         let running = self.running("it takes nothing of what crawls have together")?;
         let throttle = running.context.fetchers.base().throttle();
         throttle.allow(share.allowance());
-        // There may be room for more.
+        // A larger share may allow more fetches.
         running.live.nudge();
         Ok(done(&format!("it may take {share}"), say))
     }
@@ -362,7 +362,7 @@ impl Desk<'_> {
                         record.source.as_deref(),
                     )
                 },
-                // No hops: it is there because somebody wants it, whatever the scope says.
+                // The hop path is empty: an operator asked for the URI, whatever the scope says.
                 None => policy::candidate(self.profile, uri.clone(), HopPath::new(), None, None),
             };
             let queue = candidate.queue.clone();
@@ -421,17 +421,17 @@ impl Desk<'_> {
     }
 }
 
-/// A URI as an operator types it.
+/// Parses a URI as an operator types it.
 pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
     Uri::parse_seed(text)
         .map_err(|problem| ControlError::new(Fault::Request, no_uri(text, &problem)))
 }
 
-/// That what an operator typed is no URI, and why.
+/// Formats the error of an invalid URI that an operator typed.
 pub fn no_uri(text: &str, problem: &UriError) -> String {
     let said = opilio_stacks::chain(problem);
     match problem {
-        // It says so itself.
+        // The text of a syntax error contains the URI.
         UriError::Syntax { .. } => said,
         _ => format!("{text:?} is no URI: {said}"),
     }

@@ -1,4 +1,4 @@
-//! Plugins that are replaced, and the lists that plugins look things up in.
+//! Replacement of plugins, and the tables of plugins.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{self, Loading};
 
-/// What is wished for, as a command says it.
+/// Parses a replacement from the arguments of a command.
 pub(super) fn wish(
     plugin: &str,
     component: &str,
@@ -44,7 +44,7 @@ pub(super) fn wish(
 }
 
 impl Desk<'_> {
-    /// Of a running job the plugin is replaced at once, of one at rest when it goes on.
+    /// Replaces the plugin at once if the job runs; otherwise when the job resumes.
     pub(super) fn replace_plugin(
         &self,
         wish: &Wish,
@@ -92,7 +92,7 @@ impl Desk<'_> {
         Ok(format!("{}, when the job goes on", replaced.1))
     }
 
-    /// The lists that plugins look things up in.
+    /// Returns the tables of plugins.
     pub(super) fn tables(&self, reload: bool, say: Say<'_>) -> Result<String, ControlError> {
         let running = self.running("its tables are read when it goes on")?;
         let tables = &running.context.tables;

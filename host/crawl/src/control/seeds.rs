@@ -1,4 +1,4 @@
-//! The seeds of a job: what became of each, and new ones.
+//! Seeds of a job: the outcome of each, and the addition of seeds.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,11 +53,11 @@ pub struct SeedReport {
     pub due: Option<Timestamp>,
 }
 
-/// Seeds handed to the frontier at once.
+/// Maximum number of seeds that go to the frontier at once.
 const BATCH: usize = 1_000;
 
 impl Desk<'_> {
-    /// Adds seeds. All lines are good, or none is taken.
+    /// Adds seeds. A single bad line refuses all of them.
     pub(super) fn add_seeds(
         &self,
         lines: &[String],
@@ -83,8 +83,8 @@ impl Desk<'_> {
         Ok(words)
     }
 
-    /// Why the job may not have these seeds as well, or what is to be said of them: it would not begin again with seeds of
-    /// others and no contact URL.
+    /// Returns the notices on new seeds, or the errors that forbid them. A job with seeds of other people and no contact URL
+    /// could not restart.
     pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Faults, Faults> {
         let faults = self.profile.check_seeds(seeds);
         match faults.worst() >= Some(Level::Warning) {
@@ -93,7 +93,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Takes those that are new into the job, its scope and its queues; all of them, or none.
+    /// Adds new seeds to the job, its scope and its queues. Adds all of them or none.
     pub(crate) fn take_seeds(
         &self,
         seeds: &Seeds,
@@ -148,7 +148,7 @@ impl Desk<'_> {
             running.context.set_current(Arc::new(profile));
             let prefixes = super::seed::prefixes(self.job)
                 .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
-            // Commands are carried out on threads that may wait.
+            // Commands run on threads that may block.
             tokio::runtime::Handle::current()
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
@@ -164,7 +164,7 @@ impl Desk<'_> {
         Ok(added)
     }
 
-    /// The seeds in the order in which they came, and what became of each.
+    /// Lists the seeds in the order in which they came, with the outcome of each.
     pub(super) fn seeds(
         &self,
         after: Option<&str>,
@@ -201,7 +201,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// What became of these seeds.
+    /// Returns the outcomes of these seeds.
     pub(super) fn seed_reports<'s>(
         &self,
         seeds: impl Iterator<Item = &'s Seed>,
@@ -226,17 +226,17 @@ impl Desk<'_> {
     }
 }
 
-/// What came of seeds that were added.
+/// Result of adding seeds.
 pub(crate) struct Added {
-    /// In the job's history; none where nothing was new.
+    /// Number of the change in the job's history; none if nothing was new.
     pub(crate) number: Option<u64>,
-    /// New ones.
+    /// Number of new seeds.
     pub(crate) seeds: u64,
-    /// Prefixes that were not written before.
+    /// Number of prefixes that were not written before.
     pub(crate) prefixes: u64,
-    /// Seeds that were known.
+    /// Number of seeds that were known.
     pub(crate) known: u64,
-    /// What is accepted, and said nevertheless.
+    /// Notices on accepted seeds.
     pub(crate) notices: Vec<FaultFound>,
 }
 

@@ -1,4 +1,4 @@
-//! Many URIs at once: counted, deleted, forgotten, in parts between which the frontier is free.
+//! Commands on many URIs at once: count, delete, forget. A sweep works in parts, and the frontier is free between two parts.
 
 use std::io;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
 use opilio_visit::status;
 
-/// URIs that a sweep looks at while it holds the frontier.
+/// Maximum number of URIs that a sweep examines while it holds the frontier.
 const SWEEP_PART: usize = 2_000;
 
-/// The crawl log, for deletions.
+/// Crawl log that receives a line for each deleted URI.
 enum DeletionLog {
-    /// The log of the crawl that runs.
+    /// Log of the running crawl.
     Running(Arc<Context>),
-    /// A log that is opened for this sweep.
+    /// Log that is opened for this sweep, because no process runs the job.
     AtRest(Box<JobLogs>),
 }
 
@@ -78,7 +78,7 @@ impl Desk<'_> {
         ))
     }
 
-    /// A sweep in parts, between which the frontier is free.
+    /// Sweeps in parts. The frontier is free between two parts.
     pub(super) fn sweep_where(
         &self,
         action: SweepAction,
@@ -97,7 +97,7 @@ impl Desk<'_> {
             let part = {
                 let mut frontier = self.frontier();
                 if let Some(log) = &log {
-                    // First, so that a crash logs a deletion twice rather than never.
+                    // The log comes first, so that a crash logs a deletion twice rather than never.
                     let part =
                         frontier.would_sweep(action, key_prefix, after, SWEEP_PART, is_meant)?;
                     self.log_deleted(log, &part.deleted, by).map_err(failure)?;
@@ -126,7 +126,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Opens the crawl log for deletions. Takes the frontier for a moment.
+    /// Opens the crawl log for deletions. Locks the frontier for a moment.
     fn deletion_log(&self) -> io::Result<DeletionLog> {
         if let Some(running) = self.running {
             return Ok(DeletionLog::Running(running.context.clone()));
@@ -137,7 +137,7 @@ impl Desk<'_> {
         Ok(DeletionLog::AtRest(Box::new(logs)))
     }
 
-    /// Writes a line into the crawl log for each URI that is deleted, with status −6000 and the user who does it.
+    /// Writes a crawl log line with status −6000 and the operator's name for each deleted URI.
     fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &By) -> io::Result<()> {
         deleted.iter().try_for_each(|record| {
             log.logs().crawl(&LogLine {

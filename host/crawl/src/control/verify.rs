@@ -1,7 +1,7 @@
-//! Compares all that a job keeps: its archive, the indexes beside the archive's files, `crawl.log` and the frontier. What one of
-//! them has lost and another still has can be repaired.
+//! Comparison of a job's data: its archive, the indexes next to the archive's files, `crawl.log` and the frontier. Data that one
+//! of them has lost can be repaired from another one.
 //!
-//! Every archive file is read three times; memory takes some 32 bytes for each capture.
+//! Every archive file is read three times. Memory use is about 32 bytes for each capture.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Display;
@@ -25,64 +25,64 @@ use opilio_job::ledger::{self, Ledger};
 use opilio_job::logs::JobLogs;
 use opilio_visit::policy;
 
-/// What does not agree, in a word.
+/// Kind of a discrepancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// An archive file carries `.open` although nobody writes it. Repaired: torn records are cut off, and it gets its name.
+    /// An archive file has the ending `.open` although no process writes it. Repair: torn records are cut off, and the file gets
+    /// its final name.
     ArchiveOpen,
     /// A record of the archive is damaged. Cannot be repaired.
     ArchiveDamaged,
-    /// The frontier has captures in an archive file that is not here. Cannot be repaired.
+    /// The frontier has captures in an archive file that is missing. Cannot be repaired.
     ArchiveMissing,
-    /// An archive file has no index. Repaired: it is written.
+    /// An archive file has no index. Repair: the index is written.
     IndexMissing,
-    /// An index does not list what its archive file has. Repaired: it is written anew.
+    /// An index does not match its archive file. Repair: the index is written anew.
     IndexWrong,
-    /// An index of a file being written, and there is no such file. Repaired: it is removed.
+    /// The archive file of an open file's index does not exist. Repair: the index is removed.
     IndexLeft,
-    /// A capture has no line in `crawl.log`. Repaired: it gets one, with the annotation `recovered`.
+    /// A capture has no line in `crawl.log`. Repair: it gets one, with the annotation `recovered`.
     LineMissing,
-    /// A line of `crawl.log` tells of a capture that the archive does not have. Cannot be repaired.
+    /// A line of `crawl.log` names a capture that the archive does not have. Cannot be repaired.
     RecordMissing,
     /// A line of `crawl.log` cannot be read. Cannot be repaired.
     LineUnreadable,
-    /// The archive does not have the capture that the frontier knows as the last one of a URI. Repaired: the URI is fetched
-    /// again.
+    /// The archive does not have the capture that the frontier knows as the last one of a URI. Repair: the URI is fetched again.
     CaptureMissing,
-    /// The frontier's store breaks a rule of its own. Repaired as `opilio frontier check --repair` does it.
+    /// The store of the frontier breaks one of its rules. Repair: as `opilio frontier check --repair` does it.
     Frontier,
 }
 
-/// Something that does not agree.
+/// Discrepancy between two parts of a job's data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Discrepancy {
-    /// What.
+    /// Kind of the discrepancy.
     pub kind: Kind,
-    /// The file or the URI.
+    /// File or URI with the discrepancy.
     pub place: String,
-    /// What there is to say besides; empty where there is nothing.
+    /// Further details; may be empty.
     pub detail: String,
-    /// It has been put right.
+    /// Whether the discrepancy was repaired.
     pub is_repaired: bool,
 }
 
-/// How much was compared.
+/// Amount of data that was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// Archive files.
+    /// Number of archive files.
     pub files: u64,
-    /// Captures in them.
+    /// Number of captures in them.
     pub captures: u64,
-    /// Lines of `crawl.log`.
+    /// Number of lines of `crawl.log`.
     pub lines: u64,
-    /// URIs that the frontier knows.
+    /// Number of URIs that the frontier knows.
     pub uris: u64,
-    /// Archive files that were handed over and are not here; where there are any, lines are not compared with records.
+    /// Number of missing archive files that were handed over. If there are any, lines are not compared with records.
     pub handed_over: u64,
-    /// Discrepancies.
+    /// Number of discrepancies.
     pub problems: u64,
-    /// Of these, such as were put right.
+    /// Number of discrepancies that were repaired.
     pub repaired: u64,
 }
 
@@ -94,19 +94,19 @@ struct Verifying<'v> {
     repairs: bool,
     say: &'v mut dyn FnMut(Discrepancy),
     verified: Verified,
-    /// Captures that have no line so far, less lines that have no capture so far.
+    /// Captures without a line so far, minus lines without a capture so far.
     captures: HashMap<Key, u32>,
-    /// Where captures begin: file and offset.
+    /// Start of each capture: hash of file and offset.
     places: HashSet<u64>,
-    /// Archive files, by the names that they have when they are finished.
+    /// Archive files by their final names.
     files: BTreeMap<String, PathBuf>,
 }
 
-/// Compares all that the job in `job` keeps, which no process may run meanwhile, and repairs what can be where `repairs` says
-/// so. `say` is told of each discrepancy.
+/// Compares all data of the job in `job`, and repairs it where possible if `repairs` is set. No process may run the job
+/// meanwhile. `say` receives each discrepancy.
 ///
 /// # Errors
-/// The directory is no job, a process has it, or what it keeps cannot be read or written.
+/// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
 pub fn verify(
     job: &Path,
     by: &By,
@@ -165,7 +165,7 @@ impl Verifying<'_> {
         });
     }
 
-    /// Files that a killed process has left open, and their indexes.
+    /// Finds files that a killed process left open, and their indexes.
     fn open_files(&mut self) -> Result<(), ControlError> {
         let mut left = Vec::new();
         for directory in self.config.directories() {
@@ -173,7 +173,7 @@ impl Verifying<'_> {
                 let path = directory.join(&name);
                 let whole = name.strip_suffix(".open").unwrap_or_default();
                 if opilio_archive::is_archive(whole) {
-                    // Directories may be shared: another job may write it.
+                    // Jobs may share a directory: another job may be writing the file.
                     let file = fs::File::open(&path);
                     let file = file.map_err(|problem| ControlError::file(&path, &problem))?;
                     if !matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)) {
@@ -187,7 +187,7 @@ impl Verifying<'_> {
         }
         left.sort_by(|(_, one), (_, other)| one.cmp(other));
         if self.repairs {
-            // Opening a writer repairs; nothing is written before the first capture.
+            // Opening a writer repairs the files. It writes nothing before the first capture.
             Writer::open(self.config.clone(), WarcInfo::new("opilio"))
                 .map_err(|problem| ControlError::failure(&problem))?;
             self.files.clear();
@@ -198,7 +198,7 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// Reads every file of the archive through, and compares it with its index.
+    /// Reads every file of the archive and compares it with its index.
     fn archive_files(&mut self) -> Result<(), ControlError> {
         let finished = archives(&self.config).map_err(|problem| ControlError::failure(&problem))?;
         for (path, _) in &finished {
@@ -232,7 +232,7 @@ impl Verifying<'_> {
     }
 
     fn index(&mut self, path: &Path) -> Result<(), ControlError> {
-        // What is damaged has been told, and has no index that could be right.
+        // A damaged file was reported before, and no index of it could be correct.
         let Ok(entries) = opilio_archive::index(path) else {
             return Ok(());
         };
@@ -252,7 +252,7 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// Names of files that were handed over and are not here.
+    /// Returns the names of missing files that were handed over.
     fn handed_over(&mut self) -> Result<HashSet<String>, ControlError> {
         let path = self.job.join("handed-over.log");
         let text = match fs::read_to_string(&path) {
@@ -270,7 +270,7 @@ impl Verifying<'_> {
         Ok(gone)
     }
 
-    /// Looks through the frontier's store and opens it; none where no process of the job has made one.
+    /// Checks and opens the frontier's store. Returns `None` if no process of the job has made one.
     fn frontier(&mut self) -> Result<Option<Mutex<Frontier>>, ControlError> {
         let state = self.job.join("state");
         if !state.join("format").exists() {
@@ -292,7 +292,7 @@ impl Verifying<'_> {
         Ok(Some(Mutex::new(Frontier::open(&state, config)?)))
     }
 
-    /// Compares lines with captures, both ways.
+    /// Compares log lines with captures in both directions.
     fn log(
         &mut self,
         frontier: &Option<Mutex<Frontier>>,
@@ -351,7 +351,7 @@ impl Verifying<'_> {
                 }
             })
             .map_err(|problem| ControlError::failure(&problem))?;
-            // A file elsewhere of which the log knows nothing is another job's.
+            // A file in another directory, without a line in the log, belongs to another job.
             if has_line {
                 missing.extend(of_file);
             }
@@ -386,7 +386,7 @@ impl Verifying<'_> {
         Ok(())
     }
 
-    /// Looks for the captures that the frontier knows.
+    /// Checks that the captures exist which the frontier knows.
     fn known_captures(
         &mut self,
         frontier: &Option<Mutex<Frontier>>,

@@ -1,4 +1,4 @@
-//! Reports of what was counted: hosts, sources, media types, statuses.
+//! Reports of counts: hosts, sources, media types, statuses.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -39,7 +39,7 @@ const TYPES: [Column; 3] = [
 const STATUSES: [Column; 2] = [("#urls", "urls"), ("rescode", "status")];
 
 impl Desk<'_> {
-    /// The busiest first. Sorted on the disk where they are many.
+    /// Writes the hosts, the busiest first. Many hosts are sorted on disk.
     pub(super) fn hosts_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         self.counted()?;
         let folder = self.job.join("scratch");
@@ -53,7 +53,7 @@ impl Desk<'_> {
             let is_last = part.len() < PART;
             for (host, counts) in part {
                 let mut in_forced = 0u64;
-                // Both are in the order of their names.
+                // Both lists are sorted by name.
                 let is_passed = |one: &std::io::Result<Vec<u8>>| {
                     one.as_ref().map_or(true, |one| **one <= *host.as_bytes())
                 };
@@ -83,8 +83,8 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The host of every URI in queues that overrides name, in the order of their names: such a queue may hold those of
-    /// many hosts, and a few of each.
+    /// Returns the host of every URI in queues that overrides name, sorted by name. Such a queue may hold URIs of many hosts, a
+    /// few of each.
     fn hosts_in_forced_queues(&self, folder: &Path) -> Result<Sorted, ControlError> {
         let failed = |problem: std::io::Error| ControlError::file(folder, &problem);
         let mut hosts = Sorter::new(folder).map_err(failed)?;
@@ -107,8 +107,8 @@ impl Desk<'_> {
         hosts.sorted().map_err(failed)
     }
 
-    /// URIs in the queues of a host's key, on all its ports and however many it is spread over; those of other hosts that
-    /// share the key stand there as well.
+    /// Returns the number of URIs in all queues of a host's key: every port, and every parallel queue. The number includes URIs
+    /// of other hosts that share the key.
     fn remaining(&self, host: &str) -> Result<u64, ControlError> {
         let Ok(uri) = Uri::parse(&format!("http://{host}/")) else {
             return Ok(0);
@@ -119,14 +119,14 @@ impl Desk<'_> {
         let now = jiff::Timestamp::now();
         let key = self.profile.queue_key(&uri);
         let forced: HashSet<&str> = self.profile.forced_queues().collect();
-        // Those on the usual ports, and one that is none of them.
+        // Requests the parallel queues, and one more.
         let most = self.profile.frontier.parallel_queues as usize + 1;
         let mut part: Vec<QueueReport> = self.frontier().queue(&key, now)?.into_iter().collect();
         let mut after = key.clone();
         let mut remaining = 0;
         loop {
             for queue in &part {
-                // Behind the key there is the port, or a number.
+                // The rest after the key is the port, or a number.
                 match queue.queue.strip_prefix(&key) {
                     Some(rest) if rest.is_empty() || rest.starts_with('#') => {}
                     _ => return Ok(remaining),
@@ -145,7 +145,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Each seed with its hosts.
+    /// Writes each seed with its hosts.
     pub(super) fn source_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         self.counted()?;
         page.head(&SOURCES);
@@ -165,7 +165,7 @@ impl Desk<'_> {
         self.source_statuses(page)
     }
 
-    /// Each seed with its statuses: whether a site could be crawled at all is seen there.
+    /// Writes each seed with its statuses. They show whether a site could be crawled at all.
     fn source_statuses(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         const COLUMNS: [Column; 3] = [
             ("source", "source"),
@@ -192,7 +192,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The most frequent first.
+    /// Writes the media types, the most frequent first.
     pub(super) fn mimetype_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         page.head(&TYPES);
         for row in breakdown::media_types(&self.counted()?) {
@@ -207,7 +207,7 @@ impl Desk<'_> {
         Ok(())
     }
 
-    /// The most frequent first.
+    /// Writes the statuses, the most frequent first.
     pub(super) fn responsecode_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         page.head(&STATUSES);
         let mut rows = breakdown::statuses(&self.counted()?);
@@ -219,7 +219,7 @@ impl Desk<'_> {
     }
 }
 
-/// Of a record of a host, behind what sorts it: its URIs in queues that overrides name, and its name.
+/// Splits a sorted record of a host behind its sort key: number of its URIs in queues that overrides name, and its name.
 fn opened(record: &[u8]) -> (u64, &[u8]) {
     let rest = record.get(8..).unwrap_or_default();
     match rest.split_first_chunk() {

@@ -1,4 +1,4 @@
-//! Queues: how many are in which state, the longest, and each that holds URIs.
+//! Reports on queues: the number in each state, the longest queues, and each queue that holds URIs.
 
 use jiff::Timestamp;
 use opilio_frontier::QueueReport;
@@ -9,7 +9,7 @@ use super::page::{Column, Page};
 use crate::census;
 use crate::control::{ControlError, Desk, QueueSort};
 
-/// Queues that the summary names, as many as the predecessor.
+/// Number of queues that the summary lists, as in Heritrix.
 const LONGEST: usize = 20;
 
 const QUEUES: [Column; 9] = [
@@ -78,7 +78,7 @@ impl Desk<'_> {
         let mut longest: Vec<QueueReport> = Vec::new();
         self.each_queue(|queue| {
             longest.push(queue);
-            // Sorted now and then, so that no more is held than a part.
+            // Sorts from time to time, so that memory holds at most one part.
             if longest.len() >= PART {
                 QueueSort::Size.apply(&mut longest);
                 longest.truncate(LONGEST);
@@ -95,7 +95,7 @@ impl Desk<'_> {
         self.each_queue(|queue| page.row(&QUEUES, row(queue)))
     }
 
-    /// Every queue that holds URIs, in the order of their names.
+    /// Calls `each` with every queue that holds URIs, by name.
     fn each_queue(
         &self,
         mut each: impl FnMut(QueueReport) -> Result<(), ControlError>,

@@ -1,26 +1,26 @@
-//! What a report is written on: lines of text under the names of their columns, or objects.
+//! Output of a report: lines of text under column names, or objects.
 
 use serde_json::{Map, Value};
 
 use super::super::perform::{Say, listened};
 use super::super::{Answer, ControlError};
 
-/// Text that is handed on at once, in bytes.
+/// Size from which text is sent, in bytes.
 const PIECE: usize = 16 * 1024;
 
-/// A column: what it is called in the text and in objects. What is called nothing in the text stands in objects alone.
+/// Column: its name in the text and its name in objects. A column without a text name appears in objects only.
 pub(super) type Column = (&'static str, &'static str);
 
-/// In which form a report is wanted.
+/// Form of a report.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     Text,
     Objects,
-    /// Both at once, told from each other by what the answers are.
+    /// Text and objects at once. The type of an answer tells them apart.
     Both,
 }
 
-/// A report on its way to whoever asked.
+/// Report that is being sent to the client.
 pub(super) struct Page<'s> {
     form: Form,
     text: String,
@@ -36,7 +36,7 @@ impl<'s> Page<'s> {
         }
     }
 
-    /// Single figures, a line each; a name alone is an empty line.
+    /// Writes single figures, one on each line. An empty label writes an empty line.
     pub(super) fn facts(&mut self, facts: &[(&str, &str, Value)]) -> Result<(), ControlError> {
         if self.has_text() {
             for (label, _, value) in facts {
@@ -58,7 +58,7 @@ impl<'s> Page<'s> {
         listened((self.say)(Answer::Facts { facts }))
     }
 
-    /// The names of the columns that follow.
+    /// Writes the names of the columns that follow.
     pub(super) fn head(&mut self, columns: &[Column]) {
         if self.has_text() {
             if !self.text.is_empty() {
@@ -74,7 +74,7 @@ impl<'s> Page<'s> {
         }
     }
 
-    /// A row under these columns.
+    /// Writes a row under these columns.
     pub(super) fn row(
         &mut self,
         columns: &[Column],
@@ -96,7 +96,7 @@ impl<'s> Page<'s> {
         listened((self.say)(Answer::Row { row }))
     }
 
-    /// A row that has names of its own; no text has it.
+    /// Writes a row with its own names. It appears in objects only.
     pub(super) fn object(&mut self, row: Map<String, Value>) -> Result<(), ControlError> {
         if !self.has_objects() {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'s> Page<'s> {
         listened((self.say)(Answer::Row { row }))
     }
 
-    /// Words as they are, in text alone.
+    /// Writes text as it is. It appears in the text form only.
     pub(super) fn words(&mut self, words: &str) -> Result<(), ControlError> {
         if self.has_text() {
             self.text.push_str(words);
@@ -121,7 +121,7 @@ impl<'s> Page<'s> {
         self.form != Form::Text
     }
 
-    /// Hands on what is left.
+    /// Sends the remaining text.
     pub(super) fn finish(mut self) -> Result<(), ControlError> {
         self.hand_on(1)
     }
@@ -143,7 +143,7 @@ fn plain(value: &Value) -> String {
     }
 }
 
-/// Keeps a value within its column.
+/// Formats a value so that it stays within its column.
 fn cell(value: &Value) -> String {
     match plain(value).replace(char::is_whitespace, "_") {
         empty if empty.is_empty() => "-".to_owned(),

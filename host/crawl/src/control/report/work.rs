@@ -1,4 +1,4 @@
-//! What does the work: plugins, and what is being fetched.
+//! Reports on work: plugins, and fetches in flight.
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use super::page::{Column, Page};
 use crate::control::{ControlError, Desk};
 use crate::plugin_report::{self, plugin_table};
 
-/// URIs in flight that are named; a profile may have more workers.
+/// Maximum number of URIs in flight that the report lists. A profile may have more workers.
 const IN_FLIGHT_MAX: usize = 10_000;
 
 const THREADS: [Column; 6] = [
