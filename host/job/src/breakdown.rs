@@ -1,15 +1,15 @@
-//! What a job has brought in, by status, media type and host: what charts and metrics show of it.
+//! The results of a job by status, media type and host, for charts and metrics.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::ledger::{Amount, HostCounts, Totals, Whole};
 
-/// Media types that are told apart; the rest is added up. Labels of metrics must be few.
+/// Media types that are shown by name; the rest is added up. Labels of metrics must be few.
 const TYPES_SHOWN: usize = 50;
 /// Hosts that are shown, the busiest first.
 const HOSTS_SHOWN: usize = 50;
-/// What the media types that are not shown are added up as.
+/// Name under which the remaining media types are added up.
 const OTHER: &str = "other";
 
 /// What a job has brought in, over all its processes. Numbers are of turns: a page that is visited ten times counts ten
@@ -94,7 +94,7 @@ impl Breakdown {
     }
 }
 
-/// In their order.
+/// Returns the amounts by status, in the order of the statuses.
 pub fn statuses(whole: &Whole) -> Vec<StatusAmount> {
     let statuses = whole.statuses.iter();
     statuses
@@ -105,7 +105,7 @@ pub fn statuses(whole: &Whole) -> Vec<StatusAmount> {
         .collect()
 }
 
-/// The most frequent first.
+/// Returns the amounts by media type, the most frequent first.
 pub fn media_types(whole: &Whole) -> Vec<TypeAmount> {
     let mut types: Vec<TypeAmount> = whole
         .media_types
@@ -115,7 +115,7 @@ pub fn media_types(whole: &Whole) -> Vec<TypeAmount> {
             amount: *amount,
         })
         .collect();
-    // Those of the same number stay in the order of their names.
+    // Types of equal number stay in the order of their names.
     types.sort_by_key(|it| std::cmp::Reverse(it.amount.uris));
     types
 }

@@ -1,4 +1,4 @@
-//! The settings of a job: what its profile extended when the job was made, and what was changed since.
+//! The settings of a job: the profiles that its profile extended when the job was made, and the changes since.
 //!
 //! ```text
 //! JOB/layers.json          the profiles that the job's profile extends, as they were when the job was made
@@ -38,7 +38,7 @@ pub fn keep_layers(job: &Path, layers: &[Layer]) -> io::Result<()> {
     write_text(&job.join(LAYERS), format!("{text}\n"))
 }
 
-/// Reads the changes of the job, in the order applied. `base` is the folder that their paths start from.
+/// Reads the changes of the job, in the order applied. `base` is the folder against which their paths are resolved.
 pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
     let mut files = Vec::new();
     match fs::read_dir(job.join(CHANGES)) {
@@ -56,7 +56,7 @@ pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
         Err(problem) => return Err(problem),
     }
-    // Their numbers have leading zeros.
+    // The file names sort by number, because the numbers have leading zeros.
     files.sort();
     let layer = |path: PathBuf| {
         let text = fs::read_to_string(&path)?;
@@ -69,7 +69,7 @@ pub fn changes(job: &Path, base: &Path) -> io::Result<Vec<Layer>> {
     files.into_iter().map(layer).collect()
 }
 
-/// Writes a change of settings. It holds from then on, whatever becomes of the process.
+/// Writes a change of settings. It is in effect from then on, even if the process dies.
 pub fn keep_change(job: &Path, number: u64, text: &str) -> io::Result<()> {
     let folder = job.join(CHANGES);
     fs::create_dir_all(&folder)?;

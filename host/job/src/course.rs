@@ -1,7 +1,7 @@
-//! `course.json` in a job's directory: how its last process got on, for whoever looks at many jobs and must not open each.
+//! `course.json` in a job's directory: the state of the job's last process, for readers of many jobs that must not open each.
 //!
-//! Written when a process begins, ever more rarely up to every half a minute, and when it ends. A process that was killed leaves it without an
-//! end, and that is how a crash is known.
+//! It is written when a process begins, at growing intervals of up to half a minute, and when the process ends. A killed process
+//! leaves the file without an end, which marks the crash.
 
 use std::fs;
 use std::io;
@@ -67,10 +67,10 @@ pub enum EndWord {
 }
 
 impl Course {
-    /// That of the job in this directory; none where no process of it has begun.
+    /// Reads the file of the job in this directory; none if no process of the job has begun.
     ///
     /// # Errors
-    /// The file cannot be read, or is none.
+    /// Fails if the file cannot be read or parsed.
     pub fn read(job: &Path) -> io::Result<Option<Course>> {
         match fs::read(job.join(FILE)) {
             Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
@@ -79,10 +79,10 @@ impl Course {
         }
     }
 
-    /// A process begins.
+    /// Writes the file when a process begins.
     pub fn begin(job: &Path, statistics: Statistics) -> io::Result<Course> {
         let at = Timestamp::now();
-        // One that cannot be read is no reason not to crawl.
+        // An unreadable file does not prevent the crawl.
         let before = Course::read(job).ok().flatten();
         let course = Course {
             first_began: before.as_ref().map_or(at, |before| before.first_began),
@@ -97,14 +97,14 @@ impl Course {
         Ok(course)
     }
 
-    /// It is still at work.
+    /// Updates the file while the process runs.
     pub fn goes_on(&mut self, job: &Path, statistics: Statistics) -> io::Result<()> {
         self.at = Timestamp::now();
         self.statistics = statistics;
         self.write(job)
     }
 
-    /// It has ended.
+    /// Updates the file when the process has ended.
     pub fn end(&mut self, job: &Path, statistics: Statistics, end: &End) -> io::Result<()> {
         self.ended = Some(Ended {
             at: Timestamp::now(),
@@ -114,7 +114,8 @@ impl Course {
         self.goes_on(job, statistics)
     }
 
-    /// The job is as it was once before, and nothing of it is at work. Written beside it, unless no process of it ever began.
+    /// Records that the job was reset to an earlier state and that no process runs it. The file is written into `beside`, unless
+    /// no process of the job ever began.
     pub fn went_back(
         job: &Path,
         beside: &Path,
@@ -122,7 +123,7 @@ impl Course {
         why: String,
     ) -> io::Result<()> {
         let at = Timestamp::now();
-        // One that cannot be read is no reason not to go back.
+        // An unreadable file does not prevent the reset.
         let Some(course) = Course::read(job).ok().flatten() else {
             return Ok(());
         };

@@ -1,9 +1,9 @@
 //! `crawl.log`: one line per finished URI, in the columns that operators and their scripts know.
 //!
-//! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path,
-//! via, media type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON
-//! where the profile wants that. `-` stands where there is nothing. The URI starts at offset 42 while status and size keep
-//! to their widths, which some scripts rely on.
+//! Columns, separated by one blank: time logged, status (right-aligned, 5), size (right-aligned, 10), URI, hop path, via, media
+//! type, lane, start of fetch + duration in milliseconds, payload digest, source tag, annotations; and JSON if the profile
+//! enables it. `-` marks a missing value. The URI starts at offset 42 while status and size fit their widths, which some scripts
+//! rely on.
 
 use std::fmt::{self, Display, Write};
 use std::time::Duration;
@@ -15,42 +15,42 @@ use opilio_sandbox::is_unprintable;
 /// One finished URI.
 #[derive(Clone, Debug)]
 pub struct LogLine {
-    /// When the line was written.
+    /// Time at which the line was written.
     pub logged: Timestamp,
     /// HTTP status or a code of the glossary.
     pub status: i32,
-    /// Size of the content in bytes, where there was a response.
+    /// Size of the content in bytes, if there was a response.
     pub size: Option<u64>,
     /// The URI.
     pub uri: String,
     /// Hop path; empty for a seed.
     pub hop_path: String,
-    /// The page it was found on.
+    /// The page on which it was found.
     pub via: Option<String>,
-    /// Media type without parameters, where the server named one.
+    /// Media type without parameters, if the server named one.
     pub media_type: Option<String>,
-    /// Number of the worker that did it.
+    /// Number of the worker that visited it.
     pub worker: usize,
-    /// Start and duration of the fetch, where there was one.
+    /// Start and duration of the fetch, if there was one.
     pub fetch: Option<(Timestamp, Duration)>,
     /// Payload digest, such as `sha1:…`.
     pub digest: Option<String>,
-    /// The seed it descends from, where the profile keeps that.
+    /// The seed it descends from, if the profile keeps sources.
     pub source: Option<String>,
     /// Annotations in order; blanks and commas within one become underscores.
     pub annotations: Vec<String>,
-    /// The thirteenth column, where the profile wants one.
+    /// The thirteenth column, if the profile enables it.
     pub extra: Option<ExtraInfo>,
 }
 
-/// What of a turn stands in no other column.
+/// Facts of a visit that have no other column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExtraInfo {
-    /// Bytes of the response, its head included, as they came over the wire.
+    /// Bytes of the response as received over the wire, headers included.
     pub received: Option<u64>,
-    /// The archive file that has what came.
+    /// The archive file that holds the capture.
     pub file: Option<String>,
-    /// Where in it the record begins.
+    /// Offset of the record in that file.
     pub offset: Option<u64>,
 }
 
@@ -101,7 +101,7 @@ impl Display for LogLine {
 }
 
 impl ExtraInfo {
-    /// By the names that the predecessor has for them; those of which there is nothing are left out.
+    /// Returns the values under Heritrix's names; missing ones are omitted.
     fn as_json(&self) -> serde_json::Value {
         let mut named = serde_json::Map::new();
         if let Some(received) = self.received {
@@ -118,7 +118,7 @@ impl ExtraInfo {
 }
 
 impl LogLine {
-    /// The same columns by their names, for machines. What there is nothing of is left out.
+    /// Returns the same columns by their names, for machines. Missing values are omitted.
     pub fn as_json(&self) -> serde_json::Value {
         let mut line = serde_json::json!({
             "logged": iso_milliseconds(self.logged),
@@ -155,21 +155,21 @@ impl LogLine {
     }
 }
 
-/// `2026-11-20T12:34:56.789Z`.
+/// Formats a time as `2026-11-20T12:34:56.789Z`.
 pub fn iso_milliseconds(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y-%m-%dT%H:%M:%S.%3fZ")
         .to_string()
 }
 
-/// `20261120123456789`.
+/// Formats a time as `20261120123456789`.
 pub fn timestamp17(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y%m%d%H%M%S%3f")
         .to_string()
 }
 
-/// Keeps a value within its column: blanks and unprintable characters would shift every later one.
+/// Makes a value safe for its column: blanks and unprintable characters would shift every later one.
 pub fn column(text: &str) -> String {
     text.chars()
         .map(|c| {
@@ -182,13 +182,13 @@ pub fn column(text: &str) -> String {
         .collect()
 }
 
-/// A text on one line, in its own order: unprintable characters become blanks.
+/// Returns a text on one line, in its own order: unprintable characters become blanks.
 pub fn printable(text: &str) -> String {
     let blank = |c: char| if is_unprintable(c) { ' ' } else { c };
     text.chars().map(blank).collect()
 }
 
-/// Annotations in one word, separated by commas. Blanks and commas within one become underscores.
+/// Returns annotations as one word, separated by commas. Blanks and commas within an annotation become underscores.
 pub fn annotations_text(annotations: &[String]) -> String {
     let words = annotations.iter();
     let words = words.map(|annotation| column(annotation).replace(',', "_"));

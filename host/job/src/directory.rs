@@ -4,13 +4,13 @@
 //! JOB/job.json       format version, when it was made and by what
 //! JOB/profile.toml   the profile, copied verbatim and frozen when the job was made
 //! JOB/seeds.txt      seeds in force when the job was made, one per line
-//! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   what came since: seeds, settings, and who did it when
+//! JOB/added-seeds.txt, JOB/changes/, JOB/history.jsonl   changes since: seeds, settings, and who made them when
 //! JOB/lock           held by the process that runs the job
 //! JOB/state/         the frontier
 //! JOB/warcs/  JOB/logs/  JOB/scratch/
 //! ```
-//! A job is made once and resumed ever after from its own copies, so that an edited profile never changes a crawl
-//! by surprise.
+//! A job is made once. Afterwards it is always resumed from its own copies, so that an edited profile never changes a crawl by
+//! surprise.
 
 mod copy;
 mod error;
@@ -58,49 +58,49 @@ pub struct Job {
     _lock: File,
 }
 
-/// What `job.json` says.
+/// The content of `job.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct JobFile {
     version: u32,
     made: Timestamp,
     made_by: String,
-    /// What the crawl is called.
+    /// The name of the crawl.
     name: String,
-    /// The folder that relative paths of the profile start from.
+    /// The folder against which relative paths of the profile are resolved.
     base: PathBuf,
 }
 
-/// What a new job copies.
+/// The inputs that a new job copies.
 #[derive(Clone, Copy, Debug)]
 pub struct Copies<'a> {
     /// The profile's text.
     pub profile: &'a str,
-    /// What the crawl is called.
+    /// The name of the crawl.
     pub name: &'a str,
     /// Seeds in force.
     pub seeds: &'a [String],
-    /// The folder that relative paths of the profile start from.
+    /// The folder against which relative paths of the profile are resolved.
     pub base: &'a Path,
-    /// What the profile extends.
+    /// The profiles that the profile extends.
     pub layers: &'a [Layer],
 }
 
-/// What an existing job goes on with.
+/// The inputs with which an existing job resumes.
 #[derive(Clone, Debug)]
 pub struct FrozenProfile {
     /// Its copy of the profile.
     pub profile: PathBuf,
     /// Its seeds, one a line.
     pub seeds: String,
-    /// What the crawl is called.
+    /// The name of the crawl.
     pub name: String,
-    /// The folder that relative paths of the profile start from.
+    /// The folder against which relative paths of the profile are resolved.
     pub base: PathBuf,
 }
 
 impl Job {
-    /// Makes a job from a profile's text and seeds, or resumes the one in `directory`, whose own copies then count.
+    /// Makes a job from a profile's text and seeds, or resumes the one in `directory`. A resumed job uses its own copies.
     ///
     /// # Errors
     /// See [`JobError`].
@@ -108,7 +108,7 @@ impl Job {
         Job::open_with(directory, copies, now, || Ok(()))
     }
 
-    /// The same; a job that is made has whatever `bring` puts into its directory before it is a job.
+    /// Opens a job in the same way. `bring` puts further files into the directory of a new job before the job is complete.
     fn open_with(
         directory: &Path,
         copies: &Copies<'_>,
@@ -161,7 +161,7 @@ impl Job {
                     .collect::<String>(),
             )?;
             bring()?;
-            // Last, so that a job that was made halfway is no job yet.
+            // Written last, so that a half-made job does not count as one.
             let text = serde_json::to_string_pretty(&job.description).map_err(|source| {
                 JobError::Damaged {
                     file: description_file.display().to_string(),
@@ -170,7 +170,7 @@ impl Job {
             })?;
             write(&description_file, &format!("{text}\n"))?;
         }
-        // What a killed process left there belongs to nobody.
+        // Scratch files of a killed process are useless.
         let scratch = job.scratch();
         if scratch.exists() {
             fs::remove_dir_all(&scratch).map_err(|source| io_error(&scratch, source))?;
@@ -179,17 +179,17 @@ impl Job {
         Ok(job)
     }
 
-    /// The directory.
+    /// Returns the directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// It was there before and goes on.
+    /// Whether the job existed before and is resumed.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
 
-    /// When the job was made.
+    /// Returns the time at which the job was made.
     pub fn made(&self) -> Timestamp {
         self.description.made
     }
@@ -226,7 +226,7 @@ impl Job {
 }
 
 impl FrozenProfile {
-    /// Reads what the job in `directory` froze.
+    /// Reads the frozen inputs of the job in `directory`.
     pub fn read(directory: &Path) -> Result<FrozenProfile, JobError> {
         let JobFile { base, name, .. } = describe(directory)?;
         Ok(FrozenProfile {
@@ -245,7 +245,7 @@ fn describe(directory: &Path) -> Result<JobFile, JobError> {
         source,
     };
     let text = read(&file)?;
-    // The version first: a later one may have other fields.
+    // The version comes first: a later one may have other fields.
     let version: Versioned = serde_json::from_str(&text).map_err(damaged)?;
     if version.version != JOB_VERSION {
         return Err(JobError::Version {
@@ -261,16 +261,16 @@ struct Versioned {
     version: u32,
 }
 
-/// What is said of a job since it was made.
+/// The origin of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// When.
+    /// Time at which it was made.
     pub at: Timestamp,
-    /// What its profile is called.
+    /// The name of its profile.
     pub profile: String,
 }
 
-/// When the job in `directory` was made, and what of.
+/// Returns the time at which the job in `directory` was made, and the name of its profile.
 ///
 /// # Errors
 /// See [`JobError`].
@@ -287,7 +287,7 @@ pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
 }
 
-/// A job that has crawled is not begun from nothing because a disk is missing.
+/// Refuses to start a job from nothing that has crawled before: a disk may be missing.
 fn must_have_state(directory: &Path) -> Result<(), JobError> {
     let course = Course::read(directory).ok().flatten();
     let has_crawled = course.is_some_and(|course| course.statistics.discovered > 0);
@@ -312,11 +312,11 @@ const COPIES: [&str; 4] = [
 /// Folders that a job copies when it is made.
 const COPIED_FOLDERS: [&str; 2] = [components::COMPONENTS, changes::CHANGES];
 
-/// What else stands in the directory of a job before it has `job.json`.
+/// Further entries of a job's directory before it has `job.json`.
 const EMPTY_AT_FIRST: [&str; 6] = ["lock", "state", "warcs", "logs", "scratch", "store"];
 
-/// A job is made in a new or an empty directory, never among somebody's files. What a process leaves that was killed while
-/// it made a job is known by name, drafts included.
+/// Refuses a directory with foreign files: a job is made in a new or an empty directory only. Leftovers of a process that was
+/// killed while it made a job are known by name, drafts included.
 fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
     let mut ours: Vec<PathBuf> = Vec::new();
     for copy in COPIES.iter().chain(&["job.json"]) {
@@ -333,8 +333,8 @@ fn refuse_foreign(directory: &Path) -> Result<(), JobError> {
     }
 }
 
-/// Removes the copies of a job that was made halfway, so that none of them becomes part of another job. Where there is a
-/// frontier, `job.json` was lost later, and what the job has stays.
+/// Removes the copies of a half-made job, so that none of them becomes part of another job. If there is a frontier, `job.json`
+/// was lost later, and the job's files stay.
 fn clear_halfway(directory: &Path) -> Result<(), JobError> {
     if !names(&directory.join("state"))?.is_empty() {
         return Ok(());
@@ -357,7 +357,7 @@ fn clear_halfway(directory: &Path) -> Result<(), JobError> {
     Ok(())
 }
 
-/// The names in a directory; none where it is not there.
+/// Returns the names in a directory; none if the directory does not exist.
 fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
     let listed = fs::read_dir(directory)
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
@@ -367,8 +367,7 @@ fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
     }
 }
 
-/// Whether `directory` holds nothing but what a process has left that was killed while it made a job: another job can be
-/// made there.
+/// Whether `directory` holds only leftovers of a process that was killed while it made a job. Another job can be made there then.
 pub fn is_made_halfway(directory: &Path) -> bool {
     let is_empty = |folder: &str| names(&directory.join(folder)).is_ok_and(|it| it.is_empty());
     directory.is_dir()
@@ -377,7 +376,7 @@ pub fn is_made_halfway(directory: &Path) -> bool {
         && ["state", "warcs", "logs"].into_iter().all(is_empty)
 }
 
-/// What a job is called: by its directory, however that is written.
+/// Returns the name of a job: that of its directory, in whatever form the path is given.
 pub fn name_of(directory: &Path) -> String {
     let whole = std::path::absolute(directory).unwrap_or_else(|_| directory.to_owned());
     whole
@@ -393,7 +392,7 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
     write_text(path, text).map_err(|source| io_error(path, source))
 }
 
-/// Written whole or not at all.
+/// Writes a file completely or not at all.
 pub fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
     let draft = draft_of(path);
     File::create(&draft)
@@ -401,7 +400,7 @@ pub fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
         .and_then(|()| fs::rename(&draft, path))
 }
 
-/// Where a file grows until it is whole.
+/// Returns the path of the draft of a file, until it is complete.
 fn draft_of(path: &Path) -> PathBuf {
     path.with_extension("draft")
 }
@@ -470,7 +469,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let held = open(home.path()).unwrap();
         let looking = std::thread::spawn(move || {
-            // Lets go some time after the other has begun to try, or before; both must end well.
+            // Drops the lock some time before or after the other attempt begins; both must succeed.
             std::thread::sleep(LOCK_PROBE_INTERVAL * 3);
             drop(held);
         });
@@ -573,7 +572,7 @@ mod tests {
         assert!(!home.path().join("lock").exists());
     }
 
-    /// Every state that a kill may leave in a directory while a job is made in it as a copy of another one.
+    /// Returns every state that a kill may leave in a directory while a job is made in it as a copy of another one.
     fn states_while_made() -> Vec<Vec<(&'static str, &'static str)>> {
         let steps = [
             ("lock", ""),

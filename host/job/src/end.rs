@@ -3,11 +3,11 @@
 /// The reason why a crawl ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// Nothing is left to fetch.
+    /// No URIs are left to fetch.
     Finished,
-    /// It was asked to stop.
+    /// An operator stopped it.
     Stopped,
-    /// The system asked it to end, as it does before the machine goes down.
+    /// The system asked it to end, for example before a shutdown.
     Terminated,
     /// The profile's limit on documents was reached.
     DocumentLimit,
@@ -15,16 +15,16 @@ pub enum End {
     ByteLimit,
     /// A quota of the whole crawl was reached, by its name in the profile.
     Quota(&'static str),
-    /// The archive's files have reached the size that the profile allows them.
+    /// The archive files have reached the size limit of the profile.
     ArchiveLimit,
     /// The profile's limit on time was reached.
     TimeLimit,
-    /// It cannot go on: why, and the remedy.
+    /// It cannot continue; the text has the reason and the remedy.
     Halted(String),
 }
 
 impl End {
-    /// A limit of the profile was reached: there may be more to fetch.
+    /// Whether a limit of the profile was reached: there may be more to fetch.
     pub fn is_limit(&self) -> bool {
         match self {
             End::DocumentLimit

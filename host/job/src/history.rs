@@ -1,4 +1,4 @@
-//! What was changed in a job since it was made, by whom and when, for machines: `history.jsonl` in its directory.
+//! Changes to a job since it was made, with author and time, for machines: `history.jsonl` in its directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -48,8 +48,7 @@ pub enum Changed {
 /// The file, in the job's directory.
 pub const FILE: &str = "history.jsonl";
 
-/// All changes of the job in this directory, the earliest first. A last line that a killed process has left half written
-/// is none.
+/// Reads all changes of the job in this directory, the earliest first. A half-written last line of a killed process is skipped.
 pub fn read(job: &Path) -> io::Result<Vec<Change>> {
     let text = match fs::read_to_string(job.join(FILE)) {
         Ok(text) => text,
@@ -62,10 +61,10 @@ pub fn read(job: &Path) -> io::Result<Vec<Change>> {
     Ok(lines.collect())
 }
 
-/// The number of the next change.
+/// Returns the number of the next change.
 pub fn next_number(job: &Path) -> io::Result<u64> {
     let told = read(job)?.last().map_or(0, |change| change.number);
-    // A change that a killed process has kept and not told of counts, too.
+    // A change that a killed process wrote but did not list counts, too.
     let mut kept = 0;
     if let Ok(entries) = fs::read_dir(job.join(CHANGES)) {
         for entry in entries {
@@ -79,13 +78,13 @@ pub fn next_number(job: &Path) -> io::Result<u64> {
     Ok(told.max(kept) + 1)
 }
 
-/// Adds a change, on the disk when this returns.
+/// Adds a change. It is on disk when this returns.
 pub fn add(job: &Path, change: &Change) -> io::Result<()> {
     let path = job.join(FILE);
     let ends_a_line =
         fs::read(&path).map_or(true, |text| text.last().is_none_or(|last| *last == b'\n'));
     let line = serde_json::to_string(change)?;
-    // What a killed process has begun stays a line of its own.
+    // The unfinished line of a killed process stays a line of its own.
     let start = if ends_a_line { "" } else { "\n" };
     let mut file: File = OpenOptions::new().create(true).append(true).open(&path)?;
     file.write_all(format!("{start}{line}\n").as_bytes())?;

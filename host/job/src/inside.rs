@@ -11,7 +11,7 @@ use crate::changes::{CHANGES, LAYERS};
 use crate::directory::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::history;
 
-/// What is read of a job's own folder, and quoted where it has faults. Whatever else stands there is nobody's business.
+/// Files that are read in a job's own folder, and quoted if they have errors. Other files there are never read.
 const OWN_FILES: [&str; 10] = [
     "job.json",
     "profile.toml",
@@ -25,11 +25,12 @@ const OWN_FILES: [&str; 10] = [
     known::FILE,
 ];
 
-/// Refuses what stands in a folder, that of a job or of its archive files, and leads out of it by a link: whoever may write
-/// there is not to show others what they may not read. Folders elsewhere are for the profile to name, and what is not there
-/// leads nowhere.
+/// Refuses a path in a folder of a job or of its archive files that leads out of the folder by a link. Otherwise a user with
+/// write access there could expose files that others must not read. Paths outside the folder are allowed, since the profile names
+/// them. Missing paths are allowed, too.
 ///
 /// # Errors
+/// Fails if the path leads out, or if the folder cannot be read.
 /// It leads out, or the folder cannot be looked at.
 pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     if !path.starts_with(folder) {
@@ -53,7 +54,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::PermissionDenied, problem))
 }
 
-/// What [`stays_inside`] refuses.
+/// A path that [`stays_inside`] refuses.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "{} leads out of {} by a link, which is not followed; move what it leads to there, or make a new job whose profile names the folder",
@@ -64,17 +65,17 @@ struct LeadsOut {
     folder: PathBuf,
 }
 
-/// Whether this is what [`stays_inside`] says.
+/// Whether an error comes from [`stays_inside`].
 pub fn leads_out(problem: &io::Error) -> bool {
     let inner = problem.get_ref();
     inner.is_some_and(|inner| inner.is::<LeadsOut>())
 }
 
-/// The same of all that is read of a job's own folder, changes of its settings included: whatever reads it quotes it where it
-/// has faults. Folders of logs, reports and archive files are for whoever shows what is in them.
+/// Applies [`stays_inside`] to all files that are read in a job's own folder, including changes of its settings: errors quote
+/// these files. Folders of logs, reports and archive files are checked by the code that shows their content.
 ///
 /// # Errors
-/// One leads out, or the folder cannot be looked at.
+/// Fails if a file leads out, or if the folder cannot be read.
 pub fn files_stay_inside(job: &Path) -> io::Result<()> {
     for file in OWN_FILES {
         stays_inside(job, &job.join(file))?;
@@ -91,10 +92,11 @@ pub fn files_stay_inside(job: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The same, and of what a job keeps of its plugins: all that a copy of it takes along.
+/// Applies [`files_stay_inside`], and checks the kept plugins of a job: together they are the files that a copy of the job
+/// contains.
 ///
 /// # Errors
-/// One leads out, or the folder cannot be looked at.
+/// Fails if a file leads out, or if the folder cannot be read.
 pub fn copies_stay_inside(job: &Path) -> io::Result<()> {
     files_stay_inside(job)?;
     let components = job.join(components::COMPONENTS);
@@ -142,12 +144,12 @@ mod tests {
             let answer = stays_inside(&job, &job.join(path));
             assert_eq!(answer.is_ok(), expected, "{path}: {answer:?}");
         }
-        // The profile says so.
+        // The profile names this folder.
         stays_inside(&job, &other).unwrap();
 
         fs::write(job.join("seeds.txt"), "").unwrap();
         symlink("seeds.txt", job.join("added-seeds.txt")).unwrap();
-        // Nobody reads it.
+        // This file is never read.
         symlink(other.join("a.log"), job.join("README")).unwrap();
         files_stay_inside(&job).unwrap();
         let file = other.join("a.log");

@@ -1,12 +1,11 @@
-//! What a job has brought in, counted by status, media type, host and source, over all its processes: what breakdowns and
-//! reports are made of.
+//! The results of a job, counted by status, media type, host and source over all its processes, for breakdowns and reports.
 //!
 //! ```text
 //! line of crawl.log ─► pending, in memory ─► every few seconds, in one batch ─► the frontier's store
 //! ```
-//! `crawl.log` is the journal of these counts. What is in the store goes with the place in the log up to which it counts, so
-//! what a crash takes from memory is counted again from the log when the job goes on. Memory holds what has changed since
-//! the last batch, whatever the number of hosts.
+//! `crawl.log` is the journal of these counts. The store keeps the counts together with the offset in the log up to which they
+//! count. Counts that a crash removes from memory are therefore counted again from the log when the job resumes. Memory holds
+//! only the changes since the last batch, whatever the number of hosts.
 
 mod line;
 
@@ -25,25 +24,25 @@ use crate::logs;
 
 use self::line::{CountedLine, Kind, Novelty};
 
-/// Everything that is no row; names in the frontier's store that belong to the ledger begin with `counts:`. Values have no
-/// version: whoever changes their types changes these names as well, and the whole log is counted anew.
+/// Name of everything that is not a row. The ledger's names in the frontier's store begin with `counts:`. Values have no version:
+/// a change of their types requires a change of these names, and then the whole log is counted anew.
 const WHOLE: &str = "counts:whole";
-/// Before the name of a host.
+/// Prefix of the name of a host.
 const HOST: &str = "counts:host:";
-/// Before a seed.
+/// Prefix of a seed.
 const SOURCE: &str = "counts:source:";
-/// Before a seed, NUL and the name of a host.
+/// Prefix of a seed, NUL and the name of a host.
 const SOURCE_HOST: &str = "counts:source-host:";
 
-/// Media types that are counted by name; servers may make up as many as they like. What comes later is `other`.
+/// Most media types that are counted by name; servers may invent as many as they like. Later ones count as `other`.
 const TYPES_MAX: usize = 1000;
 /// Longest media type that is counted by name.
 const TYPE_BYTES_MAX: usize = 100;
 /// Busiest hosts that are always known.
 const BUSIEST_MAX: usize = 100;
-/// Longest seed or host that is told from others: names in the store are limited.
+/// Longest seed or host that is distinguished: names in the store are limited.
 const NAME_BYTES_MAX: usize = 16 * 1024;
-/// Rows that wait in memory; past it they are due for the store.
+/// Most rows that wait in memory. Beyond it they must be stored.
 const PENDING_MAX: usize = 10_000;
 
 /// URIs, each as often as it was visited, and bytes of their content.
@@ -99,10 +98,10 @@ pub struct Totals {
     pub hosts: u64,
 }
 
-/// What a seed has brought in: visits by status.
+/// The results of a seed: visits by status.
 pub type SourceCounts = BTreeMap<i32, u64>;
 
-/// The small parts of the ledger that reports take.
+/// The small parts of the ledger, for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whole {
     /// Sums of everything.
@@ -111,20 +110,20 @@ pub struct Whole {
     pub statuses: BTreeMap<i32, Amount>,
     /// By media type.
     pub media_types: BTreeMap<String, Amount>,
-    /// The busiest first.
+    /// The busiest hosts, the busiest first.
     pub busiest: Vec<(String, HostCounts)>,
     place: Place,
 }
 
-/// Up to where the log is counted.
+/// The position up to which the log is counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Place {
-    /// The newest of the rotated files when this was written; the place is in the one that came after it.
+    /// The newest rotated file when this was written. The offset belongs to the file that came after it.
     after: String,
     offset: u64,
 }
 
-/// What has not reached the store yet.
+/// Counts that are not in the store yet.
 #[derive(Default)]
 struct Pending {
     hosts: HashMap<String, HostCounts>,
@@ -137,15 +136,15 @@ struct Pending {
 #[derive(Default)]
 pub struct Ledger {
     state: Mutex<(Whole, Pending)>,
-    /// One at a time takes what is pending to the store.
+    /// Lock for storing: one thread at a time moves pending counts to the store.
     storing: Mutex<()>,
 }
 
 impl Ledger {
-    /// Goes on with what the store has, and counts what the log says beyond that.
+    /// Resumes from the counts in the store, and counts the lines of the log beyond them.
     ///
     /// # Errors
-    /// Where the log cannot be read or the store fails.
+    /// Fails if the log cannot be read or the store fails.
     pub fn open(directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<Ledger> {
         let whole = stored_whole(frontier).map_err(io::Error::other)?;
         let ledger = Ledger {
@@ -156,7 +155,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Counts what the log says behind the place that the store has: the rest of the file that it names, and every later one.
+    /// Counts the log after the position in the store: the rest of the file that it names, and every later file.
     fn catch_up(&self, directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
         let after = self.state().0.place.after.clone();
         let rotated = logs::rotated(directory, logs::CRAWL)?;
@@ -169,7 +168,7 @@ impl Ledger {
         self.store(frontier).map_err(io::Error::other)
     }
 
-    /// Counts the lines of a file behind the place.
+    /// Counts the lines of a file after the position.
     fn count_rest(&self, file: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
         let mut log = match File::open(file) {
             Ok(log) => log,
@@ -180,7 +179,7 @@ impl Ledger {
             Err(problem) => return Err(problem),
         };
         let mut offset = self.state().0.place.offset;
-        // A shorter one is another: that of a job made of a checkpoint, or the operator has taken the old one away.
+        // A shorter file is another one: that of a job made from a checkpoint, or the operator has removed the old one.
         let length = log.metadata()?.len();
         offset = offset.min(length);
         log.seek(SeekFrom::Start(offset))?;
@@ -190,7 +189,7 @@ impl Ledger {
             line.clear();
             let length = log.read_until(b'\n', &mut line)?;
             offset += length as u64;
-            // What a crash has torn is no line, and is cut off before anybody writes.
+            // A line that a crash has torn does not count. It is cut off before the next write.
             if line.last() != Some(&b'\n') {
                 self.state().0.place.offset = offset - length as u64;
                 return Ok(());
@@ -201,7 +200,7 @@ impl Ledger {
         }
     }
 
-    /// Counts a line; `end` is where it ends in the log. Whether so much waits that it should be stored.
+    /// Counts a line, which ends at offset `end` of the log. Returns whether so many rows wait that they should be stored.
     pub fn count(&self, line: &str, end: u64) -> bool {
         let mut state = self.state();
         let (whole, pending) = &mut *state;
@@ -214,7 +213,7 @@ impl Ledger {
         pending.len() >= PENDING_MAX
     }
 
-    /// The log goes on in a new file; the one so far has this name now.
+    /// Records that the log continues in a new file. The old one has this name now.
     pub fn rotated(&self, file: &str) {
         let mut state = self.state();
         state.0.place = Place {
@@ -224,27 +223,27 @@ impl Ledger {
         state.1.is_dirty = true;
     }
 
-    /// Whether older lines stand in other files, which may have been taken away.
+    /// Whether older lines are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         !self.state().0.place.after.is_empty()
     }
 
-    /// Whether so much waits that it should be stored at once.
+    /// Whether so many rows wait that they should be stored at once.
     pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }
 
-    /// What is small, as of now.
+    /// Returns the small parts, as of now.
     pub fn whole(&self) -> Whole {
         self.state().0.clone()
     }
 
-    /// What the job has brought in, as of now.
+    /// Returns the sums over the whole job, as of now.
     pub fn totals(&self) -> Totals {
         self.state().0.totals
     }
 
-    /// Takes what is pending to the store. Where that fails the store is not used any more, and the log has it all.
+    /// Moves pending counts to the store. If that fails, the store is not used any more, and the log still has everything.
     pub fn store(&self, frontier: &Mutex<Frontier>) -> Result<(), opilio_frontier::Error> {
         let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
@@ -333,7 +332,8 @@ impl Whole {
         }
     }
 
-    /// A host has as much as this now. Counts only grow, so whoever is not among the busiest here never was since.
+    /// Updates the busiest hosts with the new counts of a host. Counts only grow, so a host that is not among the busiest never
+    /// was.
     fn is_busy(&mut self, host: &str, counts: HostCounts) {
         let busiest = &mut self.busiest;
         let uris = |counts: &HostCounts| counts.succeeded.uris;
@@ -416,10 +416,10 @@ impl Amount {
     }
 }
 
-/// The same of a job that is not running.
+/// Whether the log of a job that is not running was rotated.
 ///
 /// # Errors
-/// The store fails.
+/// Fails if the store fails.
 pub fn was_rotated(
     directory: &Path,
     frontier: &Mutex<Frontier>,
@@ -429,13 +429,13 @@ pub fn was_rotated(
     Ok(is_rotated || rotated.is_ok_and(|files| !files.is_empty()))
 }
 
-/// What the store has that is small; nothing where the job was never counted.
+/// Returns the small parts in the store; empty if the job was never counted.
 pub fn stored_whole(frontier: &Mutex<Frontier>) -> Result<Whole, opilio_frontier::Error> {
     let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
     Ok(row(&frontier, WHOLE)?.unwrap_or_default())
 }
 
-/// Up to `max` hosts in the order of their names, from the first behind `after` on.
+/// Returns up to `max` hosts in the order of their names, starting after `after`.
 pub fn hosts(
     frontier: &Frontier,
     after: Option<&str>,
@@ -444,12 +444,12 @@ pub fn hosts(
     rows(frontier, HOST, after, max)
 }
 
-/// What one host has brought in.
+/// Returns the results of one host.
 pub fn host(frontier: &Frontier, host: &str) -> Result<Option<HostCounts>, opilio_frontier::Error> {
     row(frontier, &format!("{HOST}{host}"))
 }
 
-/// Up to `max` seeds in their order, from the first behind `after` on.
+/// Returns up to `max` seeds in their order, starting after `after`.
 pub fn sources(
     frontier: &Frontier,
     after: Option<&str>,
@@ -458,7 +458,7 @@ pub fn sources(
     rows(frontier, SOURCE, after, max)
 }
 
-/// What was found from one seed, by status.
+/// Returns the results of one seed, by status.
 pub fn source(
     frontier: &Frontier,
     seed: &str,
@@ -466,7 +466,7 @@ pub fn source(
     row(frontier, &format!("{SOURCE}{seed}"))
 }
 
-/// Up to `max` pairs of seed and host, NUL between them, in their order, from the first behind `after` on.
+/// Returns up to `max` pairs of seed and host, separated by NUL, in their order, starting after `after`.
 pub fn source_hosts(
     frontier: &Frontier,
     after: Option<&str>,
@@ -475,7 +475,7 @@ pub fn source_hosts(
     rows(frontier, SOURCE_HOST, after, max)
 }
 
-/// Without the prefix, after which they are asked for.
+/// Returns rows without their prefix, which `after` does not have either.
 fn rows<T: for<'de> Deserialize<'de>>(
     frontier: &Frontier,
     prefix: &str,
@@ -499,7 +499,7 @@ fn row<T: for<'de> Deserialize<'de>>(
     Ok(bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok()))
 }
 
-/// Our own types always serialise.
+/// Encodes a value. The ledger's own types always serialise.
 fn encoded(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap_or_default()
 }
@@ -532,7 +532,7 @@ mod tests {
         frontier: Mutex<Frontier>,
     }
 
-    /// What a process has open.
+    /// The open files of a process.
     struct Process {
         ledger: Arc<Ledger>,
         logs: JobLogs,
@@ -591,7 +591,7 @@ mod tests {
         }
     }
 
-    /// What has been counted after so many rounds of [`some`].
+    /// Checks the counts after this many rounds of [`some`].
     #[track_caller]
     fn check(job: &Job, ledger: &Ledger, rounds: u64) {
         ledger.store(&job.frontier).unwrap();
@@ -646,7 +646,7 @@ mod tests {
         some(&process);
         check(&job, &process.ledger, 1);
         some(&process);
-        // It dies here: nothing of the second round is in the store, and a line is torn.
+        // A crash: the store has nothing of the second round, and a line is torn.
         drop(process);
         let mut log = fs::OpenOptions::new()
             .append(true)

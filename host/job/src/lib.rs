@@ -6,7 +6,7 @@
 //! JOB/history.jsonl, course.json          history, course
 //! JOB/logs/                               crawl_log, logs, ledger, breakdown
 //! ```
-//! `transfer` reads and writes the URIs of a job in the formats of other tools. Nothing here knows a crawl that runs.
+//! `transfer` reads and writes the URIs of a job in the formats of other tools. This crate does not depend on a running crawl.
 
 pub mod breakdown;
 pub mod changes;

@@ -1,7 +1,7 @@
-//! The log files of a job. Lines reach the operating system before the URI is handed back to the frontier.
+//! The log files of a job. Lines reach the operating system before the URI is returned to the frontier.
 //!
-//! A log that has reached the size of the profile, or that the operator wants rotated, goes on in a new file of the same name;
-//! the old one gets the time behind its name (`crawl.log.20261120123456789`), so that names sort as they were written.
+//! A log that reaches the size limit of the profile, or that the operator rotates, continues in a new file of the same name. The
+//! time is appended to the name of the old file (`crawl.log.20261120123456789`), so that names sort by age.
 
 pub mod read;
 
@@ -21,7 +21,7 @@ use opilio_visit::extraction::RefusedLink;
 /// The log of finished URIs.
 pub const CRAWL: &str = "crawl.log";
 
-/// Digits of the time behind the name of a rotated log.
+/// Digits of the time after the name of a rotated log.
 const TIME_DIGITS: usize = 17;
 
 /// The open logs of a job.
@@ -38,7 +38,7 @@ pub struct JobLogs {
 }
 
 impl JobLogs {
-    /// Opens every log for appending. What goes to `crawl.log` is counted by the ledger.
+    /// Opens every log for appending. The ledger counts the lines of `crawl.log`.
     pub fn open(
         directory: &Path,
         settings: &opilio_profile::Logs,
@@ -61,7 +61,7 @@ impl JobLogs {
         })
     }
 
-    /// A finished URI.
+    /// Logs a finished URI.
     pub fn crawl(&self, line: &LogLine) -> io::Result<()> {
         let text = format!("{line}\n");
         let mut log = self.crawl.lock();
@@ -69,7 +69,7 @@ impl JobLogs {
             self.ledger.rotated(&file);
         }
         let end = log.append(&text)?;
-        // Counted in the order of the log, or the place up to which it is counted would mean nothing.
+        // Counted in the order of the log. Otherwise the offset up to which it is counted would be wrong.
         self.ledger.count(&text, end);
         drop(log);
         match &self.crawl_json {
@@ -78,7 +78,7 @@ impl JobLogs {
         }
     }
 
-    /// Every log that has anything in it goes on in a new file. The new names of the old ones.
+    /// Rotates every log that is not empty. Returns the new names of the old files.
     pub fn rotate(&self) -> io::Result<Vec<String>> {
         let mut rotated = Vec::new();
         let mut log = self.crawl.lock();
@@ -101,7 +101,7 @@ impl JobLogs {
         Ok(rotated)
     }
 
-    /// Whether older lines of `crawl.log` stand in other files, which may have been taken away.
+    /// Whether older lines of `crawl.log` are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         self.ledger.was_rotated()
     }
@@ -111,7 +111,7 @@ impl JobLogs {
         self.scope.is_some()
     }
 
-    /// What the scope has made of links: time, decision, who decided and why, link, page.
+    /// Logs the scope's decisions on links: time, decision, deciding filter and reason, link, page.
     pub fn scope<'l>(
         &self,
         page: &str,
@@ -130,12 +130,12 @@ impl JobLogs {
         log.write(&lines.collect::<String>())
     }
 
-    /// An alert that is raised or over.
+    /// Logs an alert that is raised or over.
     pub fn alert(&self, line: &str) -> io::Result<()> {
         self.alerts.write(&format!("{line}\n"))
     }
 
-    /// The crawl at one moment; its names stand above in each file.
+    /// Logs the state of the crawl at one moment. Each file begins with the names of the columns.
     pub fn progress(&self, names: &str, line: &str) -> io::Result<()> {
         let mut log = self.progress.lock();
         log.make_room(line.len() + 1)?;
@@ -145,13 +145,13 @@ impl JobLogs {
         log.append(&format!("{line}\n")).map(drop)
     }
 
-    /// An attempt that will be tried again.
+    /// Logs an attempt that will be retried.
     pub fn nonfatal(&self, line: &LogLine, attempts: u32) -> io::Result<()> {
         self.nonfatal_errors
             .write(&format!("{line} attempt:{attempts}\n"))
     }
 
-    /// References on a page that are no URI: time, page, problem, reference.
+    /// Logs invalid references on a page: time, page, problem, reference.
     pub fn uri_errors(&self, page: &str, refused: &[RefusedLink]) -> io::Result<()> {
         if refused.is_empty() {
             return Ok(());
@@ -170,7 +170,7 @@ impl JobLogs {
         self.uri_errors.write(&lines.collect::<String>())
     }
 
-    /// A URI that the frontier cannot hold: time, page, problem, URI.
+    /// Logs a URI that the frontier cannot hold: time, page, problem, URI.
     pub fn uri_error(
         &self,
         page: &str,
@@ -183,7 +183,7 @@ impl JobLogs {
             .write(&format!("{now:.3} {page} {problem} {uri:?}\n"))
     }
 
-    /// A plugin's fault: what, where, the guest's frames and what it had to say.
+    /// Logs a plugin error: message and URI, the guest's stack frames and its log lines.
     pub fn fault(&self, fault: &Fault) -> io::Result<()> {
         let mut text = format!(
             "{:.3} {} {} {}: {}\n",
@@ -206,12 +206,12 @@ impl JobLogs {
     }
 }
 
-/// What a guest or a page says may hold line ends, which would pass for lines of ours.
+/// Puts a text of a guest or a page on one line. Its line ends could imitate lines of the log.
 fn one_line(text: &str) -> String {
     printable(text)
 }
 
-/// The rotated files of a log, the oldest first.
+/// Returns the rotated files of a log, the oldest first.
 pub fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
@@ -237,14 +237,14 @@ pub fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
 /// One log file.
 struct Log(Mutex<Open>);
 
-/// A log file, held by whoever writes.
+/// An open log file, locked for writing.
 struct Open {
     directory: PathBuf,
     name: &'static str,
     file: File,
     size: u64,
     size_max: Option<u64>,
-    /// Half a line stands at its end, which could not be taken away.
+    /// Whether the file ends with half a line that could not be removed.
     is_torn: bool,
 }
 
@@ -273,7 +273,7 @@ impl Log {
 }
 
 impl Open {
-    /// Goes on in a new file where the text would make this one too large. The old one's name then.
+    /// Rotates the log if the text would make the file too large. Returns the old file's new name then.
     fn make_room(&mut self, length: usize) -> io::Result<Option<String>> {
         let is_full = |max: u64| self.size + length as u64 > max;
         match self.size_max.is_some_and(is_full) {
@@ -282,7 +282,7 @@ impl Open {
         }
     }
 
-    /// Goes on in a new file. The old one's name; none where there is nothing in it.
+    /// Rotates the log. Returns the old file's new name; none if the file is empty.
     fn rotate(&mut self) -> io::Result<Option<String>> {
         if self.size == 0 {
             return Ok(None);
@@ -301,7 +301,8 @@ impl Open {
         Ok(Some(old))
     }
 
-    /// Where the text ends in the file. Where it cannot be written whole nothing of it stays: the next would go on in it.
+    /// Appends a text and returns the offset of its end. If it cannot be written completely, the part is removed: the next text
+    /// would continue its line.
     fn append(&mut self, text: &str) -> io::Result<u64> {
         if self.is_torn {
             self.file.set_len(self.size)?;
@@ -316,7 +317,7 @@ impl Open {
     }
 }
 
-/// For appending. What a crash has torn is no line, and is cut off, so that none of ours goes on in it.
+/// Opens a file for appending. A line that a crash has torn is cut off, so that the next text does not continue it.
 fn open_file(path: &Path) -> io::Result<(File, u64)> {
     let mut file = OpenOptions::new()
         .create(true)
@@ -331,7 +332,7 @@ fn open_file(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// Where the last whole line ends.
+/// Returns the end of the last complete line.
 fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
     let mut end = length;
     let mut block = vec![0; 64 * 1024];
@@ -429,7 +430,7 @@ mod tests {
         let logs = logs(home.path(), None);
         logs.alert("one").unwrap();
         let file = home.path().join("alerts.log");
-        // As on a full disk: half of the line was written, and neither the rest nor the cut were possible.
+        // A full disk: half of the line was written, and neither the rest nor the cut was possible.
         let mut open = logs.alerts.lock();
         open.file.write_all(b"hal").unwrap();
         let sound = std::mem::replace(&mut open.file, File::open(&file).unwrap());

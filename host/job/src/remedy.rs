@@ -1,11 +1,11 @@
-//! Remedies for errors of the file system, by their cause: free space mends a full disk and nothing else.
+//! Remedies for errors of the file system, by their cause: free space fixes a full disk and nothing else.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
 
-/// What the operator can do about an error that the system gave, be it the error itself or a cause of it; none where the
-/// system gave none, or one that says all there is to say.
+/// Returns the operator's remedy for an error of the system, or for one among the causes of an error. None if there is no system
+/// error, or if the error explains itself.
 pub fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
     let mut causes = std::iter::successors(Some(error), |&error| error.source());
     causes.find_map(|cause| {
@@ -15,7 +15,7 @@ pub fn remedy(error: &(dyn Error + 'static)) -> Option<&'static str> {
 }
 
 fn of(error: &io::Error) -> Option<&'static str> {
-    /// Of Linux, macOS and the BSDs alike.
+    /// These numbers are the same on Linux, macOS and the BSDs.
     const EPERM: i32 = 1;
     const EIO: i32 = 5;
     const ENFILE: i32 = 23;
@@ -43,7 +43,7 @@ fn of(error: &io::Error) -> Option<&'static str> {
     })
 }
 
-/// An error with its causes, and the remedy where there is one.
+/// Returns an error with its causes, and with the remedy if there is one.
 pub fn with_remedy(error: &(dyn Error + 'static)) -> String {
     let chain = opilio_stacks::chain(error);
     match remedy(error) {

@@ -1,4 +1,4 @@
-//! URIs in from other crawls, and out to other tools: files on one side, the frontier on the other.
+//! Import of URIs from other crawls and export to other tools: files on one side, the frontier on the other.
 //!
 //! ```text
 //! journal ─┐
@@ -6,8 +6,8 @@
 //! JSON lines ─┘                                                                     ├► CDXJ
 //!                                                                                   └► journal
 //! ```
-//! What the files look like, and what becomes of each line, is in `docs/TRANSFER.md`. Nothing here decides what is in
-//! scope, which queue a URI stands in or how often it is visited: whoever calls brings the profile's answer.
+//! `docs/TRANSFER.md` describes the files and the treatment of each line. This module does not decide scope, queues or revisits:
+//! the caller supplies the profile's answers.
 
 mod cdxj;
 mod crawl_log;
@@ -41,46 +41,46 @@ pub use journal::write_journal;
 pub use reader::{BadLine, Extent, Format, Problem, Reader};
 pub use sorter::{Sorted, Sorter};
 
-/// A URI as a line of an export has it.
+/// Returns a URI in the form of an export line.
 pub fn uri_as_json(record: UriRecord) -> serde_json::Value {
-    // Our own types always serialise.
+    // The frontier's own types always serialise.
     serde_json::to_value(json_lines::UriLine::from(record)).unwrap_or_default()
 }
 
-/// A queue as a line of an export has it.
+/// Returns a queue in the form of an export line.
 pub fn queue_as_json(report: QueueReport) -> serde_json::Value {
     serde_json::to_value(json_lines::QueueLine::from(report)).unwrap_or_default()
 }
 
-/// What one line, or all lines about one URI together, say of it.
+/// The content of one line, or of all lines about one URI together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// Normalised as every URI here is.
+    /// The URI, normalised.
     pub uri: Uri,
-    /// The hops from the seed; none where the line does not say.
+    /// The hops from the seed; none if the line does not state them.
     pub hop_path: Option<HopPath>,
-    /// The page it was found on.
+    /// The page on which it was found.
     pub via: Option<String>,
-    /// Where on that page; empty where the line does not say.
+    /// The place on that page; empty if the line does not state it.
     pub context: String,
     /// The seed it descends from.
     pub source: Option<String>,
-    /// It is a seed: the line says so, or gives an empty hop path.
+    /// Whether it is a seed: the line states it, or gives an empty hop path.
     pub seed: bool,
-    /// How it was finished; none for one still to be fetched.
+    /// The finish; none for a URI that is still to be fetched.
     pub finished: Option<Finish>,
 }
 
-/// How a URI was finished elsewhere, as far as the line says.
+/// The finish of a URI in another crawl, as far as the line states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
-    /// In the frontier's words; never [`Standing::Open`].
+    /// The frontier's term for it; never [`Standing::Open`].
     pub standing: Standing,
     /// HTTP status, or a code of the glossary.
     pub status: Option<i32>,
-    /// When.
+    /// Time of the finish.
     pub at: Option<Timestamp>,
-    /// Lower-case, without parameters; empty where unknown.
+    /// Media type in lower case, without parameters; empty if unknown.
     pub media_type: String,
     /// SHA-1 of the payload.
     pub payload_digest: Option<[u8; 20]>,
@@ -89,7 +89,7 @@ pub struct Finish {
 }
 
 impl Imported {
-    /// A URI of which nothing is known but that it was found.
+    /// Returns a URI about which only its discovery is known.
     fn found(uri: Uri) -> Imported {
         Imported {
             uri,
@@ -104,7 +104,7 @@ impl Imported {
 }
 
 impl Finish {
-    /// A finish of which nothing more is known.
+    /// Returns a finish about which only the standing is known.
     fn of(standing: Standing) -> Finish {
         Finish {
             standing,
@@ -117,7 +117,7 @@ impl Finish {
     }
 }
 
-/// Why a transfer ended early. Lines that cannot be read are no such reason: they are counted and shown.
+/// The reason that a transfer ended early. Unreadable lines do not end a transfer: they are counted and shown.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// The file cannot be opened or read.
@@ -125,11 +125,11 @@ pub enum TransferError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// Its first line has the shape of none of the formats.
+    /// The first line does not match any of the formats.
     #[error(
         "{} is no recovery journal, crawl log or JSON lines; name its format if its first line is damaged",
         path.display()
@@ -138,19 +138,19 @@ pub enum TransferError {
         /// The file.
         path: PathBuf,
     },
-    /// Sorting needs room for about as much as the uncompressed lines; name a folder with more.
+    /// Sorting failed. It needs about as much room as the uncompressed lines; name a folder with more.
     #[error("cannot sort in {}", folder.display())]
     Sort {
         /// The folder for temporary files.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
     /// The output cannot be written.
     #[error("cannot write the export")]
     Write(#[source] io::Error),
-    /// The frontier fails.
+    /// The frontier failed.
     #[error("the frontier fails")]
     Frontier(#[from] opilio_frontier::Error),
 }

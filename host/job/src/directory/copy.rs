@@ -1,4 +1,4 @@
-//! A job that begins as another did.
+//! A new job with the same beginning as another.
 
 use std::fs;
 use std::io;
@@ -12,8 +12,8 @@ use crate::changes;
 use crate::inside::{files_stay_inside, stays_inside};
 use opilio_stacks::components;
 
-/// Makes a job in `directory` with the profile of the one in `from`, changes included, its seeds and its plugins. What leads
-/// elsewhere by a link is not copied: in the copy it would be a file like any other, and be shown.
+/// Makes a job in `directory` with the profile of the job in `from`, including changes, its seeds and its plugins. Files that are
+/// links to other places are not copied: the copy would expose their content as a regular file.
 ///
 /// # Errors
 /// See [`JobError`]; the directory is new or empty.
@@ -50,7 +50,7 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
     })
 }
 
-/// Copies a file, where there is one.
+/// Copies a file, if it exists.
 fn copy(from: &Path, to: &Path) -> Result<(), JobError> {
     match fs::copy(from, to) {
         Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(io_error(from, problem)),

@@ -1,11 +1,11 @@
-//! Why a job directory cannot be used.
+//! Errors of opening or making a job directory.
 
 use std::io;
 use std::path::Path;
 
 use super::JOB_VERSION;
 
-/// Why a job directory cannot be used. Nothing has been changed in it.
+/// The reason that a job directory cannot be used. Nothing has been changed in it.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
     /// Another process runs the job.
@@ -15,10 +15,10 @@ pub enum JobError {
     InUse {
         /// The job's directory.
         directory: String,
-        /// What the lock file says of its holder.
+        /// The lock file's text about its holder.
         process: String,
     },
-    /// Made by a version with another layout.
+    /// The job was made by a version with another layout.
     #[error(
         "job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job"
     )]
@@ -28,7 +28,7 @@ pub enum JobError {
         /// The version found.
         found: u32,
     },
-    /// There is something in the directory that no job left there.
+    /// The directory contains something that no job left there.
     #[error(
         "{directory} is not empty and holds no job (no job.json); name another directory with --job"
     )]
@@ -36,38 +36,38 @@ pub enum JobError {
         /// The directory.
         directory: String,
     },
-    /// A job cannot be made of a checkpoint where there is something already.
+    /// A job cannot be made from a checkpoint in a directory that is not empty.
     #[error("{directory} is there already; name a new directory, or go back with --in-place")]
     NotEmpty {
         /// The directory.
         directory: String,
     },
-    /// `job.json` cannot be understood.
+    /// `job.json` cannot be parsed.
     #[error("{file} is damaged")]
     Damaged {
         /// The file.
         file: String,
-        /// Why.
+        /// The parser's error.
         #[source]
         source: serde_json::Error,
     },
-    /// What the job knows has gone, though it has crawled.
+    /// The frontier's store is missing, though the job has crawled.
     #[error(
         "{state} is missing or empty, though the job has crawled: bring it back (is a disk not mounted?), or make a job of a checkpoint with opilio job restore; without it everything would be fetched again"
     )]
     StateGone {
-        /// Where the frontier's store should be.
+        /// The expected path of the frontier's store.
         state: String,
     },
-    /// A file of its own leads elsewhere by a link.
+    /// One of the job's own files leads out of it by a link.
     #[error(transparent)]
     Link(io::Error),
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("cannot use {path}")]
     Io {
         /// The file or directory.
         path: String,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! One process at a time.
+//! The lock of a job, which only one process holds at a time.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 use super::JobError;
 use super::error::io_error;
 
-/// How long a job that another process holds is waited for: a command that looks into it is soon done, a crawl is not.
+/// Longest wait for a job that another process holds. A command that only reads the job ends soon, a crawl does not.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// How often it is tried meanwhile; the system has no waiting with an end.
+/// Interval between attempts meanwhile. The system offers no lock with a timeout.
 pub(super) const LOCK_PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Holds the job in `directory`: until this is dropped no other process has it.
+/// The lock of the job in `directory`. No other process can take it until this is dropped.
 #[derive(Debug)]
 pub struct Hold(#[expect(dead_code, reason = "held for its lock")] File);
 
-/// Holds a job, be it to take it away.
+/// Takes the lock of a job, for example to remove the job.
 ///
 /// # Errors
-/// Another process has it, or the lock cannot be taken.
+/// Fails if another process holds the job, or if the lock cannot be taken.
 pub fn hold(directory: &Path) -> Result<Hold, JobError> {
     lock(directory).map(Hold)
 }
 
-/// Whether a process holds the job in `directory`. Whoever begins it at the very moment of asking may be refused.
+/// Whether a process holds the job in `directory`. A process that starts the job during this check may be refused.
 ///
 /// # Errors
-/// The lock cannot be looked at.
+/// Fails if the lock cannot be checked.
 pub fn is_held(directory: &Path) -> io::Result<bool> {
     let file = match File::open(directory.join("lock")) {
         Ok(file) => file,
@@ -43,13 +43,13 @@ pub fn is_held(directory: &Path) -> io::Result<bool> {
     }
 }
 
-/// The process that holds the job in `directory`, or held it last; none where none has told its number.
+/// Returns the process that holds the job in `directory`, or held it last; none if the file contains no process number.
 pub fn holder(directory: &Path) -> Option<u32> {
     let said = std::fs::read_to_string(directory.join("lock")).ok()?;
     said.trim().parse().ok()
 }
 
-/// Takes the lock of a job. Who only looks into one holds it as well, for as long as that takes; so it is waited for.
+/// Takes the lock of a job. Commands that only read a job hold the lock as well for a short time, so this waits.
 pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
     let path = directory.join("lock");
     let mut file = OpenOptions::new()
@@ -69,7 +69,7 @@ pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut holder = String::new();
-            // The lock is what counts; its text only helps the reader.
+            // The lock counts; its text only helps the reader.
             let _ = file.read_to_string(&mut holder);
             let process = if holder.trim().is_empty() {
                 "unknown".to_owned()

@@ -1,11 +1,11 @@
-//! What a job goes back to, on its way to its place. It is put together beside what the job knows, and then takes its place
-//! part by part; where that is cut short, whoever opens the job next carries on, so nobody sees half of each.
+//! Installation of an earlier state of a job. The state is assembled next to the job's files and then replaces them part by part.
+//! If that is interrupted, the next process that opens the job completes it, so no reader sees a mixture.
 //!
 //! ```text
-//! JOB/restoring.new/  grows, and counts for nothing; also what is done with and on its way out
-//! JOB/restoring/      whole: from here on the job is what stands in it
+//! JOB/restoring.new/  being assembled, without effect; also a finished state that is being removed
+//! JOB/restoring/      complete: from here on it is the state of the job
 //! ```
-//! A new job is made of a checkpoint in the same folder, and has no `job.json` until all else is in its place.
+//! A new job is made from a checkpoint in the same folder. It has no `job.json` until everything else is in place.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -24,13 +24,13 @@ use opilio_stacks::known;
 const GROWING: &str = "restoring.new";
 const WHOLE: &str = "restoring";
 const LOCK: &str = "lock";
-/// Without it there is no job.
+/// The file without which a directory is not a job.
 const DESCRIPTION: &str = "job.json";
 
-/// Folders that take the places of the job's.
+/// Folders that replace the job's.
 pub const FOLDERS: [&str; 3] = ["state", changes::CHANGES, components::COMPONENTS];
 
-/// Files that do; one that is missing is removed in the job, too.
+/// Files that replace the job's. A missing one is removed from the job, too.
 const FILES: [&str; 9] = [
     "profile.toml",
     "seeds.txt",
@@ -43,7 +43,7 @@ const FILES: [&str; 9] = [
     course::FILE,
 ];
 
-/// An empty folder for what the job is to go back to. For whoever holds the job.
+/// Creates an empty folder for the state to restore. The caller must hold the job.
 pub fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
     let growing = job.join(GROWING);
     remove(&growing)?;
@@ -51,16 +51,17 @@ pub fn begin_restoring(job: &Path) -> io::Result<PathBuf> {
     Ok(growing)
 }
 
-/// Nothing comes of it.
+/// Discards the folder.
 pub fn discard_restoring(job: &Path) -> io::Result<()> {
     remove(&job.join(GROWING))
 }
 
-/// Makes a new job in `job`, a new or empty directory, of what `fill` puts into the folder that it is given. Where an attempt
-/// was cut short, it is made from the beginning.
+/// Makes a new job in `job`, a new or empty directory, from the files that `fill` puts into the folder that it is given. After an
+/// interrupted attempt, the job is made from the beginning.
 ///
 /// # Errors
-/// [`JobError::NotEmpty`] where there is anything else in the directory, and nothing was changed; whatever `fill` returns.
+/// Returns [`JobError::NotEmpty`] if the directory contains anything else; nothing was changed then. Returns the errors of
+/// `fill`.
 pub fn make_restored<E: From<JobError>>(
     job: &Path,
     fill: impl FnOnce(&Path) -> Result<(), E>,
@@ -97,7 +98,7 @@ pub fn make_restored<E: From<JobError>>(
     Ok(remove(&growing).map_err(at(&growing))?)
 }
 
-/// Refuses a directory with anything in it but what an attempt to make a job of a checkpoint has left. Such a one has the
+/// Refuses a directory with anything but the leftovers of an attempt to make a job from a checkpoint. Such a directory has the
 /// growing folder until it has `job.json`.
 fn refuse_full(job: &Path) -> Result<(), JobError> {
     let all = names(job)?;
@@ -117,10 +118,10 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
     }
 }
 
-/// It is whole, and takes the place of what the job knows. For whoever holds the job.
+/// Puts the complete state in the place of the job's own. The caller must hold the job.
 ///
 /// # Errors
-/// Where that cannot be begun nothing was changed; where it was, [`settle`] carries on.
+/// If it could not begin, nothing was changed. Otherwise [`settle`] completes it.
 pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     let growing = job.join(GROWING);
     fs::rename(&growing, job.join(WHOLE)).map_err(|source| io_error(&growing, source))?;
@@ -128,7 +129,7 @@ pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     settle(job)
 }
 
-/// Carries on with what was cut short, if anything was. For whoever holds the job.
+/// Completes an interrupted replacement, if there is one. The caller must hold the job.
 pub fn settle(job: &Path) -> Result<(), JobError> {
     let (growing, whole) = (job.join(GROWING), job.join(WHOLE));
     if is_there(&whole) {
@@ -137,7 +138,7 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
         }
         for folder in FOLDERS {
             let (from, to) = (whole.join(folder), job.join(folder));
-            // One that is not there has taken its place already.
+            // A missing part is already in its place.
             if is_there(&from) {
                 remove(&to)
                     .and_then(|()| fs::rename(&from, &to))
@@ -146,7 +147,7 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
         }
         for file in FILES {
             let to = job.join(file);
-            // Copied, not moved: after a crash all of them are put there again.
+            // Files are copied, not moved: after a crash all of them are put there again.
             let put = match fs::read(whole.join(file)) {
                 Ok(text) => write_text(&to, text),
                 Err(missing) if missing.kind() == io::ErrorKind::NotFound => remove_file(&to),
@@ -162,7 +163,7 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
     remove(&growing).map_err(|source| io_error(&growing, source))
 }
 
-/// The same for whoever reads a job before opening it.
+/// Completes an interrupted replacement for a process that reads a job before it opens it.
 pub fn settle_unheld(job: &Path) -> Result<(), JobError> {
     if !is_there(&job.join(WHOLE)) {
         return Ok(());
@@ -189,7 +190,7 @@ fn remove_file(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Names in a folder are on the disk when this returns, where the system has such a thing.
+/// Syncs the names in a folder to disk, if the system supports that.
 fn sync(folder: &Path) -> Result<(), JobError> {
     match cfg!(unix) {
         true => File::open(folder)
@@ -205,7 +206,8 @@ mod tests {
 
     use super::*;
 
-    /// A job of which all parts say `before`, and what it goes back to, of which they say `then`; that has no added seeds.
+    /// Makes a job whose parts all contain `before`, and a state to restore, whose parts all contain `then`. The job has no added
+    /// seeds.
     fn whole(job: &Path) {
         let growing = begin_restoring(job).unwrap();
         for (at, says) in [(job, "before"), (&*growing, "then")] {
@@ -247,7 +249,7 @@ mod tests {
 
     #[test]
     fn what_is_whole_takes_its_place_wherever_that_was_cut_short() {
-        // Each is a crash: so many parts have taken their places, the next one's has been cleared.
+        // Each step is a crash after this many parts were put in place and the next part was removed.
         for crash in 0..=FOLDERS.len() {
             let home = tempfile::tempdir().unwrap();
             let job = home.path();
@@ -288,7 +290,7 @@ mod tests {
             "profile.toml",
             "seeds.txt",
         ];
-        // Each is a kill: so many parts had taken their places, and the folder held the others.
+        // Each step is a kill: this many parts were in place, and the folder held the others.
         for crash in 0..=parts.len() {
             let home = tempfile::tempdir().unwrap();
             let job = home.path().join("job");

@@ -1,37 +1,37 @@
-//! A line of `crawl.log` as the ledger counts it. It is always read from its text, so that what is counted while the crawl
-//! runs and what is counted again after a crash are the same.
+//! A line of `crawl.log` as the ledger counts it. It is always parsed from its text, so that counts of a running crawl and counts
+//! after a crash are the same.
 
-/// What a line says, as far as it is counted.
+/// The parts of a line that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CountedLine<'l> {
     /// HTTP status, or a code of the glossary.
     pub status: i32,
     /// Bytes of content.
     pub bytes: u64,
-    /// The host's name; `dns:` and `whois:` stand for look-ups.
+    /// The host's name; `dns:` and `whois:` for look-ups.
     pub host: &'l str,
-    /// `no-type` where the server named none.
+    /// The media type; `no-type` if the server named none.
     pub media_type: &'l str,
     /// The seed it descends from.
     pub source: Option<&'l str>,
-    /// Whether what came was new.
+    /// Whether the content was new.
     pub novelty: Novelty,
-    /// A filter took it for a wall against robots.
+    /// Whether a filter took it for a wall against robots.
     pub is_wall: bool,
 }
 
-/// Whether what came was new to the archive.
+/// Whether the content was new to the archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Novelty {
-    /// As far as is known.
+    /// New, as far as is known.
     Novel,
-    /// Its content is there already: by digest, or by a change evaluator's word.
+    /// The content is archived already, by its digest or by the answer of a change evaluator.
     Duplicate,
-    /// The server said so (304).
+    /// The server answered 304.
     NotModified,
 }
 
-/// What became of the URI, by its status.
+/// The result for the URI, by its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A response came.
@@ -43,7 +43,7 @@ pub(super) enum Kind {
 }
 
 impl CountedLine<'_> {
-    /// None: no whole line of this log.
+    /// Parses a line; none if it is not a complete line of this log.
     pub(super) fn read(line: &str) -> Option<CountedLine<'_>> {
         let mut columns = line.split_ascii_whitespace();
         let _logged = columns.next()?;
@@ -74,7 +74,7 @@ impl CountedLine<'_> {
         })
     }
 
-    /// As the glossary of statuses has it.
+    /// Returns the kind, by the glossary of statuses.
     pub(super) fn kind(&self) -> Kind {
         match self.status {
             1.. => Kind::Succeeded,
@@ -84,7 +84,7 @@ impl CountedLine<'_> {
     }
 }
 
-/// The host of a normalised URI, without port and userinfo.
+/// Returns the host of a normalised URI, without port and userinfo.
 fn host(uri: &str) -> &str {
     let Some((scheme, rest)) = uri.split_once(':') else {
         return uri;

@@ -1,7 +1,7 @@
-//! Reading the logs of a job: by tail, by time, by what stands in them, page by page.
+//! Reading of a job's logs by tail, by time and by content, page by page.
 //!
-//! Needs no process and no lock: lines are whole once they are there. A log of gigabytes is read from where the page begins,
-//! which for a tail is its end, and for a time is found by halving, since lines stand in the order of their times.
+//! It needs no process and no lock: lines are complete once they are visible. A log of gigabytes is read only from the start of
+//! the page. For a tail that is near the end. For a time it is found by bisection, since lines are in the order of their times.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -14,11 +14,11 @@ use utoipa::ToSchema;
 
 /// Bytes that are read at once from the end.
 const BLOCK: u64 = 64 * 1024;
-/// Longest line that is told whole; the rest of a longer one is left out.
+/// Longest line that is returned completely; the rest of a longer one is left out.
 const LINE_BYTES_MAX: usize = 128 * 1024;
-/// Lines of a page where nobody says how many.
+/// Lines of a page, unless a number is given.
 const LINES: usize = 1000;
-/// Bytes of a page, and of what is read for one in which few lines match; the next page goes on behind them.
+/// Most bytes of a page, and most that are read for one with few matching lines. The next page continues after them.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
@@ -33,20 +33,20 @@ pub struct LogFile {
     pub modified: Timestamp,
 }
 
-/// Which lines are wanted.
+/// The lines that a reader wants.
 #[derive(Clone, Debug, Default)]
 pub struct Wanted {
-    /// The last so many of those that are meant, not the first.
+    /// Whether to return the last of the matching lines instead of the first.
     pub tail: bool,
-    /// From this place on, which an earlier page gave as its end. Goes before `tail` and `since`.
+    /// The position from which to read: the end of an earlier page. It overrides `tail` and `since`.
     pub after: Option<u64>,
-    /// Those before this place alone, which an earlier page gave as its start.
+    /// The position before which to read: the start of an earlier page.
     pub before: Option<u64>,
-    /// Those of this time and later.
+    /// The earliest time of a line.
     pub since: Option<Timestamp>,
-    /// In which this is found.
+    /// An expression that lines must contain.
     pub grep: Option<Regex>,
-    /// So many at most; none: 1000.
+    /// The most lines to return; none: 1000.
     pub lines: Option<usize>,
 }
 
@@ -72,10 +72,10 @@ pub struct LogText {
     pub text: String,
 }
 
-/// The log files in a folder, rotated ones included, by name.
+/// Returns the log files in a folder, rotated ones included, by name.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// Fails if the folder cannot be read.
 pub fn files(folder: &Path) -> io::Result<Vec<LogFile>> {
     let mut files = Vec::new();
     let entries = match fs::read_dir(folder) {
@@ -98,10 +98,10 @@ pub fn files(folder: &Path) -> io::Result<Vec<LogFile>> {
     Ok(files)
 }
 
-/// The files in which a log was before it was rotated, oldest first. What somebody has packed or renamed is not among them.
+/// Returns the rotated files of a log, oldest first. Files that an operator has compressed or renamed are left out.
 ///
 /// # Errors
-/// Where the folder cannot be read.
+/// Fails if the folder cannot be read.
 pub fn rotated(file: &Path) -> io::Result<Vec<PathBuf>> {
     let name = file.file_name().and_then(|name| name.to_str());
     let (Some(folder), Some(name)) = (file.parent(), name) else {
@@ -116,10 +116,10 @@ pub fn rotated(file: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(older.map(|file| folder.join(file.name)).collect())
 }
 
-/// A page of a log.
+/// Returns a page of a log.
 ///
 /// # Errors
-/// Where the file cannot be read.
+/// Fails if the file cannot be read.
 pub fn page(file: &Path, wanted: &Wanted) -> io::Result<LogPage> {
     let mut log = File::open(file)?;
     let size = log.metadata()?.len();
@@ -163,7 +163,7 @@ fn forwards(
     {
         line.clear();
         let length = log.read_until(b'\n', &mut line)? as u64;
-        // What has no end yet is being written.
+        // A line without an end is being written.
         if line.last() != Some(&b'\n') {
             break;
         }
@@ -177,7 +177,7 @@ fn forwards(
     Ok(page)
 }
 
-/// Block by block from the end, until there are enough lines.
+/// Reads block by block from the end, until there are enough lines.
 fn backwards(
     mut log: File,
     from: u64,
@@ -193,7 +193,7 @@ fn backwards(
         ..LogPage::default()
     };
     let mut bytes = 0;
-    // The beginning of what has been read, whose line begins further up.
+    // The beginning of the bytes that were read. Its line begins further up.
     let mut rest: Vec<u8> = Vec::new();
     let mut at = to;
     let mut is_last = true;
@@ -205,7 +205,7 @@ fn backwards(
         block.append(&mut rest);
         at = start;
         if std::mem::take(&mut is_last) {
-            // What has no end yet is being written.
+            // A line without an end is being written.
             let whole = block
                 .iter()
                 .rposition(|byte| *byte == b'\n')
@@ -214,7 +214,7 @@ fn backwards(
             page.end = at + whole as u64;
             page.start = page.end;
         }
-        // Where each line of the block begins; the first one may begin further up.
+        // Offsets at which the lines of the block begin. The first line may begin further up.
         let mut starts: Vec<usize> = Vec::new();
         if at == from {
             starts.push(0);
@@ -247,10 +247,10 @@ fn backwards(
     Ok(page)
 }
 
-/// Where the first line of this time or later begins. Lines without a time of their own belong to the one before them.
+/// Returns the start of the first line of this time or later. Lines without a time belong to the line before them.
 fn first_since(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
     let (mut low, mut high) = (0, size);
-    // The line that begins at or behind `low` may be too early; the one behind `high` is not.
+    // The line that begins at or after `low` may be too early; the one after `high` is not.
     while low < high {
         let middle = low + (high - low) / 2;
         let start = match middle {
@@ -265,7 +265,7 @@ fn first_since(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
     line_start(log, low)
 }
 
-/// The first line from there on that has a time, before a place: where it begins, where it ends, and its time.
+/// Returns the first line with a time from `start` on, if it is before a position: its start, its end and its time.
 fn time_from(
     log: &mut File,
     mut start: u64,
@@ -294,7 +294,7 @@ fn time_from(
     Ok(None)
 }
 
-/// Where the first line begins at this place or behind it.
+/// Returns the start of the first line at or after this position.
 fn line_start(log: &mut File, at: u64) -> io::Result<u64> {
     if at == 0 {
         return Ok(0);
@@ -318,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines a second apart, of different lengths, some without a time.
+    /// A log with lines a second apart, of different lengths, some without a time.
     fn log(lines: usize) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         for number in 0..lines {

@@ -1,8 +1,8 @@
-//! An index of what is archived, as replay tools read it: one line per URI with an archived version, its last one.
+//! An index of archived URIs for replay tools: one line per URI with an archived version, for its last one.
 //!
-//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Such
-//! tools look keys up by bisection, so lines stand in the order of their bytes. That is not the order of the frontier's
-//! keys: an index has no scheme and no `www`, writes everything lower-case and sorts parameters. So they are sorted here.
+//! `org,example)/path 20261120123456 {"url":"http://www.example.org/path","mime":"text/html","status":"200",…}`. Such tools look
+//! keys up by bisection, so lines are in the order of their bytes. That differs from the order of the frontier's keys: an index
+//! has no scheme and no `www`, uses lower case throughout and sorts parameters. This module therefore sorts the lines.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::json_lines::sha1_text;
 use super::sorter::Sorter;
 use super::{Selection, TransferError};
 
-/// Values are texts, as other indexers write them. `length` is not among them: the frontier does not keep it, and replay
-/// does without.
+/// The fields of a line. Values are strings, as other indexers write them. `length` is left out: the frontier does not keep it,
+/// and replay works without it.
 #[derive(Serialize)]
 struct Capture<'a> {
     url: &'a str,
@@ -32,11 +32,11 @@ struct Capture<'a> {
     filename: &'a str,
 }
 
-/// Writes a line per URI with an archived version, sorted. Sorting needs room for the whole index in `folder` where it
-/// does not fit into 64 MiB. Returns how many lines.
+/// Writes a line per URI with an archived version, sorted. If the index exceeds 64 MiB, sorting needs room for the whole index in
+/// `folder`. Returns the number of lines.
 ///
 /// # Errors
-/// [`TransferError`]; where it is [`TransferError::Write`] the lines written before are in order.
+/// Returns [`TransferError`]. For [`TransferError::Write`], the lines written before are in order.
 pub fn write_cdxj(
     records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
     selection: &Selection,
@@ -78,15 +78,15 @@ fn line(record: &UriRecord, location: &WarcLocation) -> std::io::Result<String> 
     };
     Ok(format!(
         "{} {} {}\n",
-        // A blank would end the key. No URI that is normalised has one.
+        // A blank would end the key. Normalised URIs contain no blanks.
         cdx_key(&record.uri).replace(' ', "%20"),
         timestamp14(location.date),
         serde_json::to_string(&capture)?,
     ))
 }
 
-/// The HTTP status of the archived version. A visit that failed since, or found it unchanged, has left another one; and
-/// what is no HTTP has none.
+/// Returns the HTTP status of the archived version. A later visit that failed, or found the document unchanged, has another
+/// status. Documents of other protocols have none.
 fn status(record: &UriRecord) -> Option<String> {
     record
         .history
@@ -97,7 +97,7 @@ fn status(record: &UriRecord) -> Option<String> {
         .map(|status| status.to_string())
 }
 
-/// `20261120123456`.
+/// Formats a time as `20261120123456`.
 fn timestamp14(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC)
         .strftime("%Y%m%d%H%M%S")
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn lines_stand_in_the_order_of_the_index() {
         let mut trial = Trial::new();
-        // In this order by their record keys.
+        // The URIs are in the order of their record keys.
         for uri in [
             "dns:example.org",
             "http://example.org/B",

@@ -1,5 +1,5 @@
-//! `crawl.log`, that of Heritrix or our own: what was finished. Its columns are those of [`LogLine`](crate::crawl_log::LogLine); a
-//! thirteenth, when Heritrix is told to write it, and whatever an annotation with blanks makes of the last are not read.
+//! `crawl.log` of Heritrix or Opilio: finished URIs. Its columns are those of [`LogLine`](crate::crawl_log::LogLine). A
+//! thirteenth column, which Heritrix writes on request, and further columns from annotations with blanks are not read.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use super::journal::time;
 use super::reader::{Problem, uri};
 use super::{Finish, Imported};
 
-/// Columns without which a line is no line of a crawl log. The predecessor's predecessor wrote no source tag.
+/// Least number of columns of a crawl log. Heritrix 1 wrote no source tag.
 const COLUMNS_MIN: usize = 11;
 
 pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
@@ -50,7 +50,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
         hop_path: Some(hop_path),
         via: present(via),
         context: String::new(),
-        // In eleven columns the last one holds the annotations.
+        // The last of eleven columns holds the annotations.
         source: present(source).filter(|_| columns.len() > COLUMNS_MIN),
         finished: standing(status).map(|standing| Finish {
             standing,
@@ -66,10 +66,10 @@ pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
     })
 }
 
-/// What the glossary's codes mean for the frontier; none where the URI was not finished at all.
+/// Returns the frontier's standing for a code of the glossary; none if the URI was not finished.
 fn standing(status: i32) -> Option<Standing> {
     match status {
-        // Unattempted; deferred, which is logged by mistake only.
+        // Unattempted; or deferred, which is logged by mistake only.
         0 | -50 => None,
         1.. => Some(Standing::Succeeded),
         // Chaff, too many hops, out of scope, blocked, quota, time, deleted, robots.txt.
@@ -78,14 +78,14 @@ fn standing(status: i32) -> Option<Standing> {
     }
 }
 
-/// The end of a fetch: `20261120123456789+42`, start and duration in milliseconds.
+/// Parses the end of a fetch from `20261120123456789+42`, its start and its duration in milliseconds.
 fn fetched(column: &str) -> Option<Timestamp> {
     let (start, milliseconds) = column.split_once('+')?;
     let duration = Duration::from_millis(milliseconds.parse().ok()?);
     time(start)?.checked_add(duration).ok()
 }
 
-/// `sha1:` and 32 characters of base32; other digests mean nothing to the frontier.
+/// Parses `sha1:` and 32 characters of base32. The frontier does not use other digests.
 pub(super) fn sha1(text: &str) -> Option<[u8; 20]> {
     match text.parse() {
         Ok(Digest::Sha1(bytes)) => Some(bytes),

@@ -1,4 +1,4 @@
-//! What leaves: URIs and queues as JSON lines.
+//! Export of URIs and queues as JSON lines.
 
 use std::io::Write;
 
@@ -8,7 +8,7 @@ use regex::Regex;
 use super::TransferError;
 use super::json_lines::{QueueLine, UriLine};
 
-/// Which URIs are meant.
+/// The URIs to export.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     key_prefix: String,
@@ -16,9 +16,9 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// URIs whose key begins with this prefix, and in which the expression is found. The prefix is written as a SURT
-    /// prefix (`http://(org,example,`, where the scheme does not matter, since URIs of all schemes stand side by side) or
-    /// without the scheme (`org,example,www,)/path`). Empty means all.
+    /// Selects URIs whose key begins with this prefix and that contain a match of the expression. The prefix is written as a SURT
+    /// prefix or without the scheme (`org,example,www,)/path`). In a SURT prefix (`http://(org,example,`) the scheme does not
+    /// matter, since URIs of all schemes are next to each other. An empty prefix selects all.
     #[must_use]
     pub fn new(surt_prefix: &str, uri: Option<Regex>) -> Selection {
         Selection {
@@ -27,13 +27,13 @@ impl Selection {
         }
     }
 
-    /// What [`Frontier::records`](opilio_frontier::Frontier::records) is asked for.
+    /// Returns the prefix for [`Frontier::records`](opilio_frontier::Frontier::records).
     #[must_use]
     pub fn key_prefix(&self) -> &str {
         &self.key_prefix
     }
 
-    /// Whether the rest of the selection takes it.
+    /// Whether the rest of the selection accepts the URI.
     pub fn takes(&self, record: &UriRecord) -> bool {
         self.uri
             .as_ref()
@@ -41,7 +41,7 @@ impl Selection {
     }
 }
 
-/// The record key writes neither scheme nor bracket, and `#` before a port where SURT writes a colon.
+/// Converts a SURT prefix to a record key's form: without scheme and bracket, and with `#` instead of a colon before a port.
 fn key_prefix(surt_prefix: &str) -> String {
     let prefix = match surt_prefix.split_once("://(") {
         Some((scheme, rest)) if scheme.bytes().all(|byte| byte.is_ascii_alphabetic()) => rest,
@@ -49,7 +49,7 @@ fn key_prefix(surt_prefix: &str) -> String {
     };
     let (authority, path) = prefix.split_at(prefix.find(')').unwrap_or(prefix.len()));
     match authority.rsplit_once(':') {
-        // The other colons of an IPv6 address stand within brackets.
+        // The other colons of an IPv6 address are within brackets.
         Some((host, port))
             if port.bytes().all(|byte| byte.is_ascii_digit())
                 && (host.ends_with(']') || !host.starts_with('[')) =>
@@ -60,10 +60,10 @@ fn key_prefix(surt_prefix: &str) -> String {
     }
 }
 
-/// Writes a line of JSON per URI, in the order of the records. Returns how many.
+/// Writes a line of JSON per URI, in the order of the records. Returns the number of lines.
 ///
 /// # Errors
-/// [`TransferError::Write`], [`TransferError::Frontier`]; what is written before is whole lines.
+/// Returns [`TransferError::Write`] or [`TransferError::Frontier`]; the output so far consists of complete lines.
 pub fn write_json_lines(
     records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
     selection: &Selection,
@@ -81,7 +81,7 @@ pub fn write_json_lines(
     Ok(count)
 }
 
-/// Writes a line of JSON per queue. Returns how many.
+/// Writes a line of JSON per queue. Returns the number of lines.
 ///
 /// # Errors
 /// [`TransferError::Write`]

@@ -1,4 +1,4 @@
-//! What files say of URIs, brought into a frontier.
+//! Import of URIs from files into a frontier.
 
 use std::path::{Path, PathBuf};
 
@@ -10,56 +10,56 @@ use super::net::{Lines, Net};
 use super::reader::{BadLine, Extent, Format, Reader};
 use super::{Finish, Imported, TransferError};
 
-/// Bad lines, and refused URIs, that a report shows. All are counted.
+/// Most invalid lines, and most refused URIs, that a report shows. All are counted.
 pub const BAD_LINES_SHOWN: usize = 20;
 
 /// URIs that go to the frontier in one batch.
 const BATCH_URIS: usize = 2_000;
 
-/// Lines, or URIs, between two words about how far it is.
+/// Lines, or URIs, between two progress reports.
 const PROGRESS_EVERY: u64 = 10_000;
 
-/// What is done with URIs that were finished elsewhere.
+/// The treatment of URIs that were finished elsewhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DoneUris {
-    /// They are known here, with what is known of them, and not fetched again by a snapshot crawl.
+    /// They are known here with their data, and a snapshot crawl does not fetch them again.
     #[default]
     Included,
-    /// They are to be fetched here, too.
+    /// They are fetched here, too.
     Scheduled,
     /// They are left out, so that they may be found and fetched again.
     LeftOut,
 }
 
-/// The files of another crawl, read together: its journal, say, and its crawl log, of which each knows what the other
-/// does not. Their order does not matter.
+/// The files of another crawl, read together. A journal and a crawl log, for example, complete each other. Their order does not
+/// matter.
 #[derive(Clone, Debug)]
 pub struct Import {
-    /// The files, and their formats where these cannot be recognised by the first line.
+    /// The files, and their formats if the first line does not show them.
     pub sources: Vec<(PathBuf, Option<Format>)>,
-    /// Where lines are sorted; needs room for about twice the uncompressed files.
+    /// The folder in which lines are sorted. It needs room for about twice the uncompressed files.
     pub folder: PathBuf,
 }
 
-/// How far an import is.
+/// The progress of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ImportProgress<'a> {
-    /// So many lines of this file were read.
+    /// The number of lines that were read from this file.
     Read(&'a Path, u64),
-    /// So many URIs were brought to the frontier.
+    /// The number of URIs that were brought to the frontier.
     Brought(u64),
 }
 
-/// How one file was read.
+/// The report on the reading of one file.
 #[derive(Debug)]
 pub struct SourceReport {
     /// The file.
     pub path: PathBuf,
-    /// What it was read as.
+    /// The format as which it was read.
     pub format: Format,
-    /// How much of it was read, and what could not be.
+    /// The extent that was read, and the parts that could not be read.
     pub extent: Extent,
-    /// Lines that could not be understood.
+    /// Number of invalid lines.
     pub bad_lines: u64,
     /// The first [`BAD_LINES_SHOWN`] of them.
     pub shown: Vec<BadLine>,
@@ -67,7 +67,7 @@ pub struct SourceReport {
 
 /// Each URI of the files once, in the order in which they were first named.
 pub struct Gathered {
-    /// How the files were read.
+    /// The reports on the reading of the files.
     pub sources: Vec<SourceReport>,
     net: Net,
     folder: PathBuf,
@@ -82,27 +82,27 @@ impl std::fmt::Debug for Gathered {
     }
 }
 
-/// What became of the URIs of an import. Each is counted once.
+/// The results for the URIs of an import. Each is counted once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Stand in their queues now.
+    /// URIs that were queued.
     pub scheduled: u64,
-    /// Known as done now.
+    /// URIs that are now known as done.
     pub included: u64,
-    /// Were known here before, or another with their canonical form was.
+    /// URIs that were known before, by themselves or by their canonical form.
     pub known: u64,
-    /// Prerequisites: names and robots.txt are asked for here when they are needed, and their age counts.
+    /// Prerequisites: the crawl requests names and robots.txt itself when it needs them, and their age matters.
     pub prerequisites: u64,
-    /// Finished elsewhere, and left out as [`DoneUris::LeftOut`] says; or the caller made no candidate of them.
+    /// URIs finished elsewhere and left out by [`DoneUris::LeftOut`], or without a candidate from the caller.
     pub left_out: u64,
-    /// Cannot be held.
+    /// URIs that the frontier cannot hold.
     pub refused: u64,
     /// The first [`BAD_LINES_SHOWN`] of these.
     pub refusals: Vec<(Uri, Refusal)>,
 }
 
 impl Import {
-    /// Reads all files. Lines that cannot be understood and files that end too early are reported, and end nothing.
+    /// Reads all files. Invalid lines and truncated files are reported and do not end the import.
     ///
     /// # Errors
     /// [`TransferError::Read`], [`TransferError::Unrecognised`], [`TransferError::Sort`].
@@ -172,12 +172,12 @@ impl Iterator for Gathered {
     }
 }
 
-/// Brings URIs into a frontier. `candidate` gives the profile's answer for a URI with this hop path: its canonical form,
-/// queue, strategy and precedence, with everything else as in [`Candidate::new`]; none leaves it out, such as one that is
-/// out of scope here. Importing the same again changes nothing.
+/// Brings URIs into a frontier. `candidate` returns the profile's answer for a URI with this hop path: its canonical form, queue,
+/// strategy and precedence, and otherwise the values of [`Candidate::new`]. None leaves the URI out, for example if it is out of
+/// scope here. Repeating an import changes nothing.
 ///
 /// # Errors
-/// [`TransferError::Frontier`], and what the stream of URIs says. What was brought before stays.
+/// Returns [`TransferError::Frontier`], and the errors of the stream of URIs. URIs imported before stay.
 pub fn import(
     uris: impl IntoIterator<Item = Result<Imported, TransferError>>,
     done: DoneUris,
@@ -224,7 +224,8 @@ pub fn import(
     Ok(report)
 }
 
-/// Names and robots.txt, which this crawl asks for itself. A robots.txt that a page links to is a page like others.
+/// Whether the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an ordinary
+/// page.
 fn is_prerequisite(imported: &Imported) -> bool {
     imported.uri.scheme() == "dns"
         || imported
@@ -233,7 +234,7 @@ fn is_prerequisite(imported: &Imported) -> bool {
             .is_some_and(|path| path.last() == Some(Hop::Prerequisite))
 }
 
-/// A candidate with what the files say of it.
+/// Returns a candidate with the data of the files.
 fn completed(candidate: Candidate, imported: Imported) -> (Candidate, Option<Finish>) {
     let candidate = Candidate {
         via: imported.via,
@@ -282,8 +283,8 @@ fn include(
     Ok(())
 }
 
-/// What the frontier keeps of a finish elsewhere. Where no line says when it was, it counts as just now: a revisit then
-/// comes too late rather than too soon.
+/// Returns the frontier's data for a finish elsewhere. Without a time in the lines, the finish counts as just now: a revisit is
+/// then too late rather than too early.
 fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> Known {
     Known {
         candidate,
@@ -409,7 +410,7 @@ Fd http://a.org/y
             (again.scheduled, again.included, again.known),
             (0, 0, counts.scheduled + counts.included)
         );
-        // Nothing that is known is found again.
+        // Known URIs are not found again.
         if done != DoneUris::LeftOut {
             trial.schedule("http://a.org/");
         }

@@ -1,24 +1,24 @@
-//! A file of lines, plain or compressed, whole or not.
+//! A file of lines, plain or compressed, complete or not.
 //!
-//! A crawler that is killed leaves a gzip member without its end, and its next run, or a checkpoint, may append further
-//! members to it. What can be read is read: up to the damage, and again from the next member on. What was lost is noted.
+//! A killed crawler leaves a gzip member without its end. Its next run, or a checkpoint, may append further members. The reader
+//! returns every readable line: up to the damage, and again from the next member on. It reports the lost parts.
 
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use flate2::bufread::GzDecoder;
 
-/// Longest line that is read, in bytes: three URIs of the largest size, and then some. Longer ones are bad lines.
+/// Longest line that is read, in bytes: three URIs of the largest size, and more. Longer ones are invalid.
 pub const LINE_BYTES_MAX: usize = 1024 * 1024;
 
-/// Damages that are kept; those beyond are only counted.
+/// Most damages that are kept; further ones are only counted.
 const DAMAGES_MAX: usize = 20;
 
-/// How far before a fault the next member is looked for. Decoding past the end of a cut member reads the head of the
-/// next as if it were data, and takes a while to stumble.
+/// Distance before an error from which the next member is searched. A decoder that runs past the end of a cut member reads the
+/// head of the next one as data, and takes a while to fail.
 const BACK_BYTES: u64 = 64 * 1024;
 
-/// Damages after which a compressed file is given up, so that none is decoded over and over again. A crawl that died this
-/// often has not been crawling.
+/// Most damages before a compressed file is given up, so that none is decoded over and over. A crawl that died this often has not
+/// been crawling.
 const RESUMED_MAX: u64 = 1_000;
 
 /// A part of a file that could not be read.
@@ -39,13 +39,13 @@ pub enum Damage {
         )
     )]
     Compressed {
-        /// Of the file, approximately.
+        /// Approximate offset in the file.
         offset: u64,
         /// Whole lines before it.
         line: u64,
-        /// What the decoder says.
+        /// The decoder's error.
         problem: String,
-        /// Where the next member begins.
+        /// Offset of the next member.
         resumed_at: Option<u64>,
     },
 }
@@ -70,7 +70,7 @@ enum Stream<S> {
     Ended,
 }
 
-/// What came next.
+/// The next item of the input.
 pub(super) enum Next<'a> {
     /// A line, without its end and without blanks around it.
     Line(&'a [u8]),
@@ -78,7 +78,7 @@ pub(super) enum Next<'a> {
     Unended(&'a [u8]),
     /// A line longer than [`LINE_BYTES_MAX`].
     TooLong,
-    /// Nothing more.
+    /// The end of the input.
     End,
 }
 
@@ -89,7 +89,7 @@ enum More {
 }
 
 impl<S: Read + Seek> Input<S> {
-    /// From where the source stands, which is its beginning.
+    /// Creates an input that reads from the source's position, which must be its beginning.
     pub(super) fn new(source: S) -> io::Result<Input<S>> {
         let mut reader = BufReader::with_capacity(64 * 1024, source);
         let is_gzip = reader.fill_buf()?.starts_with(&[0x1f, 0x8b]);
@@ -116,28 +116,28 @@ impl<S: Read + Seek> Input<S> {
         Ok(input)
     }
 
-    /// The beginning of what comes next, to recognise a format by.
+    /// Returns the beginning of the unread bytes, for recognising a format.
     pub(super) fn ahead(&self) -> &[u8] {
         &self.buffer[self.at..]
     }
 
-    /// Lines read so far, bad and empty ones included.
+    /// Returns the number of lines read so far, including invalid and empty ones.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// What could not be read so far: the first few, and how many there are.
+    /// Returns the first damages so far, and their total number.
     pub(super) fn damages(self) -> (Vec<Damage>, u64) {
         (self.damages, self.damage_count)
     }
 
-    /// Notes that the last line was cut.
+    /// Records that the last line was cut.
     pub(super) fn note_cut(&mut self) {
         let line = self.lines;
         self.note(Damage::LastLine { line });
     }
 
-    /// The next line.
+    /// Returns the next line.
     pub(super) fn next_line(&mut self) -> io::Result<Next<'_>> {
         self.line.clear();
         let mut is_too_long = false;
@@ -270,7 +270,7 @@ impl<S: Read + Seek> Input<S> {
     }
 }
 
-/// What the decoder says of bytes that are not what they should be; anything else is the disk's.
+/// Whether an error is the decoder's, about damaged data. Other errors come from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -278,10 +278,10 @@ fn is_damage(error: &io::Error) -> bool {
     )
 }
 
-/// Where the first thing that looks like a gzip member begins, at or behind `from`.
+/// Returns the offset of the first apparent gzip member at or after `from`.
 fn member_from<S: Read + Seek>(reader: &mut BufReader<S>, from: u64) -> io::Result<Option<u64>> {
     let mut at = reader.seek(SeekFrom::Start(from))?;
-    // The last four bytes seen: magic, method deflate, and flags of which the upper three bits are reserved.
+    // The last four bytes seen: magic, method deflate, and flags whose upper three bits are reserved.
     let mut window = [0_u8; 4];
     let mut seen = 0_u64;
     loop {
@@ -396,7 +396,7 @@ mod tests {
         };
         assert_eq!(*offset, whole.len() as u64 / 2);
         assert_eq!(*line, lines.len() as u64);
-        // The eight bytes of the trailer alone.
+        // Only the eight bytes of the trailer.
         let (lines, damages) = read(whole[..whole.len() - 4].to_vec());
         assert_eq!((lines.len(), damages.len()), (20_000, 1));
         assert!(damages[0].to_string().contains("after line 20000"));

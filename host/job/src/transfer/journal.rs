@@ -4,8 +4,8 @@
 //! them, so that a seed's line ends in two. Every 10,000 lines `T` and a time stand alone. Files for the action directory
 //! look the same, and are written by hand: there hop path, via and the link's context may be missing.
 //!
-//! What is written is what such a journal comes to, one line for each URI, so that Heritrix recovers from it what this crawl
-//! has done and what it has not.
+//! An export writes the net effect of such a journal, one line for each URI. Heritrix recovers from it the finished and the open
+//! URIs of this crawl.
 
 use std::io::Write;
 
@@ -18,22 +18,22 @@ use opilio_uri::{Hop, HopPath};
 use super::reader::{Problem, uri};
 use super::{Finish, Imported, Selection, TransferError};
 
-/// The time of the lines that follow, as far as the journal says.
+/// The time of the following lines, as far as the journal states it.
 #[derive(Debug, Default)]
 pub(super) struct Clock(Option<Timestamp>);
 
-/// Whether this letter behind `F` makes a tag.
+/// Whether this letter after `F` makes a tag.
 pub(super) fn is_tag(letter: u8) -> bool {
     matches!(letter, b'+' | b'e' | b'i' | b'd' | b'r' | b's' | b'f')
 }
 
-/// None for a line that is about no URI.
+/// Parses a line; none for a line without a URI.
 pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, Problem> {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_ascii_whitespace();
     let tag = words.next().unwrap_or_default();
     let standing = match tag {
-        // What a crawler was at, or had put back, when it died is still to be fetched.
+        // URIs that the crawler had issued or put back when it died are still to be fetched.
         "F+" | "Fe" | "Fr" => None,
         "Fs" => Some(Standing::Succeeded),
         "Ff" => Some(Standing::Failed),
@@ -58,7 +58,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, 
                 via = words.next();
                 imported.hop_path = Some(hop_path);
             }
-            // Without hops, but with a via.
+            // The line has no hops, but a via.
             Err(_) if via.is_some_and(|word| word.contains(':')) => {
                 imported.hop_path = Some(HopPath::new());
             }
@@ -75,11 +75,11 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, 
     Ok(Some(imported))
 }
 
-/// Writes a line per URI, in the order of the records, prerequisites left out: whoever recovers from it asks for its own.
-/// Returns how many.
+/// Writes a line per URI, in the order of the records. Prerequisites are left out: the crawler that recovers requests its own.
+/// Returns the number of lines.
 ///
 /// # Errors
-/// [`TransferError::Write`], [`TransferError::Frontier`]; what is written before is whole lines.
+/// Returns [`TransferError::Write`] or [`TransferError::Frontier`]; the output so far consists of complete lines.
 pub fn write_journal(
     records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
     selection: &Selection,
@@ -109,7 +109,7 @@ fn line(record: &UriRecord) -> String {
         (Standing::Open, _) => "F+",
     };
     let via = record.via.as_deref().unwrap_or_default();
-    // A blank in it would be a column more.
+    // A blank in it would add a column.
     let via = match via.contains(char::is_whitespace) {
         true => "",
         false => via,
@@ -117,7 +117,7 @@ fn line(record: &UriRecord) -> String {
     format!("{tag} {uri} {} {via}\n", record.hop_path.as_str())
 }
 
-/// `2026-11-20T12:34:56Z`, or 14 or 17 digits as old logs have them.
+/// Parses `2026-11-20T12:34:56Z`, or 14 or 17 digits as in old logs.
 pub(super) fn time(text: &str) -> Option<Timestamp> {
     if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return text.parse().ok();
@@ -149,7 +149,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
-    /// Hop path, via, context, standing, whether it is a seed.
+    /// Checks hop path, via, context, standing, and whether it is a seed.
     #[track_caller]
     fn check(line: &str, expected: &str) {
         let shown = match parse(line.as_bytes(), &mut Clock::default()) {

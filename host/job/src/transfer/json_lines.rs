@@ -1,7 +1,7 @@
-//! URIs as JSON, one object a line: what scripts read, and what another frontier takes in.
+//! URIs as JSON, one object a line, for scripts and for import into another frontier.
 //!
-//! The names are documented in `docs/TRANSFER.md` and stay as they are; new ones may be added. What is not there is left
-//! out, not null. Times are RFC 3339, digests `sha1:` and base32, hashes hexadecimal.
+//! `docs/TRANSFER.md` documents the names. They are stable; new ones may be added. Missing values are omitted, not null. Times
+//! are RFC 3339, digests `sha1:` and base32, hashes hexadecimal.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::crawl_log::sha1;
 use super::reader::{Problem, uri};
 use super::{Finish, Imported};
 
-/// Given by the glossary to what an operator deletes.
+/// The glossary's status for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
 
 /// One URI with everything the frontier keeps of it.
@@ -157,7 +157,7 @@ impl From<UriRecord> for UriLine {
     }
 }
 
-/// By plugin and name.
+/// Returns the attributes by plugin and name.
 fn attributes(kept: &KeptValues) -> BTreeMap<String, BTreeMap<String, String>> {
     let mut attributes = BTreeMap::<_, BTreeMap<_, _>>::new();
     for (plugin, name, kept) in kept.iter() {
@@ -207,12 +207,12 @@ fn directive_name(directive: Directive) -> &'static str {
     }
 }
 
-/// As WARC writes it.
+/// Returns a digest in WARC's form.
 pub(super) fn sha1_text(digest: [u8; 20]) -> String {
     Digest::Sha1(digest).to_string()
 }
 
-/// The first characters of [`sha1_text`].
+/// Returns the first characters of [`sha1_text`].
 fn short_text(digest: [u8; SHORT_DIGEST_BYTES]) -> String {
     format!("sha1:{}", BASE32_NOPAD.encode(&digest))
 }
@@ -276,8 +276,8 @@ impl From<QueueReport> for QueueLine {
     }
 }
 
-/// What is taken in of a line. A line may have more, and everything but the URI may be missing: who writes such lines by
-/// hand need not know the rest.
+/// The fields that are imported from a line. A line may have more, and all but the URI may be missing: authors of such lines need
+/// not know the others.
 #[derive(Deserialize)]
 struct TakenLine {
     uri: String,
@@ -328,7 +328,7 @@ struct TakenVisit {
 pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
     let line: TakenLine = serde_json::from_slice(line).map_err(Problem::Json)?;
     let standing = match line.standing {
-        // Deleted before it was ever fetched: it stays known, and is not fetched here either.
+        // Deleted before it was ever fetched: it stays known and is not fetched here either.
         TakenStanding::Open if line.state == State::Deleted => Some(Standing::Disregarded),
         TakenStanding::Open => None,
         TakenStanding::Succeeded => Some(Standing::Succeeded),

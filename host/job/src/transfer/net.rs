@@ -1,9 +1,9 @@
-//! What all lines about one URI come to together.
+//! The net effect of all lines about one URI.
 //!
-//! A journal names a URI when it was found, issued, put back and finished; a crawl log names it again, and knows more
-//! of how it ended. Whatever the order of lines and files: a URI that any of them calls finished is finished. What is
-//! known of it is gathered from all of them, the last finish first. Each URI comes once, where it was first named, so
-//! that queues fill in the order in which the other crawl filled them.
+//! A journal names a URI when it was found, issued, put back and finished. A crawl log names it again, with more details of its
+//! finish. Whatever the order of lines and files, a URI that any line calls finished is finished. Its data is gathered from all
+//! lines, with the last finish first. Each URI is returned once, in the order of first mentions, so that queues fill in the order
+//! of the other crawl.
 
 use std::io;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::path::Path;
 use super::sorter::{Sorted, Sorter};
 use super::{Finish, Imported};
 
-/// Takes lines in their order.
+/// A collector of lines, which it takes in their order.
 pub(super) struct Lines {
     folder: std::path::PathBuf,
     by_uri: Sorter,
@@ -19,7 +19,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Sorts in this folder.
+    /// Creates a collector that sorts in this folder.
     pub(super) fn new(folder: &Path) -> io::Result<Lines> {
         Ok(Lines {
             folder: folder.to_owned(),
@@ -29,7 +29,7 @@ impl Lines {
     }
 
     pub(super) fn push(&mut self, line: &Imported) -> io::Result<()> {
-        // No URI holds a NUL, so it ends one before another that begins with it.
+        // URIs contain no NUL, so it ends a URI before another one that begins with it.
         let mut record = line.uri.as_str().as_bytes().to_vec();
         record.push(0);
         record.extend_from_slice(&self.count.to_be_bytes());
@@ -38,7 +38,7 @@ impl Lines {
         self.by_uri.push(&record)
     }
 
-    /// Each URI once.
+    /// Returns each URI once.
     pub(super) fn net(self) -> io::Result<Net> {
         let mut by_place = Sorter::new(&self.folder)?;
         let mut gathered: Option<(Place, Imported)> = None;
@@ -75,7 +75,7 @@ impl Iterator for Net {
 }
 
 fn written(place: Place, line: &Imported) -> io::Result<Vec<u8>> {
-    // The empty URI before the NUL: the place alone is sorted by.
+    // The empty URI before the NUL: records are sorted by the place only.
     let mut record = vec![0];
     record.extend_from_slice(&place);
     postcard::to_extend(line, record).map_err(io::Error::other)
@@ -93,7 +93,7 @@ fn read(record: &[u8]) -> io::Result<(Place, Imported)> {
         })
 }
 
-/// Adds what a later line says.
+/// Adds the data of a later line.
 fn gather(known: &mut Imported, later: Imported) {
     known.seed |= later.seed;
     if known.hop_path.is_none() && later.hop_path.is_some() {
@@ -113,7 +113,7 @@ fn gather(known: &mut Imported, later: Imported) {
     };
 }
 
-/// The last finish, with what only the one before it says: a journal knows no statuses, a failure no digest.
+/// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
 fn filled(mut last: Finish, before: Finish) -> Finish {
     if last.status.is_none() && last.standing == before.standing {
         last.status = before.status;
@@ -133,7 +133,7 @@ mod tests {
     use super::super::{crawl_log, journal};
     use super::*;
 
-    /// URI, hop path, via, standing, status, digest; lines that begin with a digit are a crawl log's.
+    /// Checks URI, hop path, via, standing, status and digest. Lines that begin with a digit are a crawl log's.
     #[track_caller]
     fn check(lines: &[&str], expected: &[&str]) {
         let folder = tempfile::tempdir().unwrap();

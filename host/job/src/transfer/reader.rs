@@ -9,19 +9,19 @@ use opilio_uri::{HopPathError, Uri, UriError};
 use super::input::{Damage, Input, LINE_BYTES_MAX, Next};
 use super::{Imported, TransferError, crawl_log, journal, json_lines};
 
-/// What the lines of a file look like.
+/// The format of a file's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// The recovery journal of Heritrix 3, `frontier.recover.gz`.
     Journal,
-    /// `crawl.log`, that of Heritrix or our own.
+    /// `crawl.log`, of Heritrix or Opilio.
     CrawlLog,
-    /// What [`write_json_lines`](super::write_json_lines) writes.
+    /// The output of [`write_json_lines`](super::write_json_lines).
     JsonLines,
 }
 
 impl Format {
-    /// The words for it in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -31,7 +31,7 @@ impl Format {
         }
     }
 
-    /// Recognises a format by the first bytes of a file, as far as its first letters go.
+    /// Recognises a format by the first bytes of a file.
     #[must_use]
     pub fn of(beginning: &[u8]) -> Option<Format> {
         match beginning.trim_ascii_start() {
@@ -44,36 +44,36 @@ impl Format {
     }
 }
 
-/// A line that says nothing that could be understood. The lines around it are not touched by it.
+/// A line that could not be parsed. It does not affect the lines around it.
 #[derive(Debug, thiserror::Error)]
 #[error("line {line}")]
 pub struct BadLine {
     /// Counted from 1.
     pub line: u64,
-    /// What is wrong with it.
+    /// The problem.
     #[source]
     pub problem: Problem,
 }
 
-/// What is wrong with a line.
+/// A problem of a line.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// Longer than any line a crawler writes.
+    /// The line is longer than any line of a crawler.
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
-    /// The URI has bytes that are no UTF-8.
+    /// The URI contains bytes that are not UTF-8.
     #[error("the URI is not UTF-8")]
     NotUtf8,
-    /// A recovery journal has `F+`, `Fe`, `Fi`, `Fd`, `Fr`, `Fs` and `Ff`.
+    /// The tag is unknown. A recovery journal has `F+`, `Fe`, `Fi`, `Fd`, `Fr`, `Fs` and `Ff`.
     #[error("{0:?} is no tag of a recovery journal")]
     Tag(String),
-    /// A crawl log has 12 columns, or 13; old ones have 11.
+    /// The number of columns is wrong. A crawl log has 12 columns, or 13; old ones have 11.
     #[error("{0} columns where a crawl log has 12")]
     Columns(usize),
-    /// Not a number.
+    /// The status is not a number.
     #[error("{0:?} is no fetch status")]
     Status(String),
-    /// The line has a tag, and nothing behind it.
+    /// The line has a tag and nothing after it.
     #[error("no URI")]
     NoUri,
     /// The URI cannot be crawled.
@@ -81,30 +81,30 @@ pub enum Problem {
     Uri {
         /// Its beginning.
         text: String,
-        /// Why.
+        /// The reason.
         #[source]
         source: UriError,
     },
-    /// Where the hop path should stand is neither a hop path nor a URI.
+    /// The word in the place of the hop path is neither a hop path nor a URI.
     #[error("no hop path")]
     HopPath(#[source] HopPathError),
-    /// Not a JSON object with the fields of an export.
+    /// The line is not a JSON object with the fields of an export.
     #[error("not a line of an export")]
     Json(#[source] serde_json::Error),
 }
 
-/// How much was read of a file.
+/// The extent to which a file was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent {
     /// Lines, bad and empty ones included.
     pub lines: u64,
-    /// What could not be read; the first 20.
+    /// The first 20 damaged parts.
     pub damages: Vec<Damage>,
-    /// How many damages there are.
+    /// Number of damaged parts.
     pub damage_count: u64,
 }
 
-/// The lines of a file, as a stream. Lines that say nothing of any URI (empty ones, time stamps) are passed over.
+/// The lines of a file, as a stream. Lines without a URI (empty ones, time stamps) are skipped.
 ///
 /// ```text
 /// let mut reader = Reader::open(path, None)?;
@@ -128,10 +128,10 @@ impl<S> std::fmt::Debug for Reader<S> {
 }
 
 impl Reader<File> {
-    /// Opens a file, compressed with gzip or not. Without a format it is recognised by its first line.
+    /// Opens a file, compressed with gzip or not. If no format is given, the first line decides.
     ///
     /// # Errors
-    /// [`TransferError::Read`], [`TransferError::Unrecognised`].
+    /// Returns [`TransferError::Read`] or [`TransferError::Unrecognised`].
     pub fn open(path: &Path, format: Option<Format>) -> Result<Reader<File>, TransferError> {
         let failed = |source| TransferError::Read {
             path: path.to_owned(),
@@ -145,7 +145,7 @@ impl Reader<File> {
 }
 
 impl<S: Read + Seek> Reader<S> {
-    /// None where the format is not given and cannot be recognised.
+    /// Creates a reader; none if the format is not given and cannot be recognised.
     fn of(input: Input<S>, format: Option<Format>) -> Option<Reader<S>> {
         let ahead = input.ahead();
         let format = match format {
@@ -162,22 +162,22 @@ impl<S: Read + Seek> Reader<S> {
         })
     }
 
-    /// What the lines are read as.
+    /// Returns the format of the lines.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// Lines read so far.
+    /// Returns the number of lines read so far.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.input.lines()
     }
 
-    /// How much was read, once the stream has ended.
+    /// Returns the extent that was read, once the stream has ended.
     ///
     /// # Errors
-    /// Where the disk failed; that ended the stream, too.
+    /// Fails if the disk failed, which also ended the stream.
     pub fn finish(self) -> io::Result<Extent> {
         if let Some(failure) = self.failure {
             return Err(failure);
@@ -218,7 +218,7 @@ impl<S: Read + Seek> Iterator for Reader<S> {
                 Ok(Next::Line([])) => continue,
                 Ok(Next::Line(line)) => Self::understood(self.format, &mut self.clock, line),
                 Ok(Next::Unended(line)) => {
-                    // Half a URI is another URI; but an object that closes is whole.
+                    // Half a URI is another URI; but a JSON object that closes is complete.
                     match (self.format, json_lines::parse(line)) {
                         (Format::JsonLines, Ok(imported)) => Ok(Some(imported)),
                         _ => {
@@ -244,7 +244,7 @@ impl<S: Read + Seek> Iterator for Reader<S> {
     }
 }
 
-/// A URI as a line has it. Lines are read as UTF-8 with replacements, which no URI may contain.
+/// Parses the URI of a line. Lines are read as UTF-8 with replacement characters, which a URI must not contain.
 pub(super) fn uri(text: &str) -> Result<Uri, Problem> {
     if text.contains(char::REPLACEMENT_CHARACTER) {
         return Err(Problem::NotUtf8);
@@ -337,7 +337,7 @@ mod tests {
         check(b"\n\n", &[]);
     }
 
-    /// Words that make lines of all formats, so that more than the first check is reached.
+    /// Words that make lines of all formats, so that tests reach more than the first check.
     fn word() -> impl Strategy<Value = Vec<u8>> {
         prop_oneof![
             prop::sample::select(vec![

@@ -1,6 +1,6 @@
-//! Sorts more records than memory holds: sorted runs in one unnamed temporary file, merged while they are read.
+//! Sorting of more records than memory holds: sorted runs in one unnamed temporary file, merged while they are read.
 //!
-//! Records are byte strings and their order is that of their bytes, so whoever calls puts the sort key first.
+//! Records are byte strings in the order of their bytes, so the caller puts the sort key first.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Memory a run takes before it goes to disk, its index included. 100 million lines of a journal make about 250 runs.
+/// Memory that a run takes before it goes to disk, its index included. 100 million lines of a journal make about 250 runs.
 const RUN_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Read ahead of each run while they are merged: 250 runs take 8 MiB.
+/// Bytes read ahead of each run during the merge: 250 runs take 8 MiB.
 const READ_AHEAD_BYTES: usize = 32 * 1024;
 
-/// Takes records in any order.
+/// A collector of records in any order.
 pub struct Sorter {
     run: Run,
     run_bytes_max: usize,
@@ -32,7 +32,8 @@ pub struct Run {
 }
 
 impl Sorter {
-    /// A sorter that puts what does not fit into memory into this folder. The file has no name and goes with the process.
+    /// Creates a sorter with this folder for records that do not fit into memory. Its file has no name and disappears with the
+    /// process.
     pub fn new(folder: &Path) -> io::Result<Sorter> {
         Sorter::with_runs_of(folder, RUN_BYTES_MAX)
     }
@@ -57,7 +58,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// All records in order.
+    /// Returns all records in order.
     pub fn sorted(mut self) -> io::Result<Sorted> {
         if self.ends.is_empty() {
             self.run.sort();
@@ -164,7 +165,7 @@ impl Iterator for Sorted {
     }
 }
 
-/// A sorted run on disk. All runs read through one handle, so each says where it reads.
+/// A sorted run on disk. All runs read through one handle, so each keeps its own position.
 pub struct SpilledRun {
     file: Arc<File>,
     unread: Range<u64>,
@@ -226,7 +227,7 @@ mod tests {
 
     #[test]
     fn records_come_back_in_order_however_small_the_runs() {
-        // Records of 0 to 6 kB and one larger than what is read ahead.
+        // Records of 0 to 6 kB and one larger than the read-ahead.
         let mut records: Vec<Vec<u8>> = (0..3_000_u32)
             .map(|number| {
                 let hash = number.wrapping_mul(2_654_435_761);

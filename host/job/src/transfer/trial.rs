@@ -1,4 +1,4 @@
-//! A frontier for the tests of this folder: URIs in it stand where a test wants them.
+//! A frontier for the tests of this folder, with URIs in given states.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -12,7 +12,7 @@ use opilio_frontier::{
 use opilio_uri::{HopPath, Uri};
 use tempfile::TempDir;
 
-/// Its clock moves a day with each fetch, so that no politeness stands in the way.
+/// A frontier whose clock advances a day with each fetch, so that politeness never delays it.
 pub(super) struct Trial {
     pub(super) frontier: Frontier,
     pub(super) now: Timestamp,
@@ -29,7 +29,7 @@ impl Trial {
         }
     }
 
-    /// A link of its own queue.
+    /// Schedules a link in a queue of its own.
     pub(super) fn schedule(&mut self, uri: &str) {
         self.put(uri, Strategy::Snapshot, false);
     }
@@ -49,7 +49,7 @@ impl Trial {
         self.frontier.schedule(vec![candidate], self.now).unwrap();
     }
 
-    /// A successful visit.
+    /// Makes a successful visit.
     pub(super) fn fetch(&mut self, uri: &str, visit: Visit) {
         self.schedule(uri);
         self.finish(
@@ -65,7 +65,7 @@ impl Trial {
         );
     }
 
-    /// The same, to be visited again after ten days.
+    /// Makes a successful visit that is repeated after ten days.
     pub(super) fn fetch_again_and_again(&mut self, uri: &str, visit: Visit) {
         self.put(uri, Strategy::Revisit, false);
         self.finish(
@@ -82,7 +82,7 @@ impl Trial {
         );
     }
 
-    /// A visit that fails, of a URI that may be known.
+    /// Makes a failing visit of a URI that may be known.
     pub(super) fn fail(&mut self, uri: &str, status: i32) {
         self.put(uri, Strategy::Snapshot, true);
         self.finish(
@@ -94,7 +94,7 @@ impl Trial {
         );
     }
 
-    /// Issues URIs until this one comes, which is the only one that is ready in these tests.
+    /// Finishes a URI, which must be the next that is ready.
     fn finish(&mut self, uri: &str, outcome: Outcome) {
         self.now = self.now.checked_add(Duration::from_hours(24)).unwrap();
         let Next::Issue(issue) = self.frontier.next(self.now).unwrap() else {
@@ -106,7 +106,7 @@ impl Trial {
             .unwrap();
     }
 
-    /// All URIs that would be fetched, in their order.
+    /// Returns all URIs that would be fetched, in their order.
     pub(super) fn issued(&mut self) -> Vec<String> {
         let mut uris = Vec::new();
         loop {
@@ -128,7 +128,7 @@ impl Trial {
     }
 }
 
-/// A visit that found something new.
+/// Returns a visit that found something new.
 pub(super) fn archived(status: i32, media_type: &str) -> Visit {
     Visit {
         status,
