@@ -2,7 +2,8 @@
 //! of files, registries and tags do not matter then.
 //!
 //! ```text
-//! JOB/plugins.json            the component of each instance, and its replacement JOB/components/SHA256.wasm  these components
+//! JOB/plugins.json            the component of each instance, and its replacement
+//! JOB/components/SHA256.wasm  these components
 //! ```
 //! Built-in components are not kept: they come with the binary. Components that the profile has watched are not kept either. If
 //! the profile now names another component for an instance, the instance starts afresh with that one.
