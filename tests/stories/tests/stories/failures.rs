@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_stories::{asked, crawl, html, raw, site};
+use opilio_stories::{asked, crawl, html, lines, raw, site};
 use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
@@ -340,4 +340,28 @@ async fn a_robots_txt_that_redirects_to_a_host_without_address_closes_the_site_i
             .finished();
         assert_eq!(told.sole(&web.url(WWW, "/")).status, status);
     }
+}
+
+/// The name of a host may be given another address at any time.
+#[tokio::test]
+async fn a_host_that_leads_to_a_refused_address_is_probed_again() {
+    let inside = "http://inside.story.test/a.png";
+    let web = site(WWW)
+        .page("/", html(&format!("<img src='{inside}'>")))
+        .serve()
+        .await;
+    let story = crawl()
+        .profile("strategy = 'revisit'\nrevisit = { min-wait = '10ms', default-wait = '1h' }")
+        .profile(
+            "fetch.allow-addresses = ['loopback']\n[dns.hosts]\n'inside.story.test' = '10.9.9.9'",
+        )
+        .seed(web.url(WWW, "/"));
+    let refused = || {
+        let log = lines(&story.job());
+        let of_picture = log.iter().filter(|line| line.uri == inside);
+        of_picture.filter(|line| line.status == -5001).count()
+    };
+    story
+        .run_until("it was probed twice", || refused() >= 2)
+        .await;
 }
