@@ -1,16 +1,16 @@
-//! The action directory: what an operator drops into `action/` of a running job is done, and the file moved to
-//! `actions-done/` with what came of it beside.
+//! The action directory. The crawl carries out files that an operator puts into `action/` of a running job. It then moves each
+//! file to `actions-done/`, and writes the result beside it.
 //!
 //! ```text
 //! action/NAME.seeds      seeds, one a line
 //! action/NAME.schedule   URIs to be fetched unless they are known: URI, hop path, page it was found on
-//! action/NAME.force      URIs to be fetched whatever is known of them
+//! action/NAME.force      URIs to be fetched, known or not
 //! action/NAME.include    URIs that count as done
 //! action/NAME.recover    journal, crawl log or export of another crawl
 //! action/NAME.exclude    SURT prefixes, or `regex EXPRESSION`, that are refused from now on
 //! ```
-//! Each may be compressed (`.gz`), and `NAME.s.schedule` and the like take only what the scope lets in. Nothing is executed:
-//! scripts are put aside, and that is said.
+//! Each may be compressed (`.gz`). `NAME.s.schedule` and the like take only URIs that the scope accepts. Nothing is executed:
+//! scripts are put aside, and the result says so.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -27,9 +27,9 @@ use crate::control::{By, Desk, DroppedLine, Running};
 use opilio_job::directory::write_text;
 use opilio_stacks::on_plugin_thread;
 
-/// Where files are dropped.
+/// Folder of files to be carried out.
 const FOLDER: &str = "action";
-/// Where they are kept when they are done.
+/// Folder of files that are done.
 const DONE: &str = "actions-done";
 
 /// Lines taken at once.
@@ -38,51 +38,51 @@ const LINES_AT_ONCE: usize = 500;
 /// Longest line, in bytes: a URI, its hops, and the page it was found on.
 const LINE_BYTES_MAX: u64 = 256 * 1024;
 
-/// Bad lines that a result names one by one.
+/// Maximum of bad lines that a result names one by one.
 const BAD_LINES_SHOWN: usize = 1_000;
 
-/// Endings of files that somebody is still writing.
+/// Endings of files that are still being written.
 const DRAFTS: [&str; 6] = ["tmp", "part", "draft", "filepart", "swp", "crdownload"];
 
-/// What is done with a file.
+/// Action that is done with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Its lines are seeds.
     Seeds,
     /// Its lines are URIs to be fetched unless they are known.
     Schedule,
-    /// Its lines are URIs to be fetched.
+    /// Its lines are URIs to be fetched, known or not.
     Force,
     /// Its lines are URIs that count as done.
     Include,
-    /// It is the journal of another crawl.
+    /// The file is the journal, crawl log or export of another crawl.
     Recover,
-    /// Its lines say what is refused from now on.
+    /// Its lines are rules for URIs that are refused from now on.
     Exclude,
 }
 
-/// What the name of a file says.
+/// Information in the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Named {
     kind: Kind,
-    /// Only what the scope lets in is taken.
+    /// Whether only URIs that the scope accepts are taken.
     is_scoped: bool,
     is_compressed: bool,
 }
 
-/// Files that were seen and not yet done, as they looked then.
+/// Files that were seen and are not yet done, with time and size at the last look.
 #[derive(Default)]
 struct Looked(HashMap<PathBuf, (SystemTime, u64)>);
 
-/// What came of a file.
+/// Result of a file.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// A sentence each.
+    /// Sentences about the result.
     pub(crate) said: Vec<String>,
-    /// Lines that were none, by number, and why.
+    /// Bad lines: number and reason.
     bad: Vec<(u64, String)>,
     bad_lines: u64,
-    /// Why the file cannot be read to its end: it is damaged, or is not what its name says.
+    /// Reason why the file cannot be read to its end: it is damaged, or its name is wrong about its format.
     damage: Option<String>,
 }
 
@@ -114,7 +114,7 @@ impl Outcome {
     }
 }
 
-/// Looks after the folder until the crawl ends.
+/// Carries out the files of the folder until the crawl ends.
 pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
     let Some(interval) = running.context.profile.actions.interval else {
         return;
@@ -133,13 +133,13 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
             if settled.is_empty() {
                 return looked;
             }
-            // Of all of them: what the first takes out of the queues may be all there was, and the next brings more. Where
-            // the crawl has ended they stay for the next time.
+            // One guard for all files: the first may take all URIs out of the queues, and the next may bring more. If the crawl
+            // has ended, the files stay for the next start.
             let Some(_hand) = running.live.hand() else {
                 return looked;
             };
             for path in settled {
-                // Filters are asked, which takes a stack of some size.
+                // Filters are called, which needs a large stack.
                 let done = on_plugin_thread("actions", || {
                     let _runtime = handle.enter();
                     act(&running, &path)
@@ -170,13 +170,13 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
 }
 
 impl Looked {
-    /// Files that have looked the same twice, or have not been written to for as long as the interval is.
+    /// Returns files that looked the same twice, or that were last written to at least one interval ago.
     fn settled(&mut self, folder: &Path, interval: Duration) -> Vec<PathBuf> {
         let mut settled = Vec::new();
         let mut seen = HashMap::new();
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            // What leads elsewhere is not the operator's file.
+            // A symbolic link is not the operator's file.
             let Ok(found) = fs::symlink_metadata(&path) else {
                 continue;
             };
@@ -205,7 +205,7 @@ fn is_draft(path: &Path) -> bool {
     name.starts_with('.') || name.ends_with('~') || DRAFTS.contains(&&*ending)
 }
 
-/// Does what a file says, moves it away, and writes what came of it.
+/// Carries out a file, moves it away, and writes the result.
 fn act(running: &Running, path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let by = By {
@@ -280,7 +280,7 @@ fn take(
     Ok(())
 }
 
-/// The next lines that say something; none at the end. What is no text is a bad line.
+/// Reads the next lines with content; empty at the end. A line that is not text is a bad line.
 fn lines(
     reader: &mut impl BufRead,
     number: &mut u64,
@@ -293,7 +293,7 @@ fn lines(
         match limited.read_until(b'\n', &mut line) {
             Ok(0) => break,
             Ok(_) => {}
-            // It would be no better at the next look.
+            // The next look would fail in the same way.
             Err(problem) if is_damage(&problem) => {
                 outcome.damage = Some(problem.to_string());
                 break;
@@ -325,13 +325,13 @@ fn lines(
     Ok(part)
 }
 
-/// What is compressed is damaged, or is not compressed at all.
+/// Whether compressed data is damaged, or is not compressed at all.
 fn is_damage(problem: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(problem.kind(), InvalidData | InvalidInput | UnexpectedEof)
 }
 
-/// What a name says, or why nothing is done.
+/// Parses the name of a file, or returns the reason why nothing is done.
 fn named(name: &str) -> Result<Named, &'static str> {
     let (name, is_compressed) = match name.strip_suffix(".gz") {
         Some(name) => (name, true),
@@ -405,7 +405,7 @@ mod tests {
             looked.settled(folder.path(), interval),
             std::slice::from_ref(&file)
         );
-        // What has lain there for long need not be looked at twice.
+        // A file that has been there for long is taken at the first look.
         let mut looked = Looked::default();
         assert_eq!(looked.settled(folder.path(), Duration::ZERO), [file]);
     }
@@ -429,7 +429,7 @@ mod tests {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
         io::Write::write_all(&mut encoder, b"a\nb\nc\n").unwrap();
         let whole = encoder.finish().unwrap();
-        // Without the last line, and what stands behind it.
+        // Without the last line and everything behind it.
         let cut = &whole[..whole.len() - 10];
         let mut outcome = Outcome::default();
         let mut number = 0;

@@ -1,4 +1,4 @@
-//! What the profile means to the archive: how files are written, and what each says of the crawl.
+//! Archive settings of a profile: the configuration of writers, and the description of the crawl in each file.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use opilio_profile::{ArchiveCompression, ArchiveDigest, ArchiveFormat, Profile};
 
 use crate::crawl::CrawlError;
 
-/// Workers that share one WARC file: beyond it a second file is written, as compressing one would hold up the others.
+/// Workers that share one WARC file. More workers get a second file, because compression of a single file would delay them.
 const WORKERS_PER_WRITER: usize = 32;
 
-/// Where the profile stands in each file. A scheme that tools pass over when they look for pages.
+/// URI of the profile's record in each file. Tools skip this scheme when they look for pages.
 const PROFILE_URI: &str = "metadata://opilio/profile.toml";
 
-/// Opens the archive of a job, and puts in order what a killed process left there.
+/// Opens the archive of a job, and repairs files that a killed process left there.
 pub(crate) fn open(
     profile: &Profile,
     plugins: Vec<PluginInForce>,
@@ -33,11 +33,11 @@ pub(crate) fn open(
     )?)
 }
 
-/// Indexes that are written at the start and at the end of a crawl where they are missing: more than a kill leaves. What is
-/// missing beyond that is written while it crawls.
+/// Maximum of missing indexes that are written at the start and at the end of a crawl: more than a kill leaves. Others are
+/// written while the crawl runs.
 const INDEXED_AT_ONCE: usize = 64;
 
-/// Writes the indexes of finished files that have none, as far as the profile wants indexes. No crawl fails for it.
+/// Writes the indexes of finished files that have none, if the profile wants indexes. A failure does not stop the crawl.
 pub(crate) fn complete_indexes(config: &WriterConfig) {
     for directory in config.directories().filter(|_| config.index) {
         match opilio_archive::complete_indexes(directory, INDEXED_AT_ONCE) {
@@ -51,7 +51,7 @@ pub(crate) fn complete_indexes(config: &WriterConfig) {
     }
 }
 
-/// How files are written.
+/// Returns the configuration of the archive's writers.
 pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, CrawlError> {
     let archive = &profile.archive;
     let level = archive.compression_level;
@@ -74,7 +74,7 @@ pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfi
             ArchiveFormat::Arc => Format::Arc,
         },
         prefix: archive.prefix.clone(),
-        // The profile has been checked; what it let pass by mistake is no reason not to crawl.
+        // The profile has been checked. A template that passed the check by mistake must not stop the crawl.
         template: archive.name.parse().unwrap_or(defaults.template.clone()),
         size_max: archive.size_max.bytes(),
         age_max: archive.age_max,
@@ -100,7 +100,7 @@ pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfi
     })
 }
 
-/// What each file says of the crawl.
+/// Returns the description of the crawl that each file contains.
 pub(crate) fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> WarcInfo {
     let operator = &profile.operator;
     WarcInfo {
@@ -125,7 +125,7 @@ pub(crate) fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> War
     }
 }
 
-/// The machine's name, for file names and `warcinfo`.
+/// Returns the machine's name, for file names and `warcinfo`.
 fn hostname() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| std::env::var("HOSTNAME").map_err(std::io::Error::other));
@@ -137,8 +137,8 @@ fn hostname() -> String {
     }
 }
 
-/// The address that the machine would be seen with. The address asked about is one for examples, and a datagram socket
-/// that is connected sends nothing.
+/// Returns the machine's address as other hosts would see it. The target is an address for documentation (RFC 5737). Connecting a
+/// datagram socket sends nothing.
 fn own_address() -> Option<String> {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;

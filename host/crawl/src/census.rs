@@ -1,8 +1,8 @@
-//! What the frontier holds, counted by reading it through: queues by state every now and then, pages of a continuous crawl
-//! by how fresh they are, ever and ever again.
+//! Counts of the frontier, made by reading it through: queues by state, and pages of a continuous crawl by freshness. Both counts
+//! are repeated while the crawl runs.
 //!
-//! Nothing keeps these figures while the crawl runs, since queues change their state by the mere passing of time. Both
-//! counts read the store in parts, and rest so long between two parts that they take at most a fiftieth of the time.
+//! Nothing keeps these figures while the crawl runs, because queues change their state as time passes. Both counts read the store
+//! in parts. They pause between two parts, so that they take at most a fiftieth of the time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use utoipa::ToSchema;
 
 use crate::context::Context;
 
-/// Queues or records that are read while the frontier is held.
+/// Queues or records that are read while the frontier is locked.
 const PART: usize = 500;
-/// What a count rests, in times of what it took.
+/// Pause after a part of a count, in multiples of the time that the part took.
 const REST: u32 = 50;
 /// Shortest time between two counts of the queues.
 const QUEUES_EVERY: Duration = Duration::from_secs(5);
 /// Shortest time between two counts of the pages.
 const PAGES_EVERY: Duration = Duration::from_secs(20);
-/// Failing queues that are named.
+/// Maximum of failing queues that are named.
 const FAILING_NAMED_MAX: usize = 5;
 
 /// The last counts; none before the first one is done.
@@ -102,7 +102,7 @@ pub struct PageCensus {
     pub by_age: Vec<u64>,
 }
 
-/// The last counts, for whoever wants them.
+/// The last counts, shared by all their readers.
 #[derive(Default)]
 pub(crate) struct LastCensus(Mutex<Census>);
 
@@ -130,7 +130,7 @@ impl QueueStates {
         } += 1;
     }
 
-    /// Each with its name.
+    /// Returns each count with the name of its state.
     pub fn named(&self) -> [(&'static str, u64); 8] {
         [
             (QueueState::Ready.name(), self.ready),
@@ -144,7 +144,7 @@ impl QueueStates {
         ]
     }
 
-    /// Queues that hold URIs.
+    /// Returns the number of queues that hold URIs.
     pub fn nonempty(&self) -> u64 {
         let all: u64 = self.named().iter().map(|(_, count)| count).sum();
         all - self.exhausted
@@ -181,7 +181,7 @@ impl QueueCensus {
     }
 }
 
-/// Pages on the way to being counted.
+/// A count of pages in progress.
 struct PageCount {
     census: PageCensus,
     fresh: f64,
@@ -247,7 +247,7 @@ impl PageCount {
     }
 }
 
-/// How probable it is that a page has not changed since its last visit; none after a single visit.
+/// Returns the probability that a page has not changed since its last visit; `None` after a single visit.
 fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
     let intervals = record.visits.checked_sub(1).filter(|count| *count > 0)?;
     let watched = Duration::try_from(last - record.discovered).ok()?;
@@ -257,10 +257,10 @@ fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
     (interval > 0.0).then(|| unchanged(intervals, changes, ages))
 }
 
-/// The same for a page that was found changed after so many of these intervals, its last visit being so many intervals ago,
-/// were its changes a Poisson process: e to the power of minus rate times age. The rate is the estimate of Cho and
-/// Garcia-Molina (2003) for visits at regular intervals, −ln((n − X + ½) / (n + ½)) for each of n intervals of which X ended
-/// with a change.
+/// Returns the same probability for a page that was found changed after `changes` of `intervals` equal intervals. Its last visit
+/// was `ages` intervals ago. Changes are taken for a Poisson process: e to the power of minus rate times age. The rate is the
+/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals. It is −ln((n − X + ½) / (n + ½)) for each of n
+/// intervals, X of which ended with a change.
 fn unchanged(intervals: u64, changes: u64, ages: f64) -> f64 {
     let (n, x) = (intervals as f64, changes as f64);
     let rate = -((n - x + 0.5) / (n + 0.5)).ln();
@@ -271,7 +271,7 @@ fn class(duration: Duration) -> usize {
     Overdue::BOUNDS.partition_point(|bound| *bound < duration)
 }
 
-/// Counts the queues of a job at once.
+/// Counts the queues of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
 pub(crate) fn queues(
     frontier: &Mutex<Frontier>,
     mut rest: impl FnMut(Duration) -> bool,
@@ -296,7 +296,7 @@ pub(crate) fn queues(
     }
 }
 
-/// Counts the pages of a job at once.
+/// Counts the pages of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
 pub(crate) fn pages(
     frontier: &Mutex<Frontier>,
     mut rest: impl FnMut(Duration) -> bool,
@@ -332,7 +332,7 @@ pub(crate) async fn keep_queues(context: Arc<Context>, ended: watch::Receiver<()
     .await;
 }
 
-/// Counts pages until the crawl ends, where pages are visited again.
+/// Counts pages until the crawl ends, if pages are visited again.
 pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>) {
     keep(context, ended, PAGES_EVERY, |context, rest| {
         if !is_continuous(context) {
@@ -346,14 +346,14 @@ pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>
     .await;
 }
 
-/// Whether pages are visited again, by the profile or by what has happened.
+/// Whether pages are visited again: the profile says so, or revisits have taken place.
 fn is_continuous(context: &Context) -> bool {
     let revisits = context.frontier().statistics().revisits;
     context.current().settings().strategy != Strategy::Snapshot
         || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
 }
 
-/// A count through the store, which asks how long its last part took whether to go on.
+/// A count through the store. It passes the time of its last part to the function, which says whether to continue.
 type Count = fn(&Context, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>;
 
 async fn keep(
@@ -373,7 +373,7 @@ async fn keep(
         if let Ok(Err(problem)) = counted.await {
             tracing::error!("{}", opilio_stacks::chain(&problem));
         }
-        // Which changes only by going away.
+        // Resolves when the sender is dropped.
         let _ = tokio::time::timeout(every, ended.changed()).await;
     }
 }
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn a_page_is_as_fresh_as_its_past_says() {
         for (intervals, changes, ages, expected) in [
-            // Never changed: it has not changed now.
+            // Never changed, so not changed now.
             (10, 0, 5.0, 1.0),
             // The formula by hand: 0.5 / 1.5, 1.5 / 2.5, and its square after two intervals.
             (1, 1, 1.0, 1.0 / 3.0),

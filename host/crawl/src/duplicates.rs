@@ -1,7 +1,7 @@
-//! Payloads that another URI has brought already: they are not stored again, and a revisit record refers to the capture
-//! that has them.
+//! Payloads that are archived already under another URI. They are not stored again: a revisit record refers to the capture that
+//! has them.
 //!
-//! Two captures of one payload that come in at the same time wait for one another, so that the second finds the first.
+//! Two captures of one payload that arrive at the same time wait for each other, so that the second finds the first.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,10 +10,10 @@ use opilio_archive::{Digest, Payloads, PayloadsError, StoredPayload};
 use opilio_profile::{ArchiveDigest, Profile};
 use tokio::sync::{Mutex, MutexGuard};
 
-/// Captures wait for others whose digest begins with the same byte, of which hardly ever two are written at a time.
+/// Number of locks. Captures whose digests begin with the same byte wait for each other; two such captures rarely coincide.
 const STRIPES: usize = 256;
 
-/// The payloads that are stored.
+/// Index of the payloads that are stored.
 pub(crate) struct Duplicates {
     payloads: Payloads,
     size_min: u64,
@@ -23,25 +23,25 @@ pub(crate) struct Duplicates {
 /// Digests of one payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PayloadDigests {
-    /// What the record says where the standard has its place.
+    /// Digest in the record's field that the standard defines for it.
     pub main: Digest,
-    /// What it says besides.
+    /// Further digest in the record.
     pub further: Option<Digest>,
-    /// What the frontier keeps, whatever records say.
+    /// SHA-1, which the frontier keeps whatever the records contain.
     pub sha1: Digest,
 }
 
-/// A payload that nobody else writes meanwhile.
+/// A payload that no other capture writes meanwhile.
 pub(crate) struct Held<'d> {
     duplicates: &'d Duplicates,
     digests: PayloadDigests,
     _stripe: MutexGuard<'d, ()>,
-    /// Where it is stored already.
+    /// Capture that has the payload already, if any.
     pub found: Option<StoredPayload>,
 }
 
 impl PayloadDigests {
-    /// As the profile wants them. `sha256` is asked where it does.
+    /// Returns the digests that the profile asks for. Calls `sha256` only if the profile asks for SHA-256.
     pub(crate) fn new(
         wanted: ArchiveDigest,
         sha1: Digest,
@@ -59,14 +59,15 @@ impl PayloadDigests {
         })
     }
 
-    /// By which it is looked up, the strongest first.
+    /// Returns the digests for the look-up, the strongest first.
     fn wanted(&self) -> impl Iterator<Item = Digest> {
         self.further.into_iter().chain([self.main])
     }
 }
 
 impl Duplicates {
-    /// The payloads that the job knows, those of its history included; none where the profile does not ask.
+    /// Opens the index of the payloads that the job knows, including those of its history. Returns `None` if the profile does not
+    /// ask for it.
     pub(crate) fn open(
         profile: &Profile,
         job: &Path,
@@ -100,7 +101,7 @@ impl Duplicates {
         size >= self.size_min.max(1)
     }
 
-    /// Looks a payload up, and keeps others from writing the same until the answer is dropped.
+    /// Looks a payload up, and keeps other captures from writing the same payload until the answer is dropped.
     pub(crate) async fn hold(&self, digests: PayloadDigests) -> Result<Held<'_>, PayloadsError> {
         let first = digests.sha1.bytes().first().copied().unwrap_or(0);
         let stripe = self.stripes[usize::from(first) % STRIPES].lock().await;
@@ -119,7 +120,7 @@ impl Duplicates {
         })
     }
 
-    /// The capture that has the payload of an earlier visit, where that was of another URI.
+    /// Returns the capture that has the payload of an earlier visit, if that capture is of another URI.
     pub(crate) fn original(
         &self,
         uri: &str,
@@ -129,19 +130,19 @@ impl Duplicates {
         Ok(found.filter(|found| found.uri != uri))
     }
 
-    /// The ends of files are gone, and the payloads in them.
+    /// Forgets payloads in lost ends of files. `kept` has the length that is left of each file.
     pub(crate) fn forget(&self, kept: &HashMap<String, u64>) -> Result<u64, PayloadsError> {
         self.payloads.forget(kept)
     }
 
-    /// Forces what is known to disk.
+    /// Forces the index to disk.
     pub(crate) fn persist(&self) -> Result<(), PayloadsError> {
         self.payloads.persist()
     }
 }
 
 impl Held<'_> {
-    /// It is stored now.
+    /// Records where the payload is stored now.
     pub(crate) fn keep(&self, stored: &StoredPayload) -> Result<(), PayloadsError> {
         let payloads = &self.duplicates.payloads;
         payloads.keep(&self.digests.sha1, stored)?;

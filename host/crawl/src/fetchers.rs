@@ -1,5 +1,5 @@
-//! Fetchers by what the profile, with its overrides, says of how a URI is fetched. They share connections, look-ups and
-//! scratch space; only limits, headers, trust, proxy and the like differ.
+//! Fetchers for the `fetch` settings of a profile and its overrides. They share connections, look-ups and scratch space. Only
+//! limits, headers, trust, proxy and the like differ.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use opilio_profile::{
     ProxyNames, SecretProblem, TlsTrust,
 };
 
-/// Fetchers kept; beyond, all are made anew as they are asked for.
+/// Maximum of fetchers kept. Beyond it all are dropped, and each is made again when it is needed.
 const KEPT_MAX: usize = 1_000;
 
-/// The fetchers of a crawl, which a change of the profile replaces as a whole.
+/// The fetchers of a crawl. A change of the profile replaces them as a whole.
 pub(crate) struct Fetchers {
     set: RwLock<Arc<FetcherSet>>,
 }
@@ -22,13 +22,13 @@ pub(crate) struct Fetchers {
 /// The fetchers of one profile.
 pub(crate) struct FetcherSet {
     base: Fetcher,
-    /// What the base is made of, for those that differ.
+    /// Configuration of `base`, from which fetchers with other settings are made.
     config: Config,
     fetch: Fetch,
     others: Mutex<HashMap<Fetch, Fetcher>>,
 }
 
-/// Why there is no fetcher.
+/// Error when a fetcher is made.
 #[derive(Debug, thiserror::Error)]
 pub enum FetcherError {
     /// The configuration cannot be used.
@@ -40,7 +40,7 @@ pub enum FetcherError {
 }
 
 impl Fetchers {
-    /// Those of a profile; what is too large for memory goes to `scratch`.
+    /// Makes the fetchers of a profile. Bodies too large for memory go to `scratch`.
     pub(crate) fn new(profile: &Profile, scratch: PathBuf) -> Result<Self, FetcherError> {
         let fetch = profile.settings().fetch.clone();
         let mut config = of_all(profile, scratch);
@@ -58,8 +58,8 @@ impl Fetchers {
         })
     }
 
-    /// The fetchers of a changed profile, which share connections, scratch space and limits with those in force. Their
-    /// scratch space stays as large as it is.
+    /// Returns the fetchers of a changed profile. They share connections, scratch space and limits with those in effect. The
+    /// maxima of scratch space and spool memory stay as they are.
     pub(crate) fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
         let set = self.set();
         let fetch = profile.settings().fetch.clone();
@@ -77,17 +77,17 @@ impl Fetchers {
         })
     }
 
-    /// Fetches with these from now on; what is in flight is finished with those before.
+    /// Puts a set into effect. Fetches in flight finish with the set before.
     pub(crate) fn put_in_force(&self, set: FetcherSet) {
         *self.set.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(set);
     }
 
-    /// That of the profile itself.
+    /// Returns the fetcher of the profile itself.
     pub(crate) fn base(&self) -> Fetcher {
         self.set().base.clone()
     }
 
-    /// That for URIs of which this is said.
+    /// Returns the fetcher for URIs with these settings.
     pub(crate) fn of(&self, fetch: &Fetch) -> Result<Fetcher, FetcherError> {
         let set = self.set();
         if *fetch == set.fetch {
@@ -114,7 +114,7 @@ impl Fetchers {
     }
 }
 
-/// What holds for all fetches of a crawl.
+/// Returns the configuration that is common to all fetches of a crawl.
 fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
     let mut config = Config::new(profile.user_agent.clone(), scratch);
     config.from = profile.operator.from.clone();
@@ -139,7 +139,7 @@ fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
     config
 }
 
-/// The configuration with all that may differ by URI.
+/// Returns the configuration with the settings that may differ by URI.
 fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
     let mut config = config.clone();
     for (name, value) in &fetch.headers {

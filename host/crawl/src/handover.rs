@@ -1,7 +1,7 @@
-//! Files that are closed are handed over to a command of the operator's, with their checksums.
+//! Hand-over of closed archive files, with their checksums, to a command of the operator.
 //!
-//! The crawl never waits for it. What failed is tried again, ever more seldom; `handed-over.log` in the job says what was
-//! taken, and whatever finished file is not in it is handed over at the next start.
+//! The crawl never waits for the command. A failed hand-over is tried again at growing intervals. `handed-over.log` in the job
+//! lists the files that the command has taken. Finished files that it does not list are handed over at the next start.
 
 use std::collections::{HashSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
@@ -20,19 +20,19 @@ use tokio::sync::watch;
 use crate::context::Context;
 use crate::control::JobLog;
 
-/// The first pause after a failure; each further one is twice as long.
+/// First pause after a failure. Each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(10);
 
 /// Longest pause after a failure.
 const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// How often finished files are looked for, and files too old are finished.
+/// Interval at which finished files are collected, and files that are too old are finished.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is kept of what a failing command says.
+/// Maximum of a failing command's output that is kept, in bytes.
 const WORDS_BYTES_MAX: u64 = 2048;
 
-/// Files that wait for the command, and those it has taken.
+/// Files that wait for the command, and the log of files that it has taken.
 pub(crate) struct Handover {
     command: Vec<String>,
     timeout: Duration,
@@ -44,12 +44,12 @@ pub(crate) struct Handover {
 /// A file to be handed over.
 struct Waiting {
     file: PathBuf,
-    /// How often it has failed.
+    /// Number of failed attempts.
     failures: u32,
     due: Instant,
 }
 
-/// What a file is known by.
+/// Size and checksums of a file.
 struct Checksums {
     size: u64,
     sha1: String,
@@ -57,7 +57,7 @@ struct Checksums {
 }
 
 impl Handover {
-    /// Of a job with these finished files; none where the profile has no command.
+    /// Opens the hand-over of a job with these finished files. Returns `None` if the profile has no command.
     pub(crate) fn open(
         command: &[String],
         timeout: Duration,
@@ -73,14 +73,14 @@ impl Handover {
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => String::new(),
             Err(problem) => return Err(problem),
         };
-        // Time, size, checksum, and the path to the end of the line.
+        // Each line has time, size, checksum, and the path to the end of the line.
         let taken: HashSet<&str> = known
             .lines()
             .filter_map(|line| line.splitn(4, ' ').nth(3))
             .collect();
         let mut ledger = OpenOptions::new().create(true).append(true).open(path)?;
         if !known.is_empty() && !known.ends_with('\n') {
-            // The process died within a line; its file is handed over once more.
+            // The process died within a line. The file of that line is handed over once more.
             ledger.write_all(b"\n")?;
         }
         let handover = Handover {
@@ -107,7 +107,7 @@ impl Handover {
         }));
     }
 
-    /// The first whose time has come; at the end, whichever is first.
+    /// Takes the first file that is due; at the end, the first file.
     fn take(&self, is_end: bool) -> Option<Waiting> {
         let mut waiting = lock(&self.waiting);
         let now = Instant::now();
@@ -115,7 +115,7 @@ impl Handover {
         waiting.remove(at)
     }
 
-    /// Hands a file over. A failure is said, and tried again later.
+    /// Hands a file over, and returns whether the command took it. A failure is logged, and the file is tried again later.
     async fn hand(&self, mut one: Waiting, log: &JobLog) -> bool {
         let name = one.file.display().to_string();
         match self.attempt(&one.file).await {
@@ -205,7 +205,7 @@ impl Handover {
     }
 }
 
-/// Finishes files that are too old, and puts finished ones in the row, until the crawl ends.
+/// Finishes files that are too old, and queues finished files for the command, until the crawl ends.
 pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     while ended.has_changed().is_ok() {
         let writers = context.writers.clone();
@@ -215,7 +215,7 @@ pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver
         });
         if let Ok((ticked, finished)) = looked.await {
             if let Err(problem) = ticked {
-                // It keeps its `.open`, and is tried again at the end.
+                // The file keeps its `.open`, and is tried again at the end.
                 tracing::error!("{}", opilio_stacks::chain(&problem));
             }
             if let Some(handover) = &context.handover {
@@ -229,7 +229,7 @@ pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver
     }
 }
 
-/// Hands over what is in the row, one file after another, until the crawl ends.
+/// Hands over queued files, one after another, until the crawl ends.
 pub(crate) async fn hand_over(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     let Some(handover) = &context.handover else {
         return;
@@ -246,7 +246,7 @@ pub(crate) async fn hand_over(context: Arc<Context>, mut ended: watch::Receiver<
     }
 }
 
-/// Once the last file is closed: each that waits is tried once more. What fails then is handed over at the next start.
+/// Tries each waiting file once more after the last file is closed. A file that fails then is handed over at the next start.
 pub(crate) async fn finish(context: &Context) {
     let Some(handover) = &context.handover else {
         return;
@@ -264,7 +264,7 @@ pub(crate) async fn finish(context: &Context) {
     }
 }
 
-/// The command with the places in its arguments filled in.
+/// Fills the placeholders in the command's arguments. Appends the path if no argument names the file.
 fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
     let path = file.to_string_lossy();
     let names_file = command.iter().skip(1).any(|word| word.contains("{file}"));
@@ -273,7 +273,7 @@ fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
         .enumerate()
         .map(|(at, word)| match at {
             0 => word.clone(),
-            // The path last: it may have braces of its own.
+            // The path comes last, because it may contain braces of its own.
             _ => word
                 .replace("{size}", &sums.size.to_string())
                 .replace("{sha1}", &sums.sha1)
@@ -287,7 +287,7 @@ fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
     words
 }
 
-/// In hexadecimal, as `sha256sum` writes them.
+/// Computes the checksums of a file, in hexadecimal as `sha256sum` writes them.
 fn checksums(file: &Path) -> io::Result<Checksums> {
     let mut source = File::open(file)?;
     let (mut sha1, mut sha256) = (Hasher::new(Algorithm::Sha1), Hasher::new(Algorithm::Sha256));

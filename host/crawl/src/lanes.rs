@@ -1,9 +1,9 @@
 //! Threads on which plugins run, apart from the sockets.
 //!
-//! Plugins are synchronous and may take long; fetching is async and must not wait for them. A document lane per core
-//! does the heavy work; sites share them fairly, and memory as well (`documents.rs`). Header lanes answer while a socket waits for a verdict and are kept apart, so that a slow
-//! document never holds one up. A lane's stack is larger than what a guest may use, or a guest's deep recursion would
-//! end the process (see `opilio_sandbox::LANE_STACK_BYTES`).
+//! Plugins are synchronous and may take long. Fetching is async and must not wait for them. A document lane per core does the
+//! heavy work; sites share lanes and memory fairly (`documents.rs`). Header lanes answer while a socket waits for a verdict. They
+//! are separate, so that a slow document never delays a verdict. A lane's stack is larger than the stack that a guest may use.
+//! Otherwise deep recursion of a guest would end the process (see `opilio_sandbox::LANE_STACK_BYTES`).
 
 mod documents;
 
@@ -17,13 +17,13 @@ use tokio::sync::oneshot;
 use documents::Documents;
 pub(crate) use documents::{DocumentMemory, Reserved, bytes_for};
 
-/// Work waits here at most this often; beyond it callers wait. Each worker of a crawl has one piece of work at a time,
-/// so this bounds memory only where a crawl has very many workers.
+/// Maximum of work that waits for a kind of lane. Beyond it callers wait. Each worker of a crawl has one piece of work at a time,
+/// so this bounds memory only in a crawl with very many workers.
 const WAITING_MAX: usize = 256;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Document lanes at least, so that one slow document does not hold up all others.
+/// Minimum of document lanes, so that one slow document does not delay all others.
 const DOCUMENT_LANES_MIN: usize = 2;
 
 /// The lanes of a crawl. Threads end when the last clone is dropped.
@@ -34,7 +34,7 @@ pub(crate) struct Lanes {
     observers: mpsc::SyncSender<Work>,
 }
 
-/// What waits for the document lanes; their threads end with it.
+/// Work that waits for the document lanes. Their threads end when it is dropped.
 struct DocumentLanes(Arc<Documents>);
 
 impl Drop for DocumentLanes {
@@ -43,27 +43,27 @@ impl Drop for DocumentLanes {
     }
 }
 
-/// Which lanes a piece of work is for.
+/// Lane for a piece of work.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lane {
-    /// What else the document lanes do, for no site in particular.
+    /// Other work of the document lanes, for no site in particular.
     Document,
     /// Questions that a socket waits for.
     Header,
-    /// Observers, which nobody waits for.
+    /// Observers, for which nothing waits.
     Observer,
 }
 
-/// The work panicked: a defect of ours, told as a finding about the URI (status −3000) instead of a lost worker.
+/// Panic of a piece of work: a defect of Opilio. It becomes a finding about the URI (status −3000), so that no worker is lost.
 #[derive(Debug, thiserror::Error)]
 #[error("a plugin lane panicked: {0}")]
 pub(crate) struct LanePanic(String);
 
 impl Lanes {
-    /// Starts the threads: one document lane per core and two at least, two header lanes, one lane of observers.
+    /// Starts the threads: one document lane per core and at least two, two header lanes, and one observer lane.
     ///
     /// # Errors
-    /// Where the system gives no more threads.
+    /// The system starts no more threads.
     pub(crate) fn start(memory: DocumentMemory) -> std::io::Result<Lanes> {
         let cores = thread::available_parallelism().map_or(1, usize::from);
         let lanes = cores.max(DOCUMENT_LANES_MIN);
@@ -106,8 +106,8 @@ impl Lanes {
             .unwrap_or_else(|_| Err(LanePanic("the lane is gone".to_owned())))
     }
 
-    /// Runs `work` for a document of this site on a document lane, once there are so many bytes of memory for it
-    /// ([`bytes_for`]; 0: it needs none), and waits for its answer.
+    /// Runs `work` for a document of this site on a document lane, and waits for its answer. The work begins once so many bytes
+    /// of memory are free ([`bytes_for`]; 0: it needs none).
     pub(crate) async fn document<T: Send + 'static>(
         &self,
         site: &str,
@@ -122,23 +122,23 @@ impl Lanes {
     }
 }
 
-/// Work whose outcome goes to whoever waits for it.
+/// Wraps work so that its outcome goes to the waiting caller.
 fn answering<G, T: Send + 'static>(
     work: impl FnOnce(G) -> T + Send + 'static,
     answer: oneshot::Sender<Result<T, LanePanic>>,
 ) -> impl FnOnce(G) + Send + 'static {
-    // What is traced goes on there as a part of what is traced here.
+    // Traces of the work are a part of the current span.
     let span = tracing::Span::current();
     move |given| {
         let outcome = catch_unwind(AssertUnwindSafe(|| span.in_scope(|| work(given))))
             .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
-        // Nobody waits for the answer of an abandoned fetch.
+        // Nothing waits for the answer of an abandoned fetch.
         let _ = answer.send(outcome);
     }
 }
 
 impl Lanes {
-    /// Runs `work` on a document lane and blocks until it is done. Not for tasks.
+    /// Runs `work` on a document lane and blocks until it is done. Not for async tasks.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -147,7 +147,7 @@ impl Lanes {
         self.documents.0.push("", 0, move |_| {
             let outcome = catch_unwind(AssertUnwindSafe(work))
                 .map_err(|panic| LanePanic(panic_message(panic.as_ref())));
-            // Whoever asked waits for it.
+            // The caller waits for the answer.
             let _ = answer.send(outcome);
         });
         let gone = || LanePanic("the lane is gone".to_owned());

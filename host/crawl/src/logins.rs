@@ -1,8 +1,8 @@
-//! Forms that are sent before a site is crawled: which login stands where, and what comes next.
+//! Forms that are sent before a site is crawled: the state of each login, and its next step.
 //!
-//! Page and form are fetched as prerequisites, through the frontier like anything else. That a login was sent stands in
-//! the frontier's store beside the cookies it brought; what is on the way is in memory alone, and begins anew in a crawl
-//! that was stopped meanwhile.
+//! The crawl fetches page and form as prerequisites, through the frontier like any other URI. The frontier's store records that a
+//! login was sent, beside the cookies that it brought. A login in progress is in memory only. It starts again in a crawl that was
+//! stopped meanwhile.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -20,13 +20,13 @@ use serde::{Deserialize, Serialize};
 use crate::credentials::Missing;
 use crate::servers::{keep, stored};
 
-/// How long a login that was refused is not tried again: somebody has to mend it.
+/// Time for which a refused login is not tried again: somebody has to fix it.
 const REFUSED: Duration = Duration::from_secs(3600);
 
-/// URIs remembered that were answered as if nobody was logged in.
+/// Maximum of URIs remembered that were answered as if not logged in.
 const TURNED_AWAY_MAX: usize = 10_000;
 
-/// Times in a row that a login was sent anew because of a URI that was turned away all the same.
+/// Maximum of times in a row that a login is sent again for a URI that is turned away all the same.
 const IN_VAIN_MAX: u32 = 3;
 
 /// The logins of a profile.
@@ -37,30 +37,30 @@ pub(crate) struct Logins {
     turned_away: Mutex<HashSet<String>>,
 }
 
-/// Where a login stands.
+/// State of a login.
 #[derive(Clone, Debug, Default)]
 struct Standing {
     step: Step,
-    /// Times in a row that it was sent anew in vain.
+    /// Number of times in a row that it was sent again in vain.
     in_vain: u32,
 }
 
 #[derive(Clone, Debug, Default)]
 enum Step {
-    /// Nobody has tried yet.
+    /// Not tried yet.
     #[default]
     Out,
-    /// The page is wanted.
+    /// The page is to be fetched.
     Page,
     /// The form is to be sent.
     Form { action: Uri, body: Secret },
-    /// Sent, and not refused, at this time.
+    /// Sent at this time, and not refused.
     In { since: Timestamp },
-    /// Refused; not to be tried again before this time.
+    /// Refused; not tried again before this time.
     Refused { until: Timestamp },
 }
 
-/// What outlives the process.
+/// State of a login that outlives the process.
 #[derive(Serialize, Deserialize)]
 enum Kept {
     /// Milliseconds since 1970.
@@ -69,27 +69,27 @@ enum Kept {
     Out,
 }
 
-/// What a URI needs before it may be fetched.
+/// Requirement of a URI before it may be fetched.
 pub(crate) enum Needs {
     /// Nothing.
     Nothing,
-    /// This first.
+    /// This URI first.
     First(Uri),
     /// The login of this name, which was refused.
     Refused(String),
 }
 
-/// The part that a URI has in a login.
+/// Part of a URI in a login.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    /// It is the page with the form.
+    /// The URI is the page with the form.
     Page(String),
-    /// It is where the form is sent.
+    /// The URI is the target of the form.
     Form { name: String, body: Secret },
 }
 
 impl Part {
-    /// What is sent.
+    /// Returns the request body.
     pub(crate) fn body(&self) -> Option<RequestBody> {
         match self {
             Part::Page(_) => None,
@@ -101,13 +101,13 @@ impl Part {
     }
 }
 
-/// What came of a login's page or form.
+/// Outcome of a login's page or form.
 pub(crate) enum Came {
-    /// The page has come; its form is next.
+    /// The page was fetched; its form is next.
     Page,
     /// Logged in.
     In(String),
-    /// It failed, and why.
+    /// The login failed, with the reason.
     Refused(String, &'static str),
 }
 
@@ -130,7 +130,7 @@ impl Logins {
         })
     }
 
-    /// The part that a URI has in a login that is on its way.
+    /// Returns the part of a URI in a login that is in progress.
     pub(crate) fn part_of(&self, uri: &Uri) -> Option<Part> {
         if self.known.is_empty() {
             return None;
@@ -149,7 +149,7 @@ impl Logins {
         })
     }
 
-    /// What a URI needs before it may be fetched.
+    /// Returns the requirement of a URI before it may be fetched.
     pub(crate) fn needs(&self, frontier: &Mutex<Frontier>, uri: &Uri, now: Timestamp) -> Needs {
         let Some(host) = uri.host() else {
             return Needs::Nothing;
@@ -181,7 +181,7 @@ impl Logins {
         Needs::Nothing
     }
 
-    /// The page of a login has come, or the answer to its form.
+    /// Processes the page of a login, or the answer to its form.
     pub(crate) fn came(
         &self,
         frontier: &Mutex<Frontier>,
@@ -221,7 +221,7 @@ impl Logins {
         let (action, mut form) = match (form, &login.action) {
             (Some(form), Some(action)) => (action.clone(), form),
             (Some(form), None) => (form.action.clone(), form),
-            // A page that makes its form with a script: what the profile says is all there is.
+            // A script makes the form of this page: only the profile's fields are known.
             (None, Some(action)) => (action.clone(), opilio_fetch::forms::Form::empty(action)),
             (None, None) => {
                 return self.fail(frontier, name, "the page has no form with a password", now);
@@ -239,7 +239,7 @@ impl Logins {
         Ok(Came::Page)
     }
 
-    /// A login's page or form could not be fetched, or its answer says no.
+    /// Records that a login failed: its page or form could not be fetched, or the answer refuses it.
     pub(crate) fn fail(
         &self,
         frontier: &Mutex<Frontier>,
@@ -253,8 +253,8 @@ impl Logins {
         Ok(Came::Refused(name.to_owned(), why))
     }
 
-    /// A page that needs a login was answered as if nobody was logged in. Whether the login is sent anew, and the page
-    /// asked for once more: once for each page, and not when that has been in vain too often.
+    /// Checks whether a page that needs a login was answered as if not logged in. Returns the login's page if the login is sent
+    /// again and the page is fetched once more. That happens once for each page, and not after too many attempts in vain.
     pub(crate) fn turned_away(
         &self,
         frontier: &Mutex<Frontier>,
@@ -294,7 +294,7 @@ impl Logins {
                 standing.step = Step::Page;
                 sent_anew = true;
             }
-            // Somebody else has been turned away meanwhile.
+            // Another URI has been turned away meanwhile.
             (Step::Page | Step::Form { .. }, false) => sent_anew = true,
             _ => {}
         });

@@ -1,10 +1,11 @@
-//! Where a job has its files, for whoever looks at a job from outside: the profile may have put them anywhere.
+//! Folders of a job, for code that reads a job from outside. The profile may have put them anywhere.
 
 use std::path::{Path, PathBuf};
 
 use crate::crawl::{CrawlError, frozen_profile};
 
-/// Where compiled components are kept between runs: the user's cache directory. None where the user has none.
+/// Returns the folder in the user's cache directory that keeps compiled components between runs. Returns `None` if the user has
+/// no cache directory.
 pub fn component_cache() -> Option<PathBuf> {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -23,19 +24,19 @@ pub fn component_cache() -> Option<PathBuf> {
 /// The folders of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Places {
-    /// Those of its archive files.
+    /// Folders of the archive files.
     pub archives: Vec<PathBuf>,
-    /// That of its logs.
+    /// Folder of the logs.
     pub logs: PathBuf,
-    /// That of its index of stored payloads, which may not be there: not every crawl has one.
+    /// Folder of the index of stored payloads. It may not exist: not every crawl has one.
     pub payloads: PathBuf,
 }
 
 impl Places {
-    /// Those of the job in `directory`.
+    /// Returns the folders of the job in `directory`.
     ///
     /// # Errors
-    /// [`CrawlError`] where the job or its copy of the profile cannot be read.
+    /// [`CrawlError`] if the job or its copy of the profile cannot be read.
     pub fn of(directory: &Path) -> Result<Places, CrawlError> {
         let profile = frozen_profile(directory)?;
         let archive = &profile.archive;

@@ -1,8 +1,8 @@
-//! What was seen of each plugin: calls, faults, times, memory, what it answered.
+//! Figures of each plugin: calls, errors, times, memory, answers.
 //!
-//! The same figures stand in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, which are written while the crawl runs and when
-//! it ends, in the answer of `opilio job plugins`, and at the end of the command. They are of the whole job: a process goes on with
-//! what the one before has written, so that a crash costs what was seen since.
+//! The same figures are in `JOB/reports/plugins.txt`, `plugins.json` and `plugins.prom`, in the answer of `opilio job plugins`,
+//! and at the end of the command's output. The crawl writes the files while it runs and when it ends. The figures cover the whole
+//! job: a process continues from those that the last process wrote. A crash loses only the figures since the last write.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -22,7 +22,7 @@ mod metrics;
 
 pub(crate) use metrics::expose;
 
-/// Plugins and variants of earlier processes that are kept, those that were called most.
+/// Maximum of rows kept from earlier processes. Each row is a plugin or a variant; those with the most calls are kept.
 const ROWS_MAX: usize = 1000;
 
 /// What was seen of a plugin by all processes of the job. Files of before had hyphens in the names, and are read still.
@@ -90,18 +90,18 @@ pub struct CallTimes {
     pub max_s: f64,
 }
 
-/// What was seen of a plugin as `plugins.json` has it: so that more can be added to it.
+/// Figures of a plugin as `plugins.json` holds them, so that later figures can be added.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PluginFigures {
     #[serde(flatten)]
     pub report: PluginReport,
-    /// How long calls took, of which the report has some figures.
+    /// Durations of calls, from which the report's times are computed.
     #[serde(default)]
     pub durations: Times,
 }
 
 impl PluginFigures {
-    /// In one process.
+    /// Returns the figures of one process.
     pub(crate) fn new(
         name: &str,
         variant: Option<String>,
@@ -139,7 +139,7 @@ impl PluginFigures {
         }
     }
 
-    /// Adds what was seen of it before. What it is, and whether it is left out, is as it is now.
+    /// Adds the figures of earlier processes. Version, component and breaker state stay those of this process.
     fn add(&mut self, before: &PluginFigures) {
         self.durations.add_all(&before.durations);
         let (own, before) = (&mut self.report, &before.report);
@@ -166,18 +166,19 @@ impl PluginFigures {
     }
 }
 
-/// What earlier processes of a job have seen of its plugins.
+/// Figures of a job's plugins from earlier processes.
 pub(crate) struct SeenBefore(Vec<PluginFigures>);
 
 impl SeenBefore {
-    /// As the last process has written it. Where that cannot be read it begins anew: figures are no reason not to crawl.
+    /// Reads the figures that the last process wrote. If they cannot be read, they start from zero: figures must not stop a
+    /// crawl.
     pub(crate) fn open(job: &Path) -> SeenBefore {
         let mut seen = written::<PluginFigures>(job).unwrap_or_else(|(file, problem)| {
             tracing::warn!("{}: {problem}; its figures begin anew", file.display());
             None
         });
         let rows = seen.get_or_insert_default();
-        // Settings that change again and again leave a variant each.
+        // Every change of a plugin's settings leaves a row for its variant.
         rows.sort_by_key(|row| std::cmp::Reverse(row.report.calls));
         rows.truncate(ROWS_MAX);
         for row in rows.iter_mut() {
@@ -186,8 +187,8 @@ impl SeenBefore {
         SeenBefore(seen.unwrap_or_default())
     }
 
-    /// With what this process has seen, in the order of names, variants behind their plugins. Plugins that stand in no
-    /// stack any more are as they were.
+    /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that
+    /// are no longer in a stack keep their old figures.
     pub(crate) fn with(&self, now: impl IntoIterator<Item = PluginFigures>) -> Vec<PluginFigures> {
         let key = |row: &PluginFigures| (row.report.name.clone(), row.report.variant.clone());
         let mut all: BTreeMap<_, _> = now.into_iter().map(|row| (key(&row), row)).collect();
@@ -216,12 +217,12 @@ impl CallTimes {
 }
 
 impl PluginReport {
-    /// Faults of all kinds.
+    /// Returns the number of errors of all kinds.
     pub fn faults_all(&self) -> u64 {
         self.faults.values().sum()
     }
 
-    /// What the profile calls it, and the variant.
+    /// Returns the name in the profile, with the variant if there is one.
     fn title(&self) -> String {
         match &self.variant {
             None => self.name.clone(),
@@ -229,7 +230,7 @@ impl PluginReport {
         }
     }
 
-    /// What should be known of it besides its figures, in words.
+    /// Returns remarks on errors, odd waits, the breaker and lost events; `-` without any.
     fn remarks(&self) -> String {
         let mut remarks: Vec<String> = self
             .faults
@@ -257,7 +258,7 @@ impl PluginReport {
     }
 }
 
-/// A table of the plugins that were called; empty where none was.
+/// Formats a table of the plugins that were called; empty if no plugin was called.
 pub fn plugin_table(plugins: &[PluginReport]) -> String {
     let called: Vec<_> = plugins.iter().filter(|plugin| plugin.calls > 0).collect();
     if called.is_empty() {
@@ -291,7 +292,7 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
     aligned(&rows)
 }
 
-/// Names to the left, numbers to the right, words as they are.
+/// Aligns columns: the name left, numbers right, answers left, remarks unpadded.
 fn aligned(rows: &[[String; 8]]) -> String {
     let width = |column: usize| {
         let widths = rows.iter().map(|row| row[column].chars().count());
@@ -310,7 +311,7 @@ fn aligned(rows: &[[String; 8]]) -> String {
     text
 }
 
-/// A number of things, in words.
+/// Formats a number with its noun, in singular or plural.
 fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {thing}{plural}")
@@ -324,7 +325,7 @@ fn spelled(seconds: f64) -> String {
     }
 }
 
-/// Writes all three files below the job's `reports/`.
+/// Writes all three files into the job's `reports/`.
 pub(crate) fn write(job: &Path, seen: &[PluginFigures]) -> io::Result<()> {
     let folder = job.join("reports");
     std::fs::create_dir_all(&folder)?;
@@ -338,10 +339,10 @@ pub(crate) fn write(job: &Path, seen: &[PluginFigures]) -> io::Result<()> {
     write_text(&folder.join("plugins.prom"), metrics::text(&plugins))
 }
 
-/// What was last written there; none where nothing has been.
+/// Reads the reports that were last written to `reports/plugins.json`; `None` if the file does not exist.
 pub(crate) fn read(job: &Path) -> Result<Option<Vec<PluginReport>>, (PathBuf, io::Error)> {
     let file = job.join("reports/plugins.json");
-    // Whoever is told what is wrong with it is told some of it.
+    // An error message quotes a part of the file, so the file must be inside the job.
     stays_inside(job, &file).map_err(|problem| (file, problem))?;
     written(job)
 }
@@ -357,7 +358,7 @@ fn written<T: DeserializeOwned>(job: &Path) -> Result<Option<Vec<T>>, (PathBuf, 
         .map_err(|problem| (file, problem.into()))
 }
 
-/// A plugin that has done a bit of everything.
+/// A plugin report with figures of every kind.
 #[cfg(test)]
 pub(crate) fn busy() -> PluginReport {
     PluginReport {
@@ -468,7 +469,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         assert_eq!(serde_json::from_value::<PluginReport>(now).unwrap(), seen);
     }
 
-    /// As a process has seen it.
+    /// Figures of a plugin from one process.
     fn seen(name: &str, calls: u64, times: &str) -> PluginFigures {
         PluginFigures {
             report: report(name, calls),
@@ -518,9 +519,9 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
             html.times
         );
         assert!(html.times.median_s < html.times.p99_s, "{:?}", html.times);
-        // Breakers begin anew with each process.
+        // Breakers start anew with each process.
         assert_eq!((html.left_out_s, all[0].left_out_s), (None, None));
-        // And a third time nothing counts twice.
+        // A third process counts nothing twice.
         write(job.path(), &second.with([])).unwrap();
         let third = SeenBefore::open(job.path()).with([]);
         assert_eq!(reports(&third)[1].calls, 3);
@@ -532,7 +533,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         std::fs::create_dir(job.path().join("reports")).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();
         assert!(SeenBefore::open(job.path()).with([]).is_empty());
-        // As they were written before durations were kept.
+        // The format before durations were stored.
         let old = serde_json::to_string(&[report("html", 2)]).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
         let rows = SeenBefore::open(job.path()).with([seen("html", 1, "{}")]);

@@ -1,4 +1,4 @@
-//! What a crawl shows of itself while it runs, and what it says when it ends.
+//! Progress of a crawl while it runs, and its summary when it ends.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::plugin_report::PluginReport;
 /// A crawl at one moment.
 #[derive(Clone, Debug)]
 pub struct Progress {
-    /// Since this process began to crawl.
+    /// Time since this process began to crawl.
     pub elapsed: Duration,
     /// The frontier's counters, over all processes of the job.
     pub statistics: Statistics,
@@ -21,33 +21,33 @@ pub struct Progress {
     pub uris: u64,
     /// Content received by this process, in bytes.
     pub bytes: u64,
-    /// Faults of plugins in this process.
+    /// Plugin errors in this process.
     pub faults: u64,
-    /// Found links that the scope left out, in this process; a page found often counts often.
+    /// Outlinks that the scope left out, in this process. A link that is found often counts often.
     pub out_of_scope: u64,
-    /// What the operator should know: alerts that hold, the worst first.
+    /// Alerts that the operator should know of and that are still active, the worst first.
     pub alerts: Vec<Alert>,
     /// The busiest queues of this process, the busiest first.
     pub busiest: Vec<(String, QueueTally)>,
 }
 
-/// What one queue has done in this process.
+/// Work that one queue has done in this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueTally {
-    /// Turns finished.
+    /// Visits finished.
     pub uris: u64,
     /// Content received, in bytes.
     pub bytes: u64,
-    /// Fetch status of the last turn.
+    /// Fetch status of the last visit.
     pub last_status: i32,
 }
 
 /// A crawl that has ended.
 #[derive(Clone, Debug)]
 pub struct Summary {
-    /// Why.
+    /// Reason for the end.
     pub end: End,
-    /// The last state.
+    /// Progress at the end.
     pub progress: Progress,
     /// WARC files that this process finished.
     pub warcs: Vec<PathBuf>,
@@ -57,6 +57,6 @@ pub struct Summary {
     pub warc_directory: PathBuf,
     /// The job's log directory.
     pub logs: PathBuf,
-    /// Every plugin with what was seen of it.
+    /// Every plugin with its figures.
     pub plugins: Vec<PluginReport>,
 }

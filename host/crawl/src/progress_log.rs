@@ -1,9 +1,13 @@
-//! `progress-statistics.log`: the crawl every so often, in the columns that operators and their scripts know.
+//! `progress-statistics.log`: the crawl at regular intervals, in the columns that operators and their scripts know.
 //!
-//! Rates are those since the line before, and in brackets those since the process began. `dl-failures` are URIs whose last
-//! turn failed, `busy-thread` URIs in process, `mem-use-KB` and `heap-size-KB` the memory of the process and the most that it
-//! had. `congestion` is by how much more lanes would speed the crawl up: queues that could go or are going, to those that
-//! are going or rest. Depths are those of queues.
+//! Rates are those since the line before, and in brackets those since the process began.
+//!
+//! - `dl-failures`: URIs whose last visit failed.
+//! - `busy-thread`: URIs in process.
+//! - `mem-use-KB`, `heap-size-KB`: the memory of the process, and the most that it had.
+//! - `congestion`: the factor by which more workers would speed the crawl up. It compares queues that are ready, inactive or in
+//!   process with those that are in process or snoozed.
+//! - `max-depth`, `avg-depth`: the depths of queues.
 
 use std::time::Instant;
 
@@ -12,7 +16,7 @@ use crate::context::Context;
 use crate::series::Sample;
 use opilio_job::crawl_log::iso_milliseconds;
 
-/// Names and where each column ends; numbers stand to the right.
+/// Name and end of each column. Numbers are aligned to the right.
 const COLUMNS: [(&str, usize); 13] = [
     ("timestamp", 24),
     ("discovered", 36),
@@ -29,14 +33,14 @@ const COLUMNS: [(&str, usize); 13] = [
     ("avg-depth", 185),
 ];
 
-/// What rates are taken from.
+/// Times and samples from which rates are computed.
 pub(crate) struct ProgressLog {
     began: Instant,
     first: Option<Sample>,
     last: Option<(Instant, Sample)>,
 }
 
-/// The line above the others.
+/// Returns the line with the names of the columns.
 pub(crate) fn names() -> String {
     aligned(&COLUMNS.map(|(name, _)| name.to_owned()))
 }
@@ -50,7 +54,7 @@ impl ProgressLog {
         }
     }
 
-    /// The crawl as it is now.
+    /// Returns the line for the crawl as it is now.
     pub(crate) fn line(&mut self, sample: &Sample, context: &Context) -> String {
         let queues = context.census.get().queues;
         self.line_of(sample, queues.as_ref(), memory(), Instant::now())
@@ -93,7 +97,7 @@ impl ProgressLog {
     }
 }
 
-/// Congestion, longest queue, mean of those that hold URIs.
+/// Returns the congestion, the length of the longest queue, and the mean length of queues that hold URIs.
 fn depths(queues: &QueueCensus) -> (f64, u64, f64) {
     let states = &queues.states;
     let eligible = states.ready + states.inactive + states.in_process;
@@ -109,7 +113,7 @@ fn depths(queues: &QueueCensus) -> (f64, u64, f64) {
 fn aligned(cells: &[String; COLUMNS.len()]) -> String {
     let mut line = String::new();
     for (cell, (_, end)) in cells.iter().zip(COLUMNS) {
-        // What is too wide pushes the others on, and a blank stays between two.
+        // A cell that is too wide pushes the next ones on; a blank stays between two cells.
         let blank = usize::from(!line.is_empty());
         let width = end.saturating_sub(line.len()).max(cell.len() + blank);
         line.push_str(&format!("{cell:>width$}"));
@@ -117,7 +121,7 @@ fn aligned(cells: &[String; COLUMNS.len()]) -> String {
     line
 }
 
-/// Memory of this process and the most it had, in KiB; zero where the system does not say.
+/// Returns the memory of this process and its peak, in KiB; zero if the system does not report it.
 pub(crate) fn memory() -> (u64, u64) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let read = |name: &str| {

@@ -1,5 +1,5 @@
-//! What is done every second while a crawl runs, beside it: its course is sampled, its counts are stored, its alerts are
-//! raised and cleared, and its progress is logged.
+//! Work of every second beside a running crawl: counters are sampled, counts are stored, alerts are raised and cleared, and
+//! progress is logged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::crawl::Stop;
 use crate::progress_log::{self, ProgressLog};
 use crate::series::Sample;
 
-/// Between two looks.
+/// Time between two rounds of this work.
 const BEAT: Duration = Duration::from_secs(1);
-/// Counts are stored this often, and when many wait.
+/// Interval at which counts are stored. They are stored earlier when many wait.
 const STORE_EVERY: Duration = Duration::from_secs(5);
-/// The course of the crawl is written this often; what a crash costs is a piece of a chart.
+/// Interval at which the time series is written. A crash loses a piece of a chart.
 const WRITE_EVERY: Duration = Duration::from_secs(600);
 
-/// Finished archive files are entered in catalogues this often, and so many at a time: a folder that has 100,000 when it is first
-/// looked at has them entered within a day.
+/// Interval at which finished archive files are entered in catalogues, and the maximum of files at a time. A folder with 100,000
+/// files at the first look has them entered within a day.
 const CATALOGUE_EVERY: Duration = Duration::from_secs(300);
 const CATALOGUED_MAX: usize = 512;
 
-/// What is known from one second to the next.
+/// State that is kept from one second to the next.
 struct Pulse {
     context: Arc<Context>,
     stop: Stop,
@@ -45,7 +45,7 @@ struct Pulse {
     logged: Option<Instant>,
 }
 
-/// Beats until the crawl ends.
+/// Does the work every second until the crawl ends.
 pub(crate) async fn keep(
     context: Arc<Context>,
     stop: Stop,
@@ -63,7 +63,7 @@ pub(crate) async fn keep(
             Ok(pulse) => pulse,
             Err(panic) => return tracing::error!("{panic}"),
         };
-        // Which changes only by going away.
+        // Resolves when the sender is dropped.
         if tokio::time::timeout(BEAT, ended.changed()).await.is_ok() {
             pulse.end();
             return;
@@ -71,7 +71,7 @@ pub(crate) async fn keep(
     }
 }
 
-/// Stores counts and course when nothing is being fetched any more.
+/// Stores counts and time series after the last fetch.
 pub(crate) fn finish(context: &Context, job: &Path) {
     if let Err(problem) = context.ledger.store(&context.frontier) {
         tracing::error!("{}", opilio_stacks::chain(&problem));
@@ -127,7 +127,7 @@ impl Pulse {
         }
     }
 
-    /// Lets the archive's catalogues follow its files, beside the crawl.
+    /// Brings the archive's catalogues up to date with its files, beside the crawl.
     fn catalogue(&mut self) {
         let is_due = self
             .catalogued
@@ -143,7 +143,7 @@ impl Pulse {
         let archive = &self.context.profile.archive;
         let directories = archive.more_directories.iter().chain([&archive.directory]);
         let directories: Vec<_> = directories.map(|folder| self.job.join(folder)).collect();
-        // The crawl's end does not wait for it: what is half written is not in force.
+        // The crawl's end does not wait for the thread: a catalogue that is half written is not in use.
         let begun = thread::Builder::new().name("catalogue".to_owned());
         let begun = begun.spawn(move || {
             for directory in directories {
@@ -159,7 +159,7 @@ impl Pulse {
         self.cataloguing = begun.ok();
     }
 
-    /// The last line of the log.
+    /// Takes the last sample, and writes the last line of the log.
     fn end(&mut self) {
         let sample = self.context.sample(Timestamp::now());
         self.context.series.push(sample.clone());
@@ -224,7 +224,7 @@ impl Pulse {
 }
 
 impl Context {
-    /// Whether the wait until then is the work of rests that nothing explains.
+    /// Whether the crawl waits until then because of overlong waits ([`opilio_frontier::Frontier::overlong_until`]).
     fn is_overlong(&self, until: Timestamp, now: Timestamp) -> bool {
         if until <= now + alerts::WAIT_MIN {
             return false;
@@ -233,7 +233,7 @@ impl Context {
         overlong.is_ok_and(|overlong| overlong.is_some())
     }
 
-    /// The crawl as it is now.
+    /// Returns a sample of the crawl as it is now.
     pub(crate) fn sample(&self, at: Timestamp) -> Sample {
         let statistics = self.frontier().statistics();
         let totals = self.ledger.totals();

@@ -1,11 +1,11 @@
-//! Plugins that take the place of others while the crawl runs.
+//! Replacement of plugins while the crawl runs.
 //!
 //! ```text
-//! component ─► got, checked, configured ─► kept in the job ─► in force for whatever begins from then on
+//! component ─► obtained, checked, configured ─► kept in the job ─► in effect for work that begins from then on
 //! ```
-//! A check that fails changes nothing. What is kept in the job counts when it is taken up again. Visits that are under way
-//! go on with the plugins that they began with; what the new one decides otherwise shows in its hash, so that pages are
-//! extracted again, versions compared anew and the scope asked once more.
+//! A failed check changes nothing. A resumed job uses the component that it keeps. Visits in process finish with the plugins that
+//! they began with. The new plugin has another hash. So pages are extracted again, versions are compared anew, and the scope is
+//! asked again.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,40 +23,40 @@ use opilio_stacks::components::{JobPlugins, Replaced};
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Pool, Replacement, chain};
 
-/// How often the files of plugins are looked at that are being written.
+/// Interval at which the crawl looks at the files of watched plugins.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What plugins are made with while a crawl runs.
+/// Engine, sources and copies with which plugins are made while a crawl runs.
 pub(crate) struct Workshop {
     pub engine: Engine,
     pub sources: Sources,
     /// The job's directory.
     pub job: PathBuf,
-    /// What it keeps of its plugins.
+    /// Plugins that the job keeps.
     pub kept: Mutex<JobPlugins>,
 }
 
-/// What is to take a plugin's place.
+/// Request to replace a plugin.
 #[derive(Clone, Debug)]
 pub(crate) struct Wish {
     /// The instance's name in the profile.
     pub instance: String,
-    /// Where the new component comes from.
+    /// Source of the new component.
     pub component: ComponentOrigin,
-    /// What its digest must be.
+    /// Digest that the component must have.
     pub sha256: Option<Sha256>,
-    /// Settings in place of those in force, as given.
+    /// Settings in place of those in effect, as given.
     pub settings: Option<Value>,
 }
 
-/// A component that has been got and checked.
+/// A component that has been obtained and checked.
 pub(crate) struct Candidate {
     found: Found,
     component: Component,
 }
 
 impl Workshop {
-    /// The component that is wished for. Blocks, for as long as a registry takes.
+    /// Obtains and loads the requested component. Blocks for as long as a registry takes.
     pub(crate) fn get(&self, wish: &Wish) -> Result<Candidate, String> {
         let load = |found: &Found| {
             let loaded = self.engine.load(&found.bytes, &found.origin);
@@ -79,8 +79,8 @@ impl Workshop {
         Ok(Candidate { found, component })
     }
 
-    /// The plugins with one replaced, and what came of it in words. Kept in the job, unless the profile has the instance
-    /// watched: then its file says what it is. Blocks.
+    /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
+    /// file that the profile has watched. Blocks.
     pub(crate) fn replaced(
         &self,
         profile: &Profile,
@@ -145,10 +145,10 @@ impl Workshop {
 }
 
 impl Context {
-    /// Puts a plugin in the place of another, for whatever begins from now on. What came of it in words. Blocks.
+    /// Replaces a plugin for all work that begins from now on. Returns the result in words. Blocks.
     ///
     /// # Errors
-    /// Why it cannot; nothing has changed.
+    /// The reason; nothing has changed then.
     pub(crate) fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
         self.workshop.known(&self.current(), &wish.instance)?;
         on_plugin_thread("plugin-replacement", || self.replace_known(wish, by))?
@@ -156,7 +156,7 @@ impl Context {
 
     fn replace_known(&self, wish: &Wish, by: &str) -> Result<String, String> {
         let candidate = self.workshop.get(wish)?;
-        // Held until the new plugins are in force, so that of two changes neither undoes the other.
+        // Held until the new plugins are in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.seeds.blocking_lock();
         let current = self.stacks();
         let (pool, words) =
@@ -169,7 +169,7 @@ impl Context {
 }
 
 impl Workshop {
-    /// Whether the job has such a plugin.
+    /// Checks that the job has a plugin of this name.
     pub(crate) fn known(&self, profile: &Profile, name: &str) -> Result<(), String> {
         if profile.plugins.contains_key(name) {
             return Ok(());
@@ -182,7 +182,7 @@ impl Workshop {
     }
 }
 
-/// Looks at the files of plugins that are being written, and replaces those that have changed.
+/// Looks at the files of watched plugins, and replaces plugins whose file has changed.
 pub(crate) async fn watch(context: Arc<Context>, mut ended: watch::Receiver<()>) {
     let mut watched: Vec<Watched> = context
         .profile
@@ -193,7 +193,7 @@ pub(crate) async fn watch(context: Arc<Context>, mut ended: watch::Receiver<()>)
     if watched.is_empty() {
         return;
     }
-    // Until it has ended, which comes before the interval is over.
+    // Ends as soon as the crawl has ended, before the interval is over.
     while tokio::time::timeout(WATCH_INTERVAL, ended.changed())
         .await
         .is_err()
@@ -225,7 +225,7 @@ struct Watched {
     wish: Wish,
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
-    /// It looked different the last time, and may still be being written.
+    /// State of a file that differed at the last look. It may still be being written.
     unsettled: Option<(SystemTime, u64)>,
 }
 
@@ -257,7 +257,7 @@ impl Watched {
         Some((file.modified().ok()?, file.len()))
     }
 
-    /// Whether the file is another, and has been the same twice in a row.
+    /// Whether the file has changed, and has been the same at two looks in a row.
     fn has_changed(&mut self) -> bool {
         let now = self.look();
         if now.is_none() || now == self.seen {

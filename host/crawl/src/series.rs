@@ -1,7 +1,7 @@
-//! The course of a crawl: its counters at moments since it began, the older the further apart, for charts.
+//! Time series of a crawl, for charts: its counters at moments since it began. Older samples are further apart.
 //!
-//! A sample has counters, not differences: what happened between two moments is their difference, whichever samples in
-//! between have been left out. `JOB/reports/series.jsonl` keeps what is older than seconds over restarts.
+//! A sample has counters, not differences. The change between two moments is the difference of two samples, whichever samples in
+//! between were left out. `JOB/reports/series.jsonl` keeps all tiers but the finest over restarts.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,7 +19,7 @@ use crate::census::QueueStates;
 use opilio_job::directory::write_text;
 use opilio_job::ledger::Totals;
 
-/// How far apart samples are, and how many are kept so: five minutes, an hour, a day, a month.
+/// Time between samples and number of samples kept, for each tier: five minutes, an hour, a day, a month.
 const TIERS: [(Duration, usize); 4] = [
     (Duration::from_secs(1), 300),
     (Duration::from_secs(10), 360),
@@ -27,10 +27,10 @@ const TIERS: [(Duration, usize); 4] = [
     (Duration::from_secs(600), 4320),
 ];
 
-/// Early by this much is in time: timers are late or early by a little.
+/// Tolerance for early timers: a sample that is early by this much is in time.
 const SLACK: Duration = Duration::from_millis(200);
 
-/// Samples of one answer where nobody says how many.
+/// Samples in an answer if the request gives no number.
 const POINTS: usize = 300;
 
 /// The crawl at one moment. Counters are those of the whole job, over all its processes.
@@ -79,7 +79,7 @@ pub struct Sample {
     pub queues: Option<QueueStates>,
 }
 
-/// What is kept of the course of a crawl.
+/// Samples that are kept of a crawl, by tier.
 #[derive(Default)]
 pub(crate) struct Series(Mutex<[VecDeque<Sample>; TIERS.len()]>);
 
@@ -120,8 +120,8 @@ impl Sample {
 }
 
 impl Series {
-    /// Goes on with what an earlier process has written. What cannot be read there is left out: these are pictures of the
-    /// past, and no reason not to crawl.
+    /// Continues the series that an earlier process wrote. A series that cannot be read is left out: charts of the past must not
+    /// stop a crawl.
     pub(crate) fn open(job: &Path) -> Series {
         let series = Series::default();
         for sample in written(job).unwrap_or_default() {
@@ -130,7 +130,7 @@ impl Series {
         series
     }
 
-    /// Adds the crawl as it is now.
+    /// Adds a sample of the crawl as it is now.
     pub(crate) fn push(&self, sample: Sample) {
         let mut tiers = self.lock();
         for (tier, (period, count)) in tiers.iter_mut().zip(TIERS) {
@@ -148,12 +148,12 @@ impl Series {
         }
     }
 
-    /// Up to so many samples since then, the oldest first.
+    /// Returns up to `points` samples since then, the oldest first.
     pub(crate) fn since(&self, since: Option<Timestamp>, points: Option<usize>) -> Vec<Sample> {
         thinned(self.all(0), since, points)
     }
 
-    /// The last sample not younger than this.
+    /// Returns the last sample that was taken at `at` or before.
     pub(crate) fn before(&self, at: Timestamp) -> Option<Sample> {
         let tiers = self.lock();
         let in_tier = |tier: &VecDeque<Sample>| {
@@ -163,7 +163,7 @@ impl Series {
         tiers.iter().find_map(in_tier)
     }
 
-    /// Keeps it for the next process.
+    /// Writes the series for the next process.
     pub(crate) fn write(&self, job: &Path) -> io::Result<()> {
         let folder = job.join("reports");
         std::fs::create_dir_all(&folder)?;
@@ -175,7 +175,7 @@ impl Series {
         write_text(&folder.join("series.jsonl"), text)
     }
 
-    /// All samples from this tier up, each moment from the finest tier that still has it.
+    /// Returns all samples from tier `finest` up, each moment from the finest tier that still has it.
     fn all(&self, finest: usize) -> Vec<Sample> {
         let tiers = self.lock();
         let mut all: Vec<Sample> = Vec::new();
@@ -193,7 +193,7 @@ impl Series {
     }
 }
 
-/// What a job's last process has written, the oldest first; nothing where none has.
+/// Reads the samples that a job's last process wrote, the oldest first; empty if it wrote none.
 pub(crate) fn written(job: &Path) -> io::Result<Vec<Sample>> {
     let file = match File::open(job.join("reports/series.jsonl")) {
         Ok(file) => file,
@@ -206,7 +206,7 @@ pub(crate) fn written(job: &Path) -> io::Result<Vec<Sample>> {
         .collect()
 }
 
-/// Those since then, evenly so many of them, the first and the last among them.
+/// Selects `points` of the samples since then, evenly spaced in time, with the first and the last.
 pub(crate) fn thinned(
     mut samples: Vec<Sample>,
     since: Option<Timestamp>,
@@ -222,7 +222,7 @@ pub(crate) fn thinned(
     let (Some(first), Some(last)) = (samples.first(), samples.last()) else {
         return samples;
     };
-    // Evenly in time: a month of ten minutes and a minute of seconds make one line.
+    // Even in time: a month of ten-minute samples and a minute of one-second samples make one line.
     let (from, span) = (
         first.at.as_millisecond(),
         last.at.as_millisecond() - first.at.as_millisecond(),

@@ -1,7 +1,7 @@
-//! What is known of servers: addresses and robots.txt, with the time until which each may be used.
+//! Facts about servers: addresses and robots.txt, with the time until which each may be used.
 //!
-//! Both are durable: they stand in the frontier's store under the server's name, so that a resumed crawl asks nobody
-//! twice. Memory holds a bounded number of them.
+//! Both are durable. The frontier's store has them under the server's name, so that a resumed crawl asks no server twice. Memory
+//! holds a bounded number of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -15,24 +15,24 @@ use opilio_profile::Dns;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-/// Servers held in memory. Past it the memory is emptied: what is needed again is read from the store.
+/// Maximum of servers held in memory. Beyond it the memory is emptied, and needed entries are read from the store.
 const SERVERS_MAX: usize = 20_000;
 
-/// Text of robots.txt files held in parsed form.
+/// Maximum of robots.txt text that is held in parsed form, in bytes.
 const ROBOTS_BYTES_HELD_MAX: usize = 32 << 20;
 
 /// Addresses of a host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Addresses {
-    /// None: the name has no address, as far as its last look-up went.
+    /// Empty if the last look-up found no address for the name.
     pub addresses: Vec<IpAddr>,
-    /// Milliseconds since 1970 until which this holds.
+    /// Milliseconds since 1970 until which the addresses are valid.
     expires: i64,
-    /// The [`Dns::fingerprint`] with which it was looked up: it holds with no other.
+    /// The [`Dns::fingerprint`] of the look-up. The addresses are valid with no other.
     asked_with: u64,
 }
 
-/// What came when robots.txt was asked for; [`Robots::from_response`] says what it means.
+/// Response to a request for robots.txt. [`Robots::from_response`] interprets it.
 #[derive(Debug, Serialize, Deserialize)]
 struct RobotsFile {
     /// HTTP status after redirects, or a negative code of the glossary.
@@ -41,7 +41,7 @@ struct RobotsFile {
     expires: i64,
 }
 
-/// robots.txt files in memory, bounded in number and in bytes of text: parsed they take several times as much.
+/// robots.txt files in memory, bounded in number and in bytes of text. The parsed form takes several times as much.
 #[derive(Default)]
 struct RobotsHeld {
     parsed: HashMap<String, (Arc<Robots>, i64)>,
@@ -64,12 +64,12 @@ impl RobotsHeld {
 pub(crate) struct Servers {
     addresses: Mutex<HashMap<String, Addresses>>,
     robots: Mutex<RobotsHeld>,
-    /// Texts of profiles that stand in for a site's own, parsed.
+    /// Parsed robots.txt texts of profiles, which replace a site's own.
     custom: Mutex<HashMap<String, Arc<Robots>>>,
 }
 
 impl Servers {
-    /// The rules of a profile's own text.
+    /// Returns the rules of a profile's own robots.txt text.
     pub(crate) fn custom(&self, text: &str) -> Arc<Robots> {
         let mut custom = self.custom.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = custom.get(text) {
@@ -81,7 +81,7 @@ impl Servers {
         robots
     }
 
-    /// The addresses of a host, where they are known, were looked up with these settings, and are still good.
+    /// Returns the addresses of a host, if they are known, still valid, and were looked up with these settings.
     pub(crate) fn addresses(
         &self,
         frontier: &Mutex<Frontier>,
@@ -121,7 +121,7 @@ impl Servers {
         }
     }
 
-    /// Keeps the addresses of a host, looked up with these settings; none where it has none.
+    /// Stores the addresses of a host, looked up with these settings. The list is empty if the host has none.
     pub(crate) fn keep_addresses(
         &self,
         frontier: &Mutex<Frontier>,
@@ -146,7 +146,7 @@ impl Servers {
         Ok(())
     }
 
-    /// The robots.txt of a URI's server, where it is known and still good, and for how long it is.
+    /// Returns the robots.txt of a URI's server and its remaining lifetime, if it is known and still valid.
     pub(crate) fn robots(
         &self,
         frontier: &Mutex<Frontier>,
@@ -165,7 +165,7 @@ impl Servers {
         (left > 0).then(|| (robots.clone(), Duration::from_millis(left)))
     }
 
-    /// What came when this robots.txt was asked for, where that is known and still good: status and body.
+    /// Returns status and body of this robots.txt, if they are known and still valid.
     pub(crate) fn robots_answer(
         &self,
         frontier: &Mutex<Frontier>,
@@ -180,8 +180,8 @@ impl Servers {
         is_good.then_some((stored.status, stored.body))
     }
 
-    /// Keeps what came when the robots.txt of a URI's server was asked for, for `lifetime` or as long as its status
-    /// may be believed, whichever is shorter.
+    /// Stores the response to a request for the robots.txt of a URI's server. It is valid for `lifetime`, or for the lifetime
+    /// that its status allows, whichever is shorter.
     pub(crate) fn keep_robots(
         &self,
         frontier: &Mutex<Frontier>,
@@ -210,7 +210,7 @@ impl Servers {
     }
 }
 
-/// `example.org.` and `example.org` are one name; `dns:` URIs leave the dot out.
+/// Removes the final dot: `example.org.` and `example.org` are one name, and `dns:` URIs leave the dot out.
 fn rootless(host: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
@@ -219,7 +219,7 @@ fn addresses_key(host: &str) -> String {
     format!("dns:{host}")
 }
 
-/// RFC 9309 §2.3: rules hold for one scheme, host and port.
+/// Returns the key of a server's robots.txt. Rules apply to one scheme, host and port (RFC 9309 §2.3).
 fn robots_key(uri: &Uri) -> String {
     uri.robots_txt().map_or_else(
         || uri.as_str().to_owned(),
@@ -233,7 +233,7 @@ fn make_room<T>(held: &mut HashMap<String, T>) {
     }
 }
 
-/// What cannot be read is as good as unknown: it is asked for again.
+/// Reads a stored value. A value that cannot be read counts as unknown, and is asked for again.
 pub(crate) fn stored<T: for<'de> Deserialize<'de>>(
     frontier: &Mutex<Frontier>,
     key: &str,

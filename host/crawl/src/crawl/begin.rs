@@ -1,4 +1,4 @@
-//! A plan becomes a job, and a job a crawl: everything is opened that the crawl needs.
+//! Start of a crawl: a plan becomes a job, and everything that the crawl needs is opened.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -46,7 +46,7 @@ use opilio_visit::policy;
 use opilio_visit::precedence::QueueRanks;
 
 impl Plan {
-    /// Makes the job and does not begin to crawl: that is for the process that runs it.
+    /// Makes the job without crawling. The process that runs the job begins the crawl.
     ///
     /// # Errors
     /// [`CrawlError`]; a job that is in use or of another version is left as it is.
@@ -87,7 +87,7 @@ impl Plan {
         let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
-        // One that cannot be read is no reason not to crawl.
+        // A record that cannot be read must not stop the crawl.
         let before = Course::read(job.directory()).ok().flatten();
         let course = Course::begin(job.directory(), baseline)
             .map_err(|source| io_error(job.directory(), source))?;
@@ -127,7 +127,7 @@ impl Plan {
         )
         .map_err(|source| io_error(job.directory(), source))?;
         let limits = &profile.limits;
-        // The bodies have their part for themselves: they arrive while documents wait for memory.
+        // Bodies have memory of their own: they arrive while documents wait for memory.
         let bodies = profile.settings().fetch.spool_memory_total;
         let running = engine.clone();
         let memory = DocumentMemory {
@@ -214,7 +214,7 @@ impl Plan {
     }
 }
 
-/// Makes the job, with copies of what it was asked for, or opens the one that is there.
+/// Makes the job with copies of profile and seeds, or opens the existing job.
 fn open_job(
     directory: &Path,
     profile: &Profile,
@@ -239,9 +239,9 @@ fn open_job(
     Ok(job)
 }
 
-/// A contact URL that a job is made or gone on with, beside its profile, is a change of it: whoever goes on next has it, too.
+/// Stores a contact URL that was given beside the profile as a change of the profile. Later starts of the job have it, too.
 fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
-    // JSON's strings are TOML's.
+    // A JSON string is a TOML string.
     let toml = format!("operator.contact-url = {}\n", serde_json::to_string(url)?);
     let change = Change {
         number: history::next_number(job)?,
@@ -254,7 +254,7 @@ fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
     history::add(job, &change)
 }
 
-/// The job has copies of its own of all components, and the store learns of it, so that they are not pruned meanwhile.
+/// Writes copies of all components into the job. Tells the store of the job, so that the components are not pruned meanwhile.
 fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(), CrawlError> {
     let kept = plugins.job.write(job.directory(), &plugins.components);
     kept.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
@@ -267,7 +267,7 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
     Ok(())
 }
 
-/// The secrets that the profile names, or the faults of those that cannot be had.
+/// Reads the secrets that the profile names, or returns the errors of those that are not available.
 fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     let fault = |missing: Missing| {
         let problem = opilio_stacks::chain(&missing);
@@ -275,7 +275,7 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     };
     let credentials = Credentials::read(profile).map_err(fault)?;
     let logins = Logins::read(profile).map_err(fault)?;
-    // Read again where it is needed; what is not there should be known before anything is created.
+    // It is read again when it is needed. A missing password should be reported before anything is created.
     let proxy = profile.settings().fetch.proxy.as_ref();
     if let Some(Err(problem)) = proxy
         .and_then(|it| it.password.as_ref())
@@ -287,7 +287,7 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
     Ok((credentials, logins))
 }
 
-/// Removes checkpoints whose making was cut short: each may hold a copy of the store, and nobody can go back to it.
+/// Removes checkpoints that were never finished. Each may hold a copy of the store, and none can be restored.
 fn remove_unfinished_checkpoints(crawl: &Crawl) -> Result<(), CrawlError> {
     let directory = crawl.job.directory();
     let removed = control::remove_unfinished(directory);
@@ -298,7 +298,7 @@ fn remove_unfinished_checkpoints(crawl: &Crawl) -> Result<(), CrawlError> {
     Ok(())
 }
 
-/// What fixes the identity of URIs and queues is fixed with the first start of a job.
+/// Stores the settings that fix the identity of URIs and queues at a job's first start. Later starts must have the same.
 fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), CrawlError> {
     let identity = profile.identity();
     match frontier.identity()? {
@@ -311,7 +311,7 @@ fn keep_identity(frontier: &mut Frontier, profile: &Profile) -> Result<(), Crawl
 }
 
 impl Crawl {
-    /// Puts the cookies of the profile's file into the job.
+    /// Loads the cookies of the profile's file into the job.
     fn load_cookies(&self) -> Result<(), CrawlError> {
         let context = &self.context;
         let settings = &context.profile.settings().cookies;

@@ -1,4 +1,4 @@
-//! What goes on beside the dispatcher while a crawl runs, each a task that ends when `ended` says so.
+//! Tasks beside the dispatcher while a crawl runs. Each ends when the sender of `ended` is dropped.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -24,16 +24,16 @@ use opilio_job::course::Course;
 
 use crate::tables;
 
-/// The frontier is forced to the disk at most this often, however short the profile's interval.
+/// Minimum interval at which the frontier is forced to disk, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
 
-/// How often the time is looked at.
+/// Interval of tasks that depend on the time. Reports and the crawl's course are written at the same interval.
 const TIME_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Queues resolved at once.
 const QUEUES_RESOLVED: usize = 500;
 
-/// Begins all of it.
+/// Starts all tasks.
 pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandle<()>> {
     let context = || crawl.context.clone();
     let job = || crawl.job.directory().to_owned();
@@ -71,9 +71,9 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     tasks
 }
 
-/// Forces the frontier's journal to the disk now and then, so that power loss costs no more than the interval.
+/// Forces the frontier's journal to disk at intervals. A power failure costs no more than one interval.
 async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: watch::Receiver<()>) {
-    // Until it has ended, which comes before the interval is over.
+    // Ends as soon as the crawl has ended, before the interval is over.
     while timeout(interval, ended.changed()).await.is_err() {
         let context = context.clone();
         let synced = tokio::task::spawn_blocking(move || context.frontier().persist()).await;
@@ -83,9 +83,9 @@ async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: wat
     }
 }
 
-/// Keeps what depends on the passing of time: time spent crawling in the frontier's statistics, and the settings of queues
-/// where overrides hold at some times of day alone. Queues are resolved anew once at the beginning, since the profile may
-/// have changed, in parts that hold nobody up.
+/// Updates state that depends on the time: run time in the frontier's statistics, and settings of queues with overrides for some
+/// times of day. Queues are also resolved once at the beginning, because the profile may have changed. They are resolved in
+/// parts, so that nothing is delayed.
 async fn keep_time(
     context: Arc<Context>,
     live: Arc<Live>,
@@ -125,12 +125,12 @@ async fn keep_time(
         if is_changed {
             live.queues_resolved();
         }
-        // Which changes only by going away.
+        // Resolves when the sender is dropped.
         let _ = timeout(TIME_INTERVAL, ended.changed()).await;
     }
 }
 
-/// Adds what has passed since it was last added.
+/// Adds the run time that has passed since the last call.
 pub(super) fn keep_run_time(
     context: &Context,
     began: Instant,
@@ -144,16 +144,16 @@ pub(super) fn keep_run_time(
     context.frontier().add_run_time(since)
 }
 
-/// Notes now and then how the crawl gets on, for whoever looks at many jobs.
+/// Records the crawl's state at intervals, for programs that look at many jobs.
 async fn note_course(
     context: Arc<Context>,
     course: Arc<Mutex<Course>>,
     job: PathBuf,
     mut ended: watch::Receiver<()>,
 ) {
-    // Soon at first: a process may die young.
+    // Short intervals at first: a process may die early.
     let mut interval = Duration::from_secs(1);
-    // Which changes only by going away.
+    // Resolves when the sender is dropped.
     while timeout(interval, ended.changed()).await.is_err() {
         interval = (2 * interval).min(TIME_INTERVAL);
         let (context, course, job) = (context.clone(), course.clone(), job.clone());
@@ -168,7 +168,7 @@ async fn note_course(
     }
 }
 
-/// Writes now and then what was seen of plugins, for whoever looks into the job while it runs.
+/// Writes the figures of plugins at intervals, for readers of the job while it runs.
 async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Receiver<()>) {
     while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
         let (context, job) = (context.clone(), job.clone());

@@ -1,4 +1,4 @@
-//! The end: everything is written down and closed, and what it was is summed up.
+//! End of a crawl: everything is written and closed, and the crawl is summed up.
 
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
@@ -23,7 +23,7 @@ impl Crawl {
     pub(super) fn close(self, end: End) -> Summary {
         let progress = self.view().progress();
         let plugins = self.context.plugins_seen();
-        // The first reason is the cause; what fails because of it only follows.
+        // The first reason is the cause. Later failures only follow from it.
         let mut end = end;
         let mut halt = |problem: String| {
             if !matches!(end, End::Halted(_)) {
@@ -69,7 +69,7 @@ impl Crawl {
             tracing::error!("course.json cannot be written: {problem}");
         }
         drop(course);
-        // Which say how it ended.
+        // The reports say how the crawl ended.
         let desk = Desk::new(
             self.job.directory(),
             &self.context.profile,
@@ -97,7 +97,7 @@ impl Crawl {
         }
     }
 
-    /// Writes what failing writes have left out: indexes, and lines of captures whose line could not be written.
+    /// Writes data that failed writes have left out: indexes, and lines of captures whose line could not be written.
     fn complete(&self, end: &End) {
         let context = &self.context;
         let Ok(config) = archive::writer_config(&context.profile, self.job.directory()) else {
@@ -113,7 +113,7 @@ impl Crawl {
         self.complete_log(suspects.unwrap_or_default());
     }
 
-    /// Writes the lines of captures in these files that have none in `crawl.log`. No crawl fails for it.
+    /// Writes the missing `crawl.log` lines of captures in these files. A failure does not stop the crawl.
     pub(super) fn complete_log(&self, files: Vec<PathBuf>) {
         let context = &self.context;
         let logs = &context.profile.logs;

@@ -1,4 +1,4 @@
-//! Who is fetched next and by whom: URIs that the frontier issues go to idle workers, until there is a reason to end.
+//! Dispatcher of a crawl: URIs that the frontier issues go to idle workers, until there is a reason to end.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::visit::CrawlVisit;
 use opilio_job::End;
 use opilio_visit::policy;
 
-/// Longest pause before the frontier is asked again, so that a clock that is set back costs no more than this.
+/// Longest pause before the frontier is asked again. A clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 
-/// How long fetches in flight may go on when the time of the crawl is over: nearly all end by then, and a limit of time is a
-/// promise to whoever waits for the machine.
+/// Time for which fetches in flight may continue after the crawl's time limit. Nearly all end by then, and a time limit is a
+/// promise to others who wait for the machine.
 const TIME_LIMIT_GRACE: Duration = Duration::from_secs(5);
 
 impl Crawl {
@@ -43,7 +43,7 @@ impl Crawl {
             }
             let asked = self.stop.reason.borrow().clone();
             if let Some(end) = asked.or_else(|| self.limit_reached()) {
-                // Whoever looks sees that it is ending while the last fetches are finished.
+                // The crawl shows that it is ending while the last fetches finish.
                 self.stop.end(end.clone());
                 break end;
             }
@@ -55,7 +55,7 @@ impl Crawl {
                 self.live.wants_connections();
             }
             let is_full = are_busy || is_at_share || !self.room_for_a_document(at_work.len());
-            // Asked first: what is resolved or queued while the frontier is asked may be what it does not give yet.
+            // Asked before the frontier: work that is resolved or queued meanwhile may be what the frontier does not issue yet.
             let are_queues_resolved = self.live.are_queues_resolved();
             let at_rest = self.live.hands_at_rest();
             let next = match holds || is_full {
@@ -75,7 +75,8 @@ impl Crawl {
                     }
                     continue;
                 }
-                // What the operator has frozen, or holds back by a floor, is to go on some time; what is retired is done with.
+                // Queues that the operator froze, or holds back by a floor, will continue at some time. Retired queues are
+                // finished.
                 Next::Empty
                     if are_queues_resolved
                         && !self.is_held_back()?
@@ -90,7 +91,7 @@ impl Crawl {
                     Duration::try_from(at - Timestamp::now()).unwrap_or_default()
                 }
             };
-            // A worker that is done is seen here as its task ends, so none is ever waited for in vain.
+            // The end of a worker's task wakes the dispatcher, so it never waits for a worker in vain.
             tokio::select! {
                 Some(done) = at_work.join_next() => halted = halted.or(returned(done, &mut workers)),
                 () = tokio::time::sleep(pause.min(PAUSE_MAX).min(self.time_left())) => {}
@@ -118,15 +119,15 @@ impl Crawl {
         halted.map_or(Ok(end), Err)
     }
 
-    /// How many URIs may be in process: one for each worker, and one for each slow fetch, which needs none.
+    /// Returns the maximum of URIs in process: one for each worker, and one for each slow fetch, which needs no worker.
     fn capacity(&self) -> usize {
         let profile = self.context.current();
         let slow_max = profile.settings().fetch.slow_fetches;
         profile.workers + self.live.slow().min(slow_max)
     }
 
-    /// Whether an operator's hand on queues keeps the crawl from being finished: what is frozen, and what gives nothing because
-    /// of a floor that is not the profile's. What the profile's own floor passes over is not part of the crawl.
+    /// Whether operator commands keep the crawl from finishing: frozen queues, and queues below a floor that is not the
+    /// profile's. Queues that the profile's own floor passes over are not part of the crawl.
     fn is_held_back(&self) -> Result<bool, Halt> {
         let usual = policy::precedence_floor(&self.context.current());
         let frontier = self.context.frontier();
@@ -147,8 +148,8 @@ async fn work(
     (worker, done)
 }
 
-/// A worker is idle again. A task that panicked is a defect of ours: the URI stays in process and is put back at the
-/// next start; the crawl stops rather than lose track.
+/// Marks a worker as idle again. A task that panicked is a defect of Opilio. Its URI stays in process and is put back at the next
+/// start. The crawl stops, so that it does not lose track.
 fn returned(
     done: Result<(usize, Result<(), Halt>), tokio::task::JoinError>,
     workers: &mut Workers,
@@ -162,7 +163,7 @@ fn returned(
     }
 }
 
-/// How far a pause is, for the job's log.
+/// State of a pause, for the job's log.
 #[derive(Clone, Copy, PartialEq)]
 enum Paused {
     No,

@@ -1,4 +1,4 @@
-//! Why there is no crawl.
+//! Errors that prevent a crawl.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use opilio_profile::Faults;
 use crate::fetchers::FetcherError;
 use opilio_job::directory::JobError;
 
-/// Why there is no crawl.
+/// Error that prevents a crawl.
 #[derive(Debug, thiserror::Error)]
 pub enum CrawlError {
-    /// The profile, or a component, has faults. Nothing has been created.
+    /// The profile or a component has errors. Nothing has been created.
     #[error("{0}")]
     Profile(Faults),
     /// The job directory cannot be used.
@@ -28,10 +28,10 @@ pub enum CrawlError {
         "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
     )]
     Identity {
-        /// What it said, as JSON.
+        /// The settings at that time, as JSON.
         then: String,
     },
-    /// What is stored already cannot be looked up.
+    /// Stored payloads cannot be looked up.
     #[error("payloads cannot be looked up")]
     Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
@@ -43,12 +43,12 @@ pub enum CrawlError {
     /// The fetcher cannot be set up.
     #[error(transparent)]
     Fetch(#[from] FetcherError),
-    /// The file system refused.
+    /// The file system returned an error.
     #[error("cannot use {path}")]
     Io {
         /// The file or directory.
         path: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: std::io::Error,
     },

@@ -1,4 +1,4 @@
-//! The profile that a job goes on with: its own copy, over what that extends and below what was changed since.
+//! Profile of a job: its own copy, above the profiles that it extends and below later changes.
 
 use std::path::{Path, PathBuf};
 
@@ -9,12 +9,12 @@ use super::error::io_error;
 use super::{CrawlError, builtin_plugins};
 use opilio_job::directory;
 
-/// The profile that the job in `directory` goes on with.
+/// Returns the profile that the job in `directory` uses.
 pub(crate) fn frozen_profile(directory: &Path) -> Result<Profile, CrawlError> {
     changed_profile(directory, None)
 }
 
-/// The profile of a job with one more change, which is called by this name.
+/// Returns the profile of a job with one more change: the change's name and its text.
 pub(crate) fn changed_profile(
     directory: &Path,
     change: Option<(&str, &str)>,
@@ -26,12 +26,12 @@ pub(crate) fn changed_profile(
     frozen_with(directory, given, change).map(|(profile, _)| profile)
 }
 
-/// The profile as the job froze it, with the job's own seeds.
+/// Returns the profile as the job froze it, with the job's own seeds.
 pub(super) fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlError> {
     frozen_with(directory, given, None)
 }
 
-/// The same, with one more change: its name for faults, and its text.
+/// Returns the same with one more change: its name in errors, and its text.
 fn frozen_with(
     directory: &Path,
     given: Given,
@@ -49,7 +49,7 @@ fn frozen_with(
         ..given
     };
     let mut profile = layered(directory, &copy, change, &given)?;
-    // Those that the operator has removed may stand in the profile, which stays as it was frozen.
+    // Seeds that the operator has removed may be in the profile, which stays as it was frozen.
     let removed = directory::removed_seeds(directory);
     let is_given = |seed: &Seed| again.list.iter().any(|given| given.uri == seed.uri);
     profile
@@ -59,7 +59,7 @@ fn frozen_with(
     Ok((profile, copy.base))
 }
 
-/// The job's copy of its profile, over what it extends and below what was changed since.
+/// Returns the job's copy of its profile, above the profiles that it extends and below later changes.
 fn layered(
     directory: &Path,
     copy: &directory::FrozenProfile,

@@ -1,4 +1,4 @@
-//! Which limit of the profile has been reached, of this process and of the whole crawl.
+//! Limits of the profile, for this process and for the whole crawl.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -54,7 +54,7 @@ impl Crawl {
             .then_some(End::ByteLimit)
     }
 
-    /// How long the crawl may go on; longer than anything where the profile sets no limit.
+    /// Returns how long the crawl may continue; the maximum if the profile sets no limit.
     pub(super) fn time_left(&self) -> Duration {
         let quota = self.quota().run_time;
         let of_job = quota.map_or(Duration::MAX, |quota| quota.saturating_sub(self.run_time()));
@@ -68,7 +68,7 @@ impl Crawl {
         })
     }
 
-    /// Whether one more document may be begun, were all that is at work to succeed: the limit is never exceeded.
+    /// Whether one more document may begin, if all that are in process succeed: the limit is never exceeded.
     pub(super) fn room_for_a_document(&self, at_work: usize) -> bool {
         let profile = self.context.current();
         let limits = &profile.limits;
@@ -86,18 +86,18 @@ impl Crawl {
         room(limits.fetched, since.fetched) && room(limits.succeeded, since.succeeded)
     }
 
-    /// For how long the crawl has run, over all its processes. The frontier's statistics are told only now and then.
+    /// Returns the run time of the crawl over all its processes. The frontier's statistics are updated only at intervals.
     fn run_time(&self) -> Duration {
         self.baseline.run_time + self.began.elapsed()
     }
 
-    /// The quota of the whole crawl.
+    /// Returns the quota of the whole crawl.
     fn quota(&self) -> Quota {
         policy::quota(&self.context.current().queue_settings("").quotas.crawl)
     }
 
-    /// Which quota of the whole crawl has been reached, were so many more documents to come in: over all its processes,
-    /// and of time that for which they ran.
+    /// Returns the quota of the whole crawl that is reached if so many more documents come in. Counts and run time cover all
+    /// processes of the crawl.
     fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
         let quota = self.quota();
         if quota == Quota::default() {
@@ -111,7 +111,7 @@ impl Crawl {
         quota.reached(&ran, at_work)
     }
 
-    /// What this process has brought in.
+    /// Returns the tally of this process.
     fn since_begin(&self) -> Tally {
         let now = self.context.frontier().statistics().tally;
         let before = self.baseline.tally;

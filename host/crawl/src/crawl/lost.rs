@@ -14,8 +14,8 @@ use super::{Crawl, CrawlError};
 use opilio_visit::policy;
 
 impl Crawl {
-    /// Captures that the frontier knows and the archive has lost: after a power failure the end of an open WARC file may
-    /// be gone although its URIs were finished. They are fetched again.
+    /// Schedules lost captures again. After a power failure the end of an open WARC file may be lost although its URIs were
+    /// finished.
     pub(super) fn schedule_lost(&self, repaired: &[Repaired]) -> Result<(), CrawlError> {
         let kept = |repaired: &Repaired| {
             let file = repaired.file.as_ref();
@@ -57,8 +57,8 @@ impl Crawl {
     }
 }
 
-/// Has URIs fetched again of which the archive has lost the capture. It is not compared with the one that is lost: a revisit
-/// record would refer to nothing.
+/// Schedules URIs whose captures are lost. A new response is not compared with the lost capture: a revisit record would refer to
+/// nothing.
 pub(crate) fn fetch_again(
     frontier: &mut Frontier,
     lost: Vec<Candidate>,
@@ -70,7 +70,7 @@ pub(crate) fn fetch_again(
     frontier.schedule(lost, now).map(drop)
 }
 
-/// A URI that is to be fetched although it is known, because the archive has lost its capture.
+/// Returns the candidate for a URI that is fetched although it is known, because its capture is lost.
 pub(crate) fn fetched_again(profile: &Profile, record: &UriRecord) -> Option<Candidate> {
     let uri = Uri::parse(&record.uri).ok()?;
     Some(Candidate {
@@ -87,7 +87,7 @@ pub(crate) fn fetched_again(profile: &Profile, record: &UriRecord) -> Option<Can
     })
 }
 
-/// The name a WARC file has when it is finished, of one found open.
+/// Returns the final name of a WARC file that may have been found open.
 fn final_name(found: &Path) -> Option<String> {
     let name = found.file_name()?.to_str()?;
     Some(name.strip_suffix(".open").unwrap_or(name).to_owned())

@@ -1,4 +1,4 @@
-//! What a crawl is asked for, and the profile that this names.
+//! Request for a crawl, and the profile that it names.
 
 use std::path::{Path, PathBuf};
 
@@ -7,38 +7,38 @@ use opilio_profile::{Given, Profile};
 use super::CrawlError;
 use opilio_job::directory;
 
-/// What a crawl is asked for on the command line.
+/// Request for a crawl on the command line.
 #[derive(Clone, Debug)]
 pub struct Order {
-    /// The profile. A job that is resumed goes on with its own copy.
+    /// The profile. A job that is resumed uses its own copy.
     pub profile: ProfileSource,
     /// More seeds.
     pub seeds: Vec<String>,
     /// Contact URL, in place of the profile's.
     pub contact_url: Option<String>,
-    /// The job's directory; `jobs/` and the profile's name where none is given.
+    /// The job's directory; by default `jobs/` and the profile's name.
     pub job: Option<PathBuf>,
-    /// Where compiled components are kept; none compiles them at every start.
+    /// Folder for compiled components. Without it they are compiled at every start.
     pub component_cache: Option<PathBuf>,
 }
 
-/// What to crawl with.
+/// Source of a crawl's profile.
 #[derive(Clone, Debug)]
 pub enum ProfileSource {
     /// A file.
     File(PathBuf),
-    /// One that ships, by name.
+    /// A built-in profile, by name.
     Builtin(String),
-    /// In memory; the name is what faults call it.
+    /// A text in memory.
     Text {
-        /// What faults call it.
+        /// Name of the text in errors.
         file: String,
         /// TOML.
         text: String,
     },
 }
 
-/// The profile as the command line names it, and the folder its relative paths start from.
+/// Loads the profile that the command line names. Returns it with the folder from which its relative paths start.
 pub(super) fn written(
     source: &ProfileSource,
     given: &Given,
@@ -58,7 +58,7 @@ pub(super) fn written(
     Ok((profile.map_err(CrawlError::Profile)?, here))
 }
 
-/// A job goes on with its own copy of the profile; where the command line names another text, that must be said.
+/// Returns a note if the command line names a profile with another text than the job's own copy. A job uses its own copy.
 pub(super) fn other_profile(
     source: &ProfileSource,
     profile: &Profile,

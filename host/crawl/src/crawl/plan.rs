@@ -1,4 +1,4 @@
-//! What can be checked of a crawl before anything is created: profile, seeds, components and their settings.
+//! Checks of a crawl before anything is created: profile, seeds, components and their settings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use opilio_stacks::{self, Loaded, Loading, Stacks};
 /// Checks profile, seeds and components. Creates nothing but entries of the component cache.
 ///
 /// # Errors
-/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+/// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run here.
 pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
     let given = Given {
         builtins: builtin_plugins(),
@@ -81,23 +81,23 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
 }
 
 impl Plan {
-    /// The profile in force.
+    /// Returns the profile in effect.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// What the operator should know before it begins, a sentence each.
+    /// Returns notes that the operator should read before the crawl begins, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Where the job is or will be.
+    /// Returns the directory where the job is or will be.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 }
 
-/// The plugins that ship, by the names that profiles have for them.
+/// Returns the built-in plugins, by the names that profiles have for them.
 pub fn builtin_plugins() -> Vec<String> {
     opilio_builtin::all()
         .map(|builtin| builtin.plugin.to_owned())
@@ -107,7 +107,7 @@ pub fn builtin_plugins() -> Vec<String> {
 /// Loads the components of a profile and checks their settings. Creates nothing but entries of the component cache.
 ///
 /// # Errors
-/// [`CrawlError::Profile`] with every fault at its place; or why the engine cannot run here.
+/// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run here.
 pub fn check_plugins(
     profile: &Profile,
     component_cache: Option<PathBuf>,
@@ -119,7 +119,7 @@ pub fn check_plugins(
     load(&engine, profile, &[], &sources(Path::new("")), None).map(drop)
 }
 
-/// The schema of each plugin's settings, by the instance's name in the profile.
+/// Returns the schema of each plugin's settings, by the instance's name in the profile.
 ///
 /// # Errors
 /// As [`check_plugins`].
@@ -139,15 +139,15 @@ pub fn settings_schemas(
 pub struct LoadedPlugins {
     /// The plugins.
     pub stacks: Arc<Stacks>,
-    /// Plugins look values up in them for as long as they are called.
+    /// Tables in which the plugins look values up for as long as they are called.
     _tables: TableKeeper,
 }
 
 impl LoadedPlugins {
-    /// Loads them. Components that were pulled from a registry are kept in `dir` if there is no home directory.
+    /// Loads plugins and tables. Components that were pulled from a registry are kept in `dir` if there is no home directory.
     ///
     /// # Errors
-    /// [`CrawlError::Profile`] with every fault at its place.
+    /// [`CrawlError::Profile`] with every error at its place.
     pub fn load(
         engine: &Engine,
         profile: &Profile,
@@ -162,7 +162,7 @@ impl LoadedPlugins {
     }
 }
 
-/// Tables and plugins; faults of both at once.
+/// Loads tables and plugins. Returns the errors of both at once.
 pub(crate) fn load(
     engine: &Engine,
     profile: &Profile,
@@ -192,7 +192,7 @@ pub(crate) fn load(
     }
 }
 
-/// Where components come from. Whoever has no home directory has a store with the job.
+/// Returns the sources of components. Without a home directory, the store is in the job's directory.
 pub(crate) fn sources(job: &Path) -> Sources {
     Sources::new(SourcesConfig::standard().unwrap_or_else(|_| SourcesConfig {
         store: job.join("store"),
@@ -201,7 +201,7 @@ pub(crate) fn sources(job: &Path) -> Sources {
     }))
 }
 
-/// A profile's name as a folder's.
+/// Converts a profile's name to the name of a folder.
 fn file_name(name: &str) -> String {
     let name: String = name
         .chars()

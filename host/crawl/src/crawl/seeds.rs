@@ -1,4 +1,4 @@
-//! Seeds on their way into the frontier, and as lines of the job's copy.
+//! Seeds as candidates for the frontier, and as lines of the job's copy.
 
 use jiff::Timestamp;
 use opilio_frontier::{Candidate, Directive};
@@ -13,7 +13,7 @@ use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::precedence;
 
-/// Seeds given to the frontier at once.
+/// Seeds scheduled at once.
 pub(super) const SEED_BATCH: usize = 10_000;
 
 impl Crawl {
@@ -35,7 +35,7 @@ impl Crawl {
         Ok(())
     }
 
-    /// Gives seeds the precedence that plugins say they have. What they cannot be asked has that of the profile.
+    /// Gives seeds the precedence that plugins return. Other seeds keep that of the profile.
     fn rank_seeds(&self, seeds: &mut [Candidate]) {
         let context = &self.context;
         let stacks = context.stacks();
@@ -61,7 +61,7 @@ impl Crawl {
     }
 }
 
-/// A seed as the frontier takes it.
+/// Returns the candidate for a seed.
 pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
     Candidate {
         seed: true,
@@ -76,8 +76,8 @@ pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
     }
 }
 
-/// Seeds, one a line, so that reading them back gives the same seeds and the same scope: what a seed implies depends on how
-/// it was written, so a prefix that its normal form does not imply has a line of its own.
+/// Returns seeds, one a line. Reading the lines back gives the same seeds and the same scope. The prefix that a seed implies
+/// depends on the way it was written. A prefix that the seed's normal form does not imply gets a line of its own.
 pub(crate) fn seed_lines(seeds: &Seeds) -> Vec<String> {
     let mut lines = Vec::new();
     for seed in &seeds.list {

@@ -1,8 +1,8 @@
-//! The workers of a crawl by their numbers: which are idle, and how many there may be, which may change while it runs.
+//! Workers of a crawl by number: which are idle, and how many there may be. The number may change while the crawl runs.
 
 use std::collections::BTreeSet;
 
-/// Workers 1 to `count`. Those at work beyond a count that became smaller finish what they are at and are not idle again.
+/// Workers 1 to `count`. If the count becomes smaller, workers beyond it finish their work and do not become idle again.
 pub(super) struct Workers {
     count: usize,
     idle: BTreeSet<usize>,
@@ -10,7 +10,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// So many, all idle.
+    /// Creates so many workers, all idle.
     pub(super) fn new(count: usize) -> Workers {
         Workers {
             count,
@@ -19,7 +19,7 @@ impl Workers {
         }
     }
 
-    /// Has so many from now on.
+    /// Changes the number of workers.
     pub(super) fn set_count(&mut self, count: usize) {
         if self.count == count {
             return;
@@ -30,19 +30,19 @@ impl Workers {
             .collect();
     }
 
-    /// Whether none is idle.
+    /// Whether no worker is idle.
     pub(super) fn are_busy(&self) -> bool {
         self.idle.is_empty()
     }
 
-    /// The idle worker of the lowest number goes to work; none where none is idle.
+    /// Takes the idle worker with the lowest number; `None` if no worker is idle.
     pub(super) fn take(&mut self) -> Option<usize> {
         let number = self.idle.pop_first()?;
         self.at_work.insert(number);
         Some(number)
     }
 
-    /// A worker is done with its work.
+    /// Records that a worker has finished its work.
     pub(super) fn give_back(&mut self, number: usize) {
         self.at_work.remove(&number);
         if number <= self.count {
@@ -62,14 +62,14 @@ mod tests {
         assert_eq!(taken, [1, 2, 3]);
         assert!(workers.are_busy());
 
-        // Fewer: those at work finish, and two of them do not begin again.
+        // Fewer workers: those at work finish, and two of them do not begin again.
         workers.set_count(1);
         workers.give_back(3);
         workers.give_back(1);
         assert_eq!(workers.take(), Some(1));
         assert_eq!(workers.take(), None);
 
-        // More: nobody has the number of one that is still at work.
+        // More workers: none gets the number of a worker that is still at work.
         workers.set_count(4);
         assert_eq!(workers.take(), Some(3));
         assert_eq!(workers.take(), Some(4));

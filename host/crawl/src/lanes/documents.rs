@@ -1,9 +1,9 @@
-//! Document lanes: whose document is next, and whether there is memory for it.
+//! Document lanes: the choice of the next document, and the memory for it.
 //!
-//! Lanes are few, and a document may hold one for as long as all its plugins' time limits together. So sites share them by
-//! time: next is the site whose documents have had least of it (start-time fair queueing), and sites whose documents are slow
-//! leave one lane to the others. A document begins when its content and what plugins make of it fit within the crawl's memory
-//! beside those that are being worked on or written; one always may, however large it is.
+//! Lanes are few, and a document may hold one for as long as all its plugins' time limits together. So sites share the lanes by
+//! time (start-time fair queueing): the site whose documents have had the least is next. Sites with slow documents leave one lane
+//! to the others. A document begins when its content and the data that plugins make of it fit within the crawl's memory.
+//! Documents that are in lanes or being written count as well. One document may always begin, however large it is.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,31 +11,31 @@ use std::time::{Duration, Instant};
 
 use super::Work;
 
-/// From this mean on, a site's documents are slow. Large pages take some 50 ms.
+/// Mean time above which a site's documents count as slow. Large pages take some 50 ms.
 const SLOW: Duration = Duration::from_secs(1);
-/// Sites that are remembered though none of their documents waits.
+/// Maximum of sites remembered without waiting documents.
 const SITES_MAX: usize = 4_096;
-/// Documents that may begin before one that there was no memory for; then it is next.
+/// Maximum of documents that may begin before one for which there was no memory. Then that one is next.
 const PASSED_OVER_MAX: u32 = 64;
-/// What a plugin's instance takes beside the content, in bytes, reserved for each document that begins.
+/// Memory of a plugin's instance beside the content, in bytes. It is reserved for each document that begins.
 const INSTANCE_BYTES: u64 = 8 << 20;
 
-/// The memory that document lanes have.
+/// Memory of the document lanes.
 pub(crate) struct DocumentMemory {
-    /// In bytes, for content, text and the memories of plugins together.
+    /// Maximum for content, text and the memories of plugins together, in bytes.
     pub(crate) max: u64,
-    /// What the memories of plugins take now, in bytes.
+    /// Returns the memory that plugins take now, in bytes.
     pub(crate) plugins: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
-/// Work that waits for a document lane, and what has been reserved.
+/// Work that waits for a document lane, and the reserved memory.
 pub(super) struct Documents {
     state: Mutex<State>,
     changed: Condvar,
     memory: DocumentMemory,
 }
 
-/// Memory of one document, until dropped.
+/// Memory of one document, reserved until it is dropped.
 pub(crate) struct Reserved {
     documents: Arc<Documents>,
     bytes: u64,
@@ -50,13 +50,13 @@ pub(super) struct Taken {
 
 struct State {
     sites: HashMap<Arc<str>, Site>,
-    /// The time that every site that waits has had at least.
+    /// Lane time that every waiting site counts as having had at least.
     clock: Duration,
     lanes: usize,
-    /// Lanes that documents of slow sites have.
+    /// Lanes that work on documents of slow sites.
     slow: usize,
     reserved: u64,
-    /// Work so far.
+    /// Number of pieces of work so far.
     number: u64,
     closed: bool,
 }
@@ -64,26 +64,26 @@ struct State {
 #[derive(Default)]
 struct Site {
     waiting: VecDeque<Waiting>,
-    /// Time of lanes that it has had, counted from where the clock was when it began to want any.
+    /// Lane time that the site has had, counted from the clock at which it began to want any.
     had: Duration,
-    /// Time that one of its documents takes.
+    /// Mean time of the site's documents.
     mean: Duration,
-    /// Work of its that lanes are at.
+    /// Pieces of the site's work that are in lanes.
     running: usize,
-    /// Of these, those that count among the slow.
+    /// Of these, those that count as slow.
     counts_as_slow: usize,
 }
 
 struct Waiting {
     number: u64,
-    /// Memory that is reserved when it begins, in bytes; 0 for what is no document.
+    /// Memory that is reserved when the work begins, in bytes; 0 for work without a document.
     bytes: u64,
     passed_over: u32,
     work: Work,
 }
 
-/// The memory that a document takes with so much content while plugins read it: its bytes, its text, the copy on its way into
-/// an instance, and the instance.
+/// Returns the memory for a document with so much content while plugins read it. It is for the bytes, the text, the copy that
+/// goes into an instance, and the instance.
 pub(crate) fn bytes_for(content: u64) -> u64 {
     content.saturating_mul(3).saturating_add(INSTANCE_BYTES)
 }
@@ -109,7 +109,7 @@ impl Documents {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has work wait for a lane. It runs with the memory that it asks for.
+    /// Queues work for a lane. The work runs with the memory that it asks for.
     pub(super) fn push(
         self: &Arc<Self>,
         site: &str,
@@ -129,7 +129,7 @@ impl Documents {
         self.changed.notify_one();
     }
 
-    /// The next work; none once there is nobody any more to give some.
+    /// Waits for the next work and returns it; `None` once the lanes are closed.
     pub(super) fn take(&self) -> Option<Taken> {
         let mut state = self.state();
         loop {
@@ -144,10 +144,10 @@ impl Documents {
         }
     }
 
-    /// A lane has done what it had taken.
+    /// Records that a lane has finished its work.
     pub(super) fn done(&self, site: &Arc<str>, began: Instant) {
         self.state().done(site, began.elapsed());
-        // What waited for the memory of plugins, or for a lane that slow documents had.
+        // Wakes work that waited for plugin memory, or for a lane of slow documents.
         self.changed.notify_all();
     }
 
@@ -166,7 +166,7 @@ impl Taken {
 }
 
 impl Reserved {
-    /// Gives back what is not needed.
+    /// Gives back memory that is not needed.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
         self.bytes -= back;
@@ -220,7 +220,7 @@ impl State {
             waiting.bytes == 0
                 || waiting.bytes <= free && urgent.is_none_or(|urgent| waiting.number <= urgent)
         };
-        // A sole lane is everybody's.
+        // A sole lane serves all sites.
         let lane_is_left = self.slow + 1 < self.lanes.max(2);
         let mut first: Option<((Duration, u64), Arc<str>, usize)> = None;
         for (name, site) in &self.sites {
@@ -263,7 +263,7 @@ impl State {
                 site.counts_as_slow -= 1;
                 self.slow -= 1;
             }
-            // What is the crawl's own is not held against anybody.
+            // Work of the crawl itself does not count against a site.
             if !name.is_empty() {
                 site.had += took;
                 site.mean = (site.mean + took) / 2;
@@ -313,7 +313,7 @@ mod tests {
         documents.state().push(site, bytes, Box::new(|| {}));
     }
 
-    /// The site whose work is next, which takes so long.
+    /// Runs the next work for so long, and returns its site.
     fn next(documents: &Documents, took: Duration) -> Option<String> {
         let taken = take(documents, 0)?;
         documents.state().done(&taken.site, took);
@@ -332,7 +332,7 @@ mod tests {
             next(&documents, Duration::from_millis(900)).unwrap(),
             "greedy"
         );
-        // Though it came later, and comes again and again one at a time.
+        // This site came later, and it comes again and again with one document at a time.
         for _ in 0..9 {
             push(&documents, "polite", 0);
             assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
             next(&documents, Duration::from_millis(900)).unwrap(),
             "greedy"
         );
-        // Who wants nothing for a while saves nothing up.
+        // A site that wants nothing for a while saves no time up.
         push(&documents, "new", 0);
         assert_eq!(next(&documents, Duration::from_millis(100)).unwrap(), "new");
         assert_eq!(next(&documents, Duration::ZERO).unwrap(), "greedy");
@@ -364,7 +364,7 @@ mod tests {
         assert_eq!(next(&documents, Duration::ZERO).unwrap(), "polite");
         documents.done(&one.site, one.began);
         assert!(take(&documents, 0).is_some());
-        // Its documents are quick again, as they show by and by.
+        // A new site counts as quick until its documents prove to be slow.
         push(&documents, "d", 0);
         next(&documents, 3 * SLOW).unwrap();
         push(&documents, "d", 0);
@@ -380,7 +380,7 @@ mod tests {
         push(&documents, "d", 0);
         let large = take(&documents, 0).unwrap();
         assert_eq!(&*large.site, "a");
-        // What is no document needs none.
+        // Work without a document needs no memory.
         assert_eq!(next(&documents, Duration::ZERO).unwrap(), "d");
         assert!(take(&documents, 0).is_none());
         documents.state().reserved = 0;

@@ -1,9 +1,9 @@
-//! What was seen of plugins as metrics: among those of a job, and alone as `plugins.prom`, for a textfile collector.
+//! Plugin figures as metrics: among those of a job, and alone as `plugins.prom` for a textfile collector.
 
 use super::PluginReport;
 use crate::metrics::{Exposition, Kind};
 
-/// One metric, and how a plugin's samples of it are told.
+/// One metric, with the function that returns a plugin's samples of it.
 struct Metric {
     name: &'static str,
     kind: Kind,
@@ -13,7 +13,7 @@ struct Metric {
 
 /// One line of a metric.
 struct Sample {
-    /// What follows the metric's name: `_sum`, `_count`.
+    /// Suffix of the metric's name: `_sum`, `_count`.
     suffix: &'static str,
     /// A label besides those of the plugin, and its value.
     label: Option<(&'static str, String)>,
@@ -144,14 +144,14 @@ impl Sample {
     }
 }
 
-/// The figures of these plugins as a file of metrics. A metric without a sample is left out.
+/// Returns the figures of these plugins as a file of metrics. A metric without a sample is left out.
 pub(super) fn text(plugins: &[PluginReport]) -> String {
     let mut text = Exposition::default();
     expose(&mut text, &[], plugins);
     text.finish()
 }
 
-/// Adds the figures of these plugins, with these labels before their own.
+/// Adds the figures of these plugins. The given labels precede the plugin's own.
 pub(crate) fn expose(text: &mut Exposition, labels: &[(&str, &str)], plugins: &[PluginReport]) {
     for metric in &METRICS {
         for plugin in plugins {
