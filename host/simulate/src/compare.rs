@@ -1,5 +1,5 @@
-//! Several profiles on the same webs: what each came to, and which is better on what. Webs differ much more than profiles do,
-//! so profiles are compared web by web, and the differences have the intervals.
+//! Comparison of several profiles on the same webs, measure by measure. Webs differ much more than profiles do. Profiles are
+//! therefore compared web by web, and the confidence intervals are those of the differences.
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use serde_json::{Value, json};
 use crate::plot::labels;
 use crate::report::Report;
 
-/// Something that is measured of each run.
+/// A value that is measured of each run.
 #[derive(Clone, Copy, Debug)]
 pub struct Measure {
-    /// As in a report's JSON.
+    /// The name, as in a report's JSON.
     pub name: &'static str,
-    /// What it is counted in; `%` stands for a share.
+    /// The unit; `%` stands for a share.
     pub unit: &'static str,
     /// Whether more is better.
     pub more_is_better: bool,
-    /// None where there is nothing to measure.
+    /// The value of a report; none if there is nothing to measure.
     of: fn(&Report) -> Option<f64>,
 }
 
-/// What is compared, in the order of the table.
+/// The measures, in the order of the table.
 const MEASURES: [Measure; 18] = [
     more("freshness", "%", |report| Some(report.freshness())),
     more("freshness-of-best", "%", |report| {
@@ -75,10 +75,10 @@ const fn less(name: &'static str, unit: &'static str, of: fn(&Report) -> Option<
     }
 }
 
-/// A mean over webs, and how far from it the mean over all webs may be: 95 of 100 such intervals hold it.
+/// A mean over webs, with its 95 % confidence interval for the mean over all webs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The mean; not a number where there was nothing to measure on some web.
+    /// The mean; not a number if some web had nothing to measure.
     pub mean: f64,
     /// Half of the interval's length; infinite after a single web.
     pub margin: f64,
@@ -89,11 +89,11 @@ pub struct Estimate {
 pub struct Row {
     /// The measure.
     pub measure: Measure,
-    /// Of each profile.
+    /// The value of each profile.
     pub values: Vec<Estimate>,
-    /// `differences[a][b]`: by how much profile a has more than profile b, web by web.
+    /// `differences[a][b]`: the value of profile a minus that of profile b, web by web.
     pub differences: Vec<Vec<Estimate>>,
-    /// The profile that is better than every other, where that is beyond chance.
+    /// The profile that is better than every other, if the difference is significant.
     pub best: Option<usize>,
 }
 
@@ -102,16 +102,16 @@ pub struct Row {
 pub struct Comparison {
     /// The scenario's name.
     pub scenario: String,
-    /// What the profiles are called.
+    /// The names of the profiles.
     pub profiles: Vec<String>,
-    /// How many webs each has crawled.
+    /// The number of webs that each profile has crawled.
     pub webs: usize,
     /// All measures.
     pub rows: Vec<Row>,
 }
 
 impl Comparison {
-    /// Of runs on the same webs: `runs[p][w]` is what profile p came to on web w.
+    /// Compares runs on the same webs: `runs[p][w]` is the report of profile p on web w.
     pub fn new(scenario: String, profiles: Vec<String>, runs: &[Vec<Report>]) -> Self {
         let rows = MEASURES.iter().map(|measure| Row::new(*measure, runs));
         Self {
@@ -122,7 +122,7 @@ impl Comparison {
         }
     }
 
-    /// Everything, for machines. A margin that is not known is null.
+    /// Returns everything as JSON, for machines. An unknown margin is null.
     pub fn as_json(&self) -> Value {
         let estimate = |estimate: &Estimate| json!({ "mean": finite(estimate.mean), "margin": finite(estimate.margin) });
         let rows = self.rows.iter().map(|row| {
@@ -154,7 +154,7 @@ impl Comparison {
         })
     }
 
-    /// A table for people: what each came to, how much more than the first, and the best.
+    /// Returns a table for people: each profile's value, its difference from the first, and the best profile.
     pub fn as_text(&self) -> String {
         let mut table = vec![vec![format!("{}, {} webs", self.scenario, self.webs)]];
         let named: Vec<&str> = self.profiles.iter().map(String::as_str).collect();
@@ -205,7 +205,7 @@ impl Comparison {
 }
 
 impl Measure {
-    /// The smallest difference that is worth a word: what the table shows as 0 decides nothing.
+    /// The smallest difference that counts: a difference that the table shows as 0 decides nothing.
     fn visible(&self) -> f64 {
         if self.unit == "%" { 5e-5 } else { 5e-4 }
     }
@@ -261,7 +261,7 @@ impl Row {
 }
 
 impl Estimate {
-    /// Student's interval of the mean.
+    /// Returns Student's interval of the mean.
     fn of(values: &[f64]) -> Self {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count.max(1.0);
@@ -286,8 +286,8 @@ const STUDENT: [f64; 10] = [
     2.262_157, 2.228_139,
 ];
 
-/// That percentile; above ten by the first terms of its expansion about the normal one (Abramowitz & Stegun 26.7.5), which
-/// are right to four digits there.
+/// Returns that percentile. Above ten degrees it uses the first terms of the expansion about the normal percentile (Abramowitz &
+/// Stegun 26.7.5), which are right to four digits there.
 fn student(degrees: usize) -> f64 {
     if let Some(known) = STUDENT.get(degrees - 1) {
         return *known;
@@ -301,7 +301,7 @@ fn student(degrees: usize) -> f64 {
     normal + first / degrees + second / degrees.powi(2) + third / degrees.powi(3)
 }
 
-/// Shares with two digits, all else with three that count.
+/// Formats shares with two digits, other values with three significant ones.
 fn number(value: f64, is_share: bool) -> String {
     if value.is_nan() {
         return "none".to_owned();
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(Estimate::of(&[7.0]).margin, f64::INFINITY);
     }
 
-    /// From tables of the distribution.
+    /// Values from tables of the distribution.
     #[test]
     fn percentiles_are_those_of_tables() {
         for (degrees, expected) in [
@@ -356,7 +356,7 @@ mod tests {
         Row::of_values(measure, measured).best
     }
 
-    /// Webs differ by far more than profiles do: only web by web it is seen.
+    /// Webs differ by far more than profiles do: the difference shows only web by web.
     #[test]
     fn a_small_difference_that_is_always_there_counts() {
         let one = vec![0.1, 0.5, 0.9, 0.3];
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(best(false, &measured), Some(0));
     }
 
-    /// Who captured nothing was not late, and not the best.
+    /// A profile that captured nothing has no delay, and is not the best.
     #[test]
     fn nothing_to_measure_and_nothing_to_be_seen_decide_nothing() {
         let none = vec![f64::NAN; 4];
@@ -387,7 +387,7 @@ mod tests {
         assert_eq!(best(true, &[one.clone(), vec![0.2, 0.4, 1.0, 0.2]]), None);
         assert_eq!(best(true, &[one.clone(), one.clone()]), None);
         assert_eq!(best(true, &[vec![0.1], vec![0.9]]), None);
-        // Better than one of two others is not best.
+        // A profile that is better than one of two others is not the best.
         let better: Vec<f64> = one.iter().map(|value| value + 0.1).collect();
         assert_eq!(best(true, &[one, better.clone(), better]), None);
     }

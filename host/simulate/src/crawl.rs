@@ -1,8 +1,9 @@
-//! A crawl without sockets, clock and archive: the frontier, the profile and the plugins of a real one, told what servers
-//! answer and what time it is. A simulation lives through a year in minutes.
+//! A crawl without sockets, clock and archive. It has the frontier, the profile and the plugins of a real crawl, and receives the
+//! servers' answers and the time from its caller. A simulation covers a year in minutes.
 //!
-//! Visits go through [`opilio_visit`] as those of a real crawl do. Left out are look-ups, which cost a server nothing, and
-//! cookies, logins, duplicates of other URIs and redirects of seeds and robots.txt, which scenarios do not have.
+//! Visits go through [`opilio_visit`] as those of a real crawl do. Look-ups are left out, because they cost a server nothing.
+//! Cookies, logins, duplicates of other URIs and redirects of seeds and robots.txt are left out, because scenarios do not have
+//! them.
 
 mod visit;
 
@@ -47,12 +48,12 @@ const SEEDS_BATCH: usize = 10_000;
 /// A crawl in virtual time.
 pub struct SimulatedCrawl {
     profile: Arc<Profile>,
-    /// Visits a day that prices share out.
+    /// Visits a day that prices divide.
     visits_a_day: Option<u64>,
     plugins: LoadedPlugins,
     clock: Arc<AtomicI64>,
     state: RefCell<State>,
-    /// Plugins run with it for as long as there is a crawl.
+    /// Engine of the plugins, kept as long as the crawl.
     _engine: Engine,
 }
 
@@ -61,15 +62,15 @@ struct State {
     budget: Budget,
     robots: HashMap<String, (Arc<Robots>, Timestamp)>,
     custom_robots: HashMap<String, Arc<Robots>>,
-    /// Values kept for sites, by authority. Many visits to few sites in no time leave so many versions of these values in the
-    /// store's memory that reading them there would take longest of all.
+    /// Values kept for sites, by authority. Many visits to few sites in a short time leave many versions of these values in the
+    /// store's memory. Reading them there would dominate the running time.
     sites: HashMap<String, KeptValues>,
     ranks: QueueRanks,
     faults: u64,
     first_fault: Option<String>,
 }
 
-/// A request that a simulated server is to answer.
+/// A request for a simulated server.
 pub struct PageRequest {
     /// The headers that a visit decides.
     pub headers: RequestHeaders,
@@ -78,11 +79,11 @@ pub struct PageRequest {
     memory: PluginMemory,
 }
 
-/// Whether a URI is asked for.
+/// The result of beginning a visit.
 pub enum Begun {
-    /// It is: hand the answer to [`SimulatedCrawl::receive`].
+    /// A request is made: hand the answer to [`SimulatedCrawl::receive`].
     Asks(Box<PageRequest>),
-    /// It was not to be fetched, or waits for its server's robots.txt: the frontier has it back.
+    /// The URI is not fetched, or waits for its server's robots.txt. The frontier has its outcome.
     Ended(Box<VisitEnd>),
 }
 
@@ -91,13 +92,13 @@ pub enum Begun {
 pub enum ServerAnswer {
     /// A response.
     Response {
-        /// 100 to 999.
+        /// Status, 100 to 999.
         status: u16,
         /// Names and values.
         headers: Vec<(String, String)>,
         /// The content, as plugins see it.
         content: Bytes,
-        /// The bytes that it counts as: the stand-in for a page may be shorter than pages are.
+        /// The nominal size in bytes: the stand-in for a page may be shorter than pages are.
         size: u64,
     },
     /// No response: the connection could not be made.
@@ -125,25 +126,25 @@ pub struct VisitEnd {
     pub entry: LogEntry,
 }
 
-/// How a visit ended.
+/// The kind of end of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndKind {
-    /// With a response that counts.
+    /// A response that counts.
     Success,
-    /// With a robots.txt.
+    /// A robots.txt.
     Robots,
-    /// It is tried again, or waits for a prerequisite.
+    /// The URI will be retried, or waits for a prerequisite.
     Unfinished,
-    /// It failed, or a filter refused it.
+    /// The URI failed, or a filter refused it.
     Failed,
 }
 
 impl SimulatedCrawl {
-    /// Loads the profile's plugins and makes an empty frontier in `dir`. Seeds are those that [`Self::seed`] is given;
-    /// `prefixes` are the SURT prefixes that the scope takes for theirs.
+    /// Loads the profile's plugins and makes an empty frontier in `dir`. Seeds come from [`Self::seed`]. `prefixes` are the SURT
+    /// prefixes that the scope uses for them.
     ///
     /// # Errors
-    /// Every fault of the profile's plugins at its place; why the store cannot be made.
+    /// Returns every error of the profile's plugins at its place, or the reason that the store cannot be made.
     pub fn open(
         profile: Profile,
         dir: &Path,
@@ -167,7 +168,7 @@ impl SimulatedCrawl {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
         let config = opilio_frontier::Config {
-            // Nobody resumes a simulation.
+            // Simulations are never resumed.
             survives: false,
             ..config
         };
@@ -192,27 +193,27 @@ impl SimulatedCrawl {
         })
     }
 
-    /// Limits the visits a day to so many, or fewer if `revisit.budget` says so: an operator who knows that a crawl may make no
-    /// more would have written it there.
+    /// Limits the visits a day to this number, or to fewer if `revisit.budget` is lower. An operator who knew of such a limit
+    /// would have set it there.
     pub fn allow(&mut self, visits_a_day: u64) {
         let wanted = self.visits_a_day.unwrap_or(u64::MAX);
         self.visits_a_day = Some(visits_a_day.min(wanted));
     }
 
-    /// The profile in force.
+    /// Returns the profile in force.
     pub fn profile(&self) -> &Profile {
         &self.profile
     }
 
-    /// The record of a URI.
+    /// Returns the record of a URI.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn record(&self, uri: &Uri) -> Result<Option<opilio_frontier::UriRecord>, SimulationError> {
         Ok(self.state().frontier.record(uri)?)
     }
 
-    /// Calls of plugins that failed, and the message of the first.
+    /// Returns the number of plugin calls that failed, and the message of the first.
     pub fn faults(&self) -> (u64, Option<String>) {
         let state = self.state();
         (state.faults, state.first_fault.clone())
@@ -221,7 +222,7 @@ impl SimulatedCrawl {
     /// Schedules seeds, each with its own URI as source.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn seed(&self, seeds: Vec<Uri>, now: Timestamp) -> Result<(), SimulationError> {
         let mut seeds = seeds.into_iter().peekable();
         while seeds.peek().is_some() {
@@ -242,19 +243,19 @@ impl SimulatedCrawl {
         Ok(())
     }
 
-    /// [`Frontier::next`].
+    /// Calls [`Frontier::next`].
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn next(&self, now: Timestamp) -> Result<Next, SimulationError> {
         self.set_clock(now);
         Ok(self.state().frontier.next(now)?)
     }
 
-    /// Begins the visit of an issued URI. Calls plugins: on a thread of [`opilio_stacks::on_plugin_thread`].
+    /// Begins the visit of an issued URI. It calls plugins, so run it on a thread of [`opilio_stacks::on_plugin_thread`].
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn begin(&self, issue: Issue, now: Timestamp) -> Result<Begun, SimulationError> {
         let stacks = self.plugins.stacks.clone();
         let pipeline = Arc::new(Pipeline::new(issue, self.profile.clone(), stacks, now));
@@ -283,11 +284,11 @@ impl SimulatedCrawl {
         Ok(Begun::Ended(Box::new(visit.end.into_inner())))
     }
 
-    /// Takes in the answer to a request, and hands the URI back to the frontier. Calls plugins: on a thread of
+    /// Receives the answer to a request, and hands the outcome to the frontier. It calls plugins, so run it on a thread of
     /// [`opilio_stacks::on_plugin_thread`].
     ///
     /// # Errors
-    /// Where the store fails.
+    /// Returned if the store fails.
     pub fn receive(
         &self,
         request: PageRequest,
@@ -344,13 +345,13 @@ impl SimulatedCrawl {
         self.clock.store(now.as_millisecond(), Ordering::Relaxed);
     }
 
-    /// Never held across a call of another method.
+    /// Borrows the state. The borrow never lasts across a call of another method.
     fn state(&self) -> RefMut<'_, State> {
         self.state.borrow_mut()
     }
 }
 
-/// Runs a stage of a visit, whose questions are all answered at once.
+/// Runs a stage of a visit, all of whose questions are answered at once.
 fn at_once<T>(
     stage: impl Future<Output = Result<T, SimulationError>>,
 ) -> Result<T, SimulationError> {
@@ -372,7 +373,7 @@ fn head(status: u16, headers: Vec<(String, String)>) -> ResponseHead {
     }
 }
 
-/// The exchange with a server that takes no connection.
+/// Returns the exchange with a server that refuses connections.
 fn no_connection(started: Timestamp, took: Duration) -> Exchange {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
     let failure = FetchFailure::Connect {

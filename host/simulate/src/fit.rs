@@ -1,9 +1,10 @@
-//! A scenario made of a real crawl's log: which hosts, how many pages, and how often these change, as far as revisits show it.
+//! Fitting of a scenario to a real crawl's log: its hosts, its number of pages, and their rates of change, as far as revisits
+//! show them.
 //!
-//! A visit says whether a page has changed since the one before, not how often: after g days without a change the likelihood of
-//! rate Δ is e^(−Δg), after g days with one 1 − e^(−Δg), whatever the intervals are (Cho & Garcia-Molina 2003). Single pages
-//! have too few visits for a rate of their own. So what is fitted is how rates are spread over pages of one kind: a share
-//! that never changes and a lognormal rest, by expectation and maximisation over a grid of rates.
+//! A visit shows whether a page has changed since the previous one, not how often. The likelihood of rate Δ is e^(−Δg) after g
+//! days without a change and 1 − e^(−Δg) after g days with one, for any intervals (Cho & Garcia-Molina 2003). Single pages have
+//! too few visits for a rate of their own. The distribution of rates over pages of one kind is fitted instead: a share that never
+//! changes and a lognormal rest, by expectation and maximisation over a grid of rates.
 
 mod history;
 mod log;
@@ -19,44 +20,44 @@ use crate::scenario::{BUDGET, Scenario};
 use history::{History, Host, Page, Time};
 use spread::{Interval, Spread};
 
-/// Hosts and media types with fewer pages that were visited twice are put together: fewer say nothing about a spread.
+/// Pages visited twice below which hosts and media types are combined: fewer pages do not determine a distribution.
 const PAGES_MIN: usize = 20;
 
 /// Most folders of a site.
 const SECTIONS_MAX: usize = 50;
 
-/// Births a day and site below which a site counts as finished.
+/// Births a day and site below which a site counts as complete.
 const GROWTH_MIN: f64 = 0.01;
 
-/// Why there is no scenario.
+/// The reason that no scenario can be made.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
-    /// Lines that are no lines of a crawl log, each at its place.
+    /// Lines that do not belong in a crawl log, each at its place.
     #[error("{0}")]
     Faults(Faults),
     /// The log cannot be read to its end.
     #[error("cannot read {file}")]
     Unreadable {
-        /// What was read.
+        /// The log.
         file: String,
-        /// Why.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
-    /// What gzip has packed is damaged, or ends too early.
+    /// The gzip data is damaged, or ends too early.
     #[error(
         "the compressed data of {file} is damaged behind line {line}; give the whole file, or what `gzip -dc` still unpacks of it"
     )]
     Damaged {
-        /// What was read.
+        /// The log.
         file: String,
         /// Whole lines before it.
         line: usize,
-        /// What the decoder says.
+        /// The decoder's error.
         #[source]
         source: io::Error,
     },
-    /// More time between two lines than a scenario may last for.
+    /// The time between two lines exceeds the longest time of a scenario.
     #[error(
         "{last}: {days:.0} days after {first}, and a scenario lasts for a hundred years at most (take out the lines whose time \
          is wrong)"
@@ -66,34 +67,34 @@ pub enum FitError {
         first: String,
         /// The place of the latest one.
         last: String,
-        /// How far they are apart.
+        /// Days between the two lines.
         days: f64,
     },
-    /// It shows no change and no rest.
+    /// The log contains no page that was visited twice.
     #[error(
         "there is no page that was visited twice in {file}: how often pages change cannot be seen; give every crawl.log of a job \
          that visits pages again, as those of the profile continuous do, and has run for longer than its waits"
     )]
     NoRevisits {
-        /// What was read.
+        /// The log.
         file: String,
     },
-    /// More pages, changes or visits than a simulation can have.
+    /// The web has more pages, changes or visits than a simulation can have.
     #[error(
         "the web of {file} is too large to be simulated: {faults}; give the log of fewer hosts, or of a longer time"
     )]
     TooLarge {
-        /// What was read.
+        /// The log.
         file: String,
-        /// What the scenario was refused for.
+        /// The errors for which the scenario was refused.
         faults: Faults,
     },
-    /// A defect of ours.
+    /// A defect of Opilio.
     #[error("the scenario that was made is refused: {0}; please report it")]
     Refused(Faults),
 }
 
-/// What a log came to.
+/// The result of fitting a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fitted {
     /// The scenario, as a file.
@@ -102,15 +103,15 @@ pub struct Fitted {
     pub pages: usize,
     /// Those visited twice or more.
     pub revisited: usize,
-    /// Intervals between two visits of which it is known whether the page had changed.
+    /// Intervals between two visits for which it is known whether the page had changed.
     pub intervals: usize,
 }
 
-/// Makes a scenario of the crawl logs of a crawl, plain or compressed with gzip. Each comes with the name that faults call it by.
-/// Their order, and that of their lines, does not matter. A last line without its end is left out.
+/// Makes a scenario from the crawl logs of a crawl, plain or compressed with gzip. Each log has a name for error messages. Their
+/// order, and that of their lines, does not matter. A last line without its end is left out.
 ///
 /// # Errors
-/// [`FitError`].
+/// Returns [`FitError`].
 pub fn fit<L: Read>(
     logs: impl IntoIterator<Item = (String, io::Result<L>)>,
 ) -> Result<Fitted, FitError> {
@@ -172,7 +173,7 @@ pub fn fit<L: Read>(
     })
 }
 
-/// A group of sites: one host, or all the small ones.
+/// Writes a group of sites: one host, or all the small ones.
 fn write_site(text: &mut String, name: &str, hosts: &[&Host], time: Time) {
     let hosts: Vec<&&Host> = hosts.iter().filter(|host| !host.pages.is_empty()).collect();
     let count = hosts.len();
@@ -222,7 +223,7 @@ fn write_site(text: &mut String, name: &str, hosts: &[&Host], time: Time) {
     }
 }
 
-/// Pages by media type; types of few pages with the most frequent one.
+/// Groups pages by media type; types of few pages join the most frequent one.
 fn kinds<'p>(pages: &[&'p Page]) -> Vec<(&'p str, Vec<&'p Page>)> {
     let mut types: BTreeMap<&str, Vec<&Page>> = BTreeMap::new();
     for page in pages {
@@ -241,7 +242,7 @@ fn kinds<'p>(pages: &[&'p Page]) -> Vec<(&'p str, Vec<&'p Page>)> {
     kinds
 }
 
-/// A kind of page: those that change, and those that never do.
+/// Writes a kind of page: those that change, and those that never do.
 fn write_kind(text: &mut String, media_type: &str, pages: &[&Page]) {
     let revisited: Vec<&&Page> = pages
         .iter()
@@ -276,7 +277,7 @@ fn write_kind(text: &mut String, media_type: &str, pages: &[&Page]) {
             "\n[[site.page]]\nshare = {}\nmedia-type = {media_type:?}\nsize = {size}\nchange = {{ {change} }}\n",
             short(share)
         );
-        // Clocks are written into HTML.
+        // Scenarios put clocks into HTML only.
         if clock > 0.0 && media_type == "text/html" {
             let _ = writeln!(text, "clock = {}", short(clock));
         }
@@ -293,7 +294,7 @@ fn write_kind(text: &mut String, media_type: &str, pages: &[&Page]) {
     kind(count * spread.never, "process = \"never\"");
 }
 
-/// What may be part of a host name, and is not taken.
+/// Returns an unused label for a host name, and marks it as used.
 fn label(host: &str, taken: &mut BTreeSet<String>) -> String {
     let of_name = |c: char| {
         if c.is_ascii_lowercase() || c.is_ascii_digit() {
@@ -302,7 +303,7 @@ fn label(host: &str, taken: &mut BTreeSet<String>) -> String {
             '-'
         }
     };
-    // `xn--` would begin a name of other letters.
+    // `xn--` would begin an internationalised name.
     let host = host.replace("--", "-");
     let name: String = host.chars().map(of_name).take(32).collect();
     let name = name.trim_matches('-');
@@ -316,7 +317,7 @@ fn label(host: &str, taken: &mut BTreeSet<String>) -> String {
     label
 }
 
-/// Three digits that count, without an exponent.
+/// Formats a number with three significant digits, without an exponent.
 fn short(value: f64) -> String {
     let digits = (2 - value.abs().max(1e-9).log10().floor() as i32).clamp(1, 9);
     format!("{value:.*}", digits as usize)
@@ -328,7 +329,7 @@ mod tests {
 
     use super::*;
 
-    /// One host with a page that changes every day, one that never does, and one that has gone; 304s and a clock.
+    /// A log of one host: a page that changes every day, one that never does, and one that has gone; 304s and a clock.
     fn log() -> String {
         let mut text = String::new();
         let mut line = |day: u32, status: i32, path: &str, digest: char, notes: &str| {
@@ -365,7 +366,7 @@ mod tests {
         fit([("crawl.log".to_owned(), Ok(log.as_bytes()))])
     }
 
-    /// Logs of these lines, called `0.log` and so on.
+    /// Fits logs of these lines, named `0.log` and so on.
     fn fit_all(logs: &[Vec<&str>]) -> Result<Fitted, FitError> {
         let logs = logs.iter().enumerate().map(|(index, lines)| {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -393,7 +394,7 @@ mod tests {
             "{}",
             site.failures
         );
-        // Nine, nine, nine and nine days watched, and one page gone.
+        // Four pages were observed for nine days each, and one page has gone.
         assert_eq!(site.life, 36.0);
         assert_eq!(site.kinds[0].clock, 0.25);
         assert_eq!(site.kinds[0].last_modified.honest, 0.25);
@@ -419,7 +420,7 @@ mod tests {
         );
     }
 
-    /// Whatever is in a log's lines, the scenario is one.
+    /// Any content of a log's lines leads to a valid scenario.
     #[test]
     fn odd_logs_become_scenarios_too() {
         for (written, odd) in [
@@ -446,7 +447,7 @@ mod tests {
         assert!(matches!(error, FitError::NoRevisits { .. }), "{error}");
     }
 
-    /// Two lines of a millisecond, and one line that is in two logs.
+    /// Two lines have the same millisecond, and one line is in two logs.
     #[test]
     fn the_order_of_logs_and_lines_does_not_matter() {
         let rest = log();

@@ -6,8 +6,8 @@
 //!     fit ◄── crawl.log               ├─► compare
 //!                                     └─► plot
 //! ```
-//! The web knows what really happened and the crawl does not; what the crawl's archive would hold is compared with it from
-//! event to event. docs/SIMULATION.md has the language of scenarios and every measure's formula.
+//! The web knows the true changes and the crawl does not. The content that the crawl's archive would have is compared with the
+//! web from event to event. docs/SIMULATION.md has the language of scenarios and every measure's formula.
 
 mod compare;
 mod crawl;

@@ -1,39 +1,40 @@
-//! What came of it, kept page by page: exact between events, nothing is sampled. docs/SIMULATION.md has every measure's formula.
+//! The measures of a simulation, kept page by page: exact between events, without sampling. docs/SIMULATION.md has their
+//! formulas.
 
 use crate::process::DAY;
 
-/// The stretch of time that counts, in milliseconds since the simulation began.
+/// The measured time, in milliseconds since the simulation began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) from: i64,
     pub(crate) to: i64,
 }
 
-/// Sums over pages and time, each weighted with what the page is worth.
+/// Sums over pages and time, weighted with the importance of each page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sums {
-    /// Weight × milliseconds in which pages were there.
+    /// Weight × milliseconds in which pages existed.
     pub(crate) there: f64,
-    /// Weight × milliseconds in which the archive had them as they were.
+    /// Weight × milliseconds in which the archive had the current version of existing pages.
     pub(crate) fresh: f64,
     /// Weight × milliseconds² / 2: the time since the first change that the archive does not have.
     pub(crate) age: f64,
-    /// Changes of pages, and their weight.
+    /// Number of changes of pages, and their weight.
     pub(crate) versions: u64,
     pub(crate) versions_weight: f64,
-    /// Versions that were captured, first versions left out. By the time of their capture: by that of the change, those
-    /// captured after the end would be missing.
+    /// Versions that were captured, without first versions. They count at the time of their capture: by the time of the change,
+    /// those captured after the end would be missing.
     pub(crate) captured: u64,
     pub(crate) captured_weight: f64,
-    /// Versions that nobody will have any more, since another came or the page went, first versions left out. By the time of
-    /// their end.
+    /// Versions that can no longer be captured, because another version came or the page was removed. First versions do not
+    /// count. They count at the time of their end.
     pub(crate) missed: u64,
-    /// Milliseconds from a version's coming to its capture, for those captured.
+    /// Milliseconds from a version's appearance to its capture, for captured versions.
     pub(crate) delay: f64,
-    /// Pages that came to be, and those of which a first version was captured.
+    /// Pages that appeared, and those of which a first version was captured.
     pub(crate) born: u64,
     pub(crate) found: u64,
-    /// Parts of the window, for the drawing of freshness over time: there and fresh in each.
+    /// Existing and fresh time in each part of the window, for the plot of freshness over time.
     pub(crate) parts: Vec<(f64, f64)>,
 }
 
@@ -45,7 +46,7 @@ impl Sums {
         }
     }
 
-    /// Share of time that the archive had pages as they were, by weight.
+    /// Returns the share of time in which the archive had the current versions of pages, by weight.
     pub(crate) fn freshness(&self) -> f64 {
         if self.there > 0.0 {
             self.fresh / self.there
@@ -54,39 +55,39 @@ impl Sums {
         }
     }
 
-    /// Days since the first change that the archive did not have, over all pages and times.
+    /// Returns the mean days since the first change that the archive did not have, over all pages and times.
     pub(crate) fn age(&self) -> f64 {
         self.age / self.there.max(1.0) / DAY
     }
 
-    /// Share of versions that the archive has, by weight; none where nothing changed.
+    /// Returns the share of versions that the archive has, by weight; none if nothing changed.
     pub(crate) fn captures(&self) -> Option<f64> {
         (self.versions_weight > 0.0).then(|| self.captured_weight / self.versions_weight)
     }
 
-    /// Days from a version's coming to its capture; none where none was captured.
+    /// Returns the mean days from a version's appearance to its capture; none if none was captured.
     pub(crate) fn delay(&self) -> Option<f64> {
         (self.captured > 0).then(|| self.delay / self.captured as f64 / DAY)
     }
 }
 
-/// A page as it is and as the archive has it.
+/// The state of a page and of its copy in the archive.
 #[derive(Clone, Debug)]
 pub(crate) struct Copy {
-    /// Since when the archive has not had the page as it is; none: it has.
+    /// Time since which the archive lacks the current version; none if it has that version.
     stale_since: Option<i64>,
-    /// Up to when its time has been counted.
+    /// Time up to which the page has been counted.
     counted: i64,
-    /// When the page's present version came to be.
+    /// Time at which the current version appeared.
     changed: i64,
-    /// The archive has the present version.
+    /// Whether the archive has the current version.
     has_version: bool,
-    /// It is as it was when it came to be.
+    /// Whether the current version is the first.
     is_first: bool,
 }
 
 impl Copy {
-    /// A page that is there from `born` on and that nobody has seen.
+    /// Creates the state of a page that exists from `born` on and has not been visited.
     pub(crate) fn new(born: i64) -> Self {
         Self {
             stale_since: Some(born),
@@ -97,12 +98,12 @@ impl Copy {
         }
     }
 
-    /// When the page's present version came to be.
+    /// Returns the time at which the current version appeared.
     pub(crate) fn changed_at(&self) -> i64 {
         self.changed
     }
 
-    /// The page has been as it is until now.
+    /// Counts the time in which the page has not changed, up to now.
     pub(crate) fn count(&mut self, now: i64, weight: f64, window: Window, sums: &mut Sums) {
         let (from, to) = (self.counted.max(window.from), now.min(window.to));
         self.counted = self.counted.max(now);
@@ -143,7 +144,7 @@ impl Copy {
         }
     }
 
-    /// The page changes.
+    /// Records a change of the page.
     pub(crate) fn change(&mut self, now: i64, weight: f64, window: Window, sums: &mut Sums) {
         self.count(now, weight, window, sums);
         self.end(now, window, sums);
@@ -157,13 +158,14 @@ impl Copy {
         }
     }
 
-    /// The present version is over.
+    /// Counts the end of the current version.
     pub(crate) fn end(&self, now: i64, window: Window, sums: &mut Sums) {
         let is_lost = !self.has_version && !self.is_first;
         sums.missed += u64::from(is_lost && (window.from..window.to).contains(&now));
     }
 
-    /// The archive has, or still has, the page as it is. How long after its last change, where that was new.
+    /// Records that the archive has the current version. Returns the delay since its appearance if the archive did not have it
+    /// before.
     pub(crate) fn capture(
         &mut self,
         now: i64,
@@ -179,7 +181,7 @@ impl Copy {
         let delay = now - self.changed;
         let counts = (window.from..window.to).contains(&now);
         if self.is_first {
-            // Of pages that were there from the beginning nobody says that they were born.
+            // Pages that existed from the beginning do not count as born.
             let is_born_in_it = self.changed > window.from.max(0);
             sums.found += u64::from(counts && is_born_in_it);
         } else if counts {
@@ -195,8 +197,8 @@ impl Copy {
 mod tests {
     use super::*;
 
-    /// A page that is there for 100 days, changes on days 10, 20 and 60 and is looked at on days 0, 30 and 50: fresh for
-    /// 10 + 30 days, with an age that grows to 20 and to 40 days, one of three versions captured ten days late.
+    /// A page that exists for 100 days, changes on days 10, 20 and 60 and is visited on days 0, 30 and 50. It is fresh for 10 +
+    /// 30 days, with an age that grows to 20 and to 40 days. One of three versions is captured, ten days late.
     #[test]
     fn a_life_as_worked_out_by_hand() {
         let window = Window { from: 0, to: 100 };
@@ -212,7 +214,7 @@ mod tests {
         assert_eq!((sums.there, sums.fresh), (100.0, 40.0));
         assert_eq!(sums.age, 200.0 + 800.0);
         assert_eq!((sums.versions, sums.captured, sums.found), (3, 1, 0));
-        // That of day 10; that of day 60 is still there to be had.
+        // The version of day 10 is missed; that of day 60 can still be captured.
         assert_eq!(sums.missed, 1);
         assert_eq!(sums.delay, 10.0);
         let fresh: Vec<f64> = sums.parts.iter().map(|(_, fresh)| *fresh).collect();

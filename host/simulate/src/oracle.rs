@@ -1,59 +1,58 @@
-//! What could be reached by somebody who knows how often each page changes: the best that visits at regular intervals come
-//! to within the same budget, and the closed forms for visits at random times. docs/SIMULATION.md has the formulas and where
-//! they come from.
+//! Upper bounds for a crawl that knows how often each page changes: the best result of visits at regular intervals within the
+//! same budget, and the closed forms for visits at random times. docs/SIMULATION.md has the formulas and their sources.
 
-/// A page as an oracle knows it.
+/// A page's facts, as an oracle knows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
     /// Changes a day.
     pub rate: f64,
-    /// What it is worth.
+    /// The importance of the page.
     pub weight: f64,
-    /// Share of the time in which it is there, 0 to 1: it is visited, and worth something, only then.
+    /// Share of the time in which the page exists, 0 to 1. Only then is it visited and has value.
     pub share: f64,
-    /// The host whose visits are limited; an index into the limits.
+    /// The host whose visits are limited, as an index into the limits.
     pub host: usize,
 }
 
-/// What is maximised.
+/// The quantity to maximise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goal {
-    /// The share of time that copies are as their pages are.
+    /// The share of time in which copies match their pages.
     Freshness,
-    /// Versions of which there is a copy.
+    /// The number of versions with a copy.
     Captures,
 }
 
 /// The best plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// Visits a day, of each page, while it is there.
+    /// Visits a day of each page, while it exists.
     pub visits: Vec<f64>,
-    /// What a visit more a day would bring.
+    /// The gain of one more visit a day.
     pub price: f64,
-    /// Share of the goal that is reached, by weight, 0 to 1.
+    /// Reached share of the goal, by weight, 0 to 1.
     pub value: f64,
 }
 
-/// Halvings of an interval of prices: as many as a float can tell apart.
+/// Bisections of an interval of prices: as many as floats can resolve.
 const HALVINGS: usize = 60;
 
-/// Logarithm of prices beyond which nobody looks: floats end a little later.
+/// Largest logarithm of a price that is tried: floats end a little later.
 const LOG_PRICE_MAX: f64 = 660.0;
 
-/// Steps of Newton's method; from these beginnings five are enough.
+/// Steps of Newton's method; from these starting points five are enough.
 const NEWTON_STEPS: usize = 30;
 
-/// `1 − (1 + x)e^(−x)`: what the last visit brings, where x changes are to be expected between two.
+/// Returns `1 − (1 + x)e^(−x)`: the gain of the last visit if x changes are expected between two visits.
 pub fn gain(x: f64) -> f64 {
     if x < 1e-4 {
-        // The first terms of its series; the difference of two numbers near 1 has no digits left.
+        // The first terms of the series; the difference of two numbers near 1 has no digits left.
         return x * x * (0.5 - x / 3.0);
     }
     1.0 - (1.0 + x) * (-x).exp()
 }
 
-/// The x at which [`gain`] is `y`; infinite from 1 on.
+/// Returns the x at which [`gain`] is `y`; infinite from 1 on.
 pub fn gain_inverse(y: f64) -> f64 {
     if y >= 1.0 {
         return f64::INFINITY;
@@ -61,7 +60,7 @@ pub fn gain_inverse(y: f64) -> f64 {
     if y <= 0.0 {
         return 0.0;
     }
-    // Near 0 it is x²/2, far from it ln((1 + x)/(1 − y)).
+    // Near 0 the gain is x²/2, far from it the inverse is ln((1 + x)/(1 − y)).
     let mut x = if y < 0.5 {
         (2.0 * y).sqrt()
     } else {
@@ -79,7 +78,7 @@ pub fn gain_inverse(y: f64) -> f64 {
     x
 }
 
-/// Share of time that a page is fresh, visited at regular intervals (Cho & Garcia-Molina 2000).
+/// Returns the share of time in which a page is fresh, visited at regular intervals (Cho & Garcia-Molina 2000).
 pub fn freshness(rate: f64, visits: f64) -> f64 {
     if rate <= 0.0 {
         return 1.0;
@@ -91,7 +90,7 @@ pub fn freshness(rate: f64, visits: f64) -> f64 {
     -(-x).exp_m1() / x
 }
 
-/// Versions a day that regular visits find.
+/// Returns the versions a day that regular visits find.
 pub fn captures(rate: f64, visits: f64) -> f64 {
     if rate <= 0.0 || visits <= 0.0 {
         return 0.0;
@@ -100,7 +99,7 @@ pub fn captures(rate: f64, visits: f64) -> f64 {
 }
 
 impl Goal {
-    /// Visits a day of a page, at this price.
+    /// Returns the visits a day of a page, at this price.
     fn visits(self, page: Known, price: f64) -> f64 {
         if page.rate <= 0.0 || page.weight <= 0.0 {
             return 0.0;
@@ -131,9 +130,9 @@ impl Goal {
     }
 }
 
-/// The best regular visits within `budget` visits a day. `limits` are what each host may be visited a day at most: where that
-/// binds, its pages have a price of their own above that of all (the constraint of Kolobov et al., SIGIR 2019, for visits at
-/// regular intervals).
+/// Returns the best regular visits within `budget` visits a day. `limits` are the most visits a day of each host. If a limit
+/// binds, the host's pages have a price of their own above the common one (the constraint of Kolobov et al., SIGIR 2019, for
+/// visits at regular intervals).
 pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Plan {
     let hosts = limits.len();
     let mut of_host: Vec<Vec<usize>> = vec![Vec::new(); hosts];
@@ -174,22 +173,21 @@ pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Pla
     }
 }
 
-/// Two prices, as near to each other as floats can be: at the high one no more than the budget is spent, at the low one no less.
+/// Two prices, as close to each other as floats allow. At the high one no more than the budget is spent, at the low one no less.
 ///
-/// What is spent can fall by a step from one to the other: visits that are much rarer than changes bring so nearly the same
-/// that `gain` is 1 for floats, and a price between the worth of 37 changes and that of infinitely many cannot be written.
-/// Along such a step every visit is worth the same, so that what is left of the budget may go to all of the step's pages
-/// alike.
+/// Spending can drop by a step between the two. Visits that are much rarer than changes have nearly equal gains, so `gain` is 1
+/// for floats. A price between the value of 37 changes and that of infinitely many cannot be represented. Along such a step every
+/// visit has the same value, so the rest of the budget may be divided evenly among the step's pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Prices {
     high: f64,
     low: f64,
-    /// How much of the way from what is spent at the high price to what is spent at the low one the budget reaches, 0 to 1.
+    /// Fraction of the way from spending at the high price to spending at the low one that the budget reaches, 0 to 1.
     part: f64,
 }
 
 impl Prices {
-    /// Those at which this much is spent; spending falls with the price, to nothing where it is infinite.
+    /// Returns the prices at which this much is spent. Spending falls with the price, to 0 at an infinite one.
     fn of(budget: f64, spent: impl Fn(f64) -> f64) -> Self {
         let (mut low, mut high) = (-60.0_f64, 20.0_f64);
         while spent(high.exp()) > budget && high < LOG_PRICE_MAX {
@@ -223,7 +221,7 @@ impl Prices {
         }
     }
 
-    /// Where no budget has to be met.
+    /// Returns a single price, for cases without a budget to meet.
     fn sole(price: f64) -> Self {
         Self {
             high: price,
@@ -232,7 +230,7 @@ impl Prices {
         }
     }
 
-    /// A page's visits, seen what they are at a price.
+    /// Returns a page's visits, from its visits at a price.
     fn visits(self, at: impl Fn(f64) -> f64) -> f64 {
         self.between(at(self.high), at(self.low))
     }
@@ -246,18 +244,18 @@ impl Prices {
     }
 }
 
-/// The best freshness of visits at random times (Azar et al. 2018): `f = max(0, √(μΔ/λ) − Δ)`, its share by weight.
+/// Returns the best freshness of visits at random times (Azar et al. 2018): `f = max(0, √(μΔ/λ) − Δ)`, its share by weight.
 pub fn memoryless_freshness(pages: &[Known], budget: f64) -> f64 {
     let visits =
         |page: Known, price: f64| ((page.weight * page.rate / price).sqrt() - page.rate).max(0.0);
     random_visits(pages, budget, visits)
 }
 
-/// The freshness that maximising the harmonic one comes to (Kolobov et al. 2019): `f = (−Δ + √(Δ² + 4μΔ/λ))/2`; no page
-/// is given up.
+/// Returns the freshness at the maximum of harmonic freshness (Kolobov et al. 2019): `f = (−Δ + √(Δ² + 4μΔ/λ))/2`. No page is
+/// given up there.
 pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
     let visits = |page: Known, price: f64| {
-        // The same as in the formula above, without the difference of two numbers that are nearly equal at high prices.
+        // Equal to the formula above, without the difference of two numbers that are nearly equal at high prices.
         let (rate, worth) = (page.rate, page.weight * page.rate / price);
         let root = (rate * rate + 4.0 * worth).sqrt();
         if worth > 0.0 {
@@ -269,7 +267,7 @@ pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
     random_visits(pages, budget, visits)
 }
 
-/// Freshness of visits at random times `f/(f + Δ)`, by weight.
+/// Returns the freshness `f/(f + Δ)` of visits at random times, by weight.
 fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f64) -> f64 {
     let prices = Prices::of(budget, |price| {
         pages
@@ -318,7 +316,7 @@ mod tests {
         assert_eq!(gain_inverse(0.0), 0.0);
     }
 
-    /// Every division of the budget over three pages, in steps of a hundredth.
+    /// Tries every division of the budget over three pages, in steps of a hundredth.
     #[test]
     fn no_division_of_the_budget_is_better() {
         let pages = pages(&[(0.1, 1.0), (1.0, 2.0), (9.0, 1.0)]);
@@ -339,7 +337,7 @@ mod tests {
         }
     }
 
-    /// The same for pages that are not there all the time: a visit a day costs only as many days as there is a page.
+    /// The same for pages that exist only part of the time: a daily visit costs only the days on which the page exists.
     #[test]
     fn what_is_there_for_a_while_costs_and_brings_as_much_less() {
         let mut pages = pages(&[(0.5, 1.0), (0.5, 1.0), (2.0, 1.0)]);
@@ -387,8 +385,8 @@ mod tests {
         assert!(harmonic_freshness(&pages, budget) <= memoryless_freshness(&pages, budget));
     }
 
-    /// 40 pages that change 50 times a day, and a visit a day for all together: each page is fresh for one 50th of a day
-    /// after a visit, so that the best is 1/2000 whoever gets it, and so is the share of versions.
+    /// 40 pages change 50 times a day, with one visit a day in total. Each page is fresh for one 50th of a day after a visit. The
+    /// best is therefore 1/2000 for any division, and the share of versions is the same.
     #[test]
     fn the_budget_is_spent_where_visits_are_much_rarer_than_changes() {
         let equal = pages(&[(50.0, 1.0); 40]);
@@ -401,7 +399,7 @@ mod tests {
                 assert!((plan.value / expected - 1.0).abs() < 1e-9, "{plan:?}");
             }
         }
-        // A host that allows less keeps to it, and the rest goes to the other.
+        // A host with a lower limit keeps it, and the rest goes to the other host.
         let mut two_hosts = equal;
         (two_hosts[20..].iter_mut()).for_each(|page| page.host = 1);
         let plan = periodic(Goal::Freshness, &two_hosts, 1.0, &[0.25, f64::INFINITY]);
@@ -410,7 +408,7 @@ mod tests {
         assert!(first <= 0.25 + 1e-9 && (all - 1.0).abs() < 1e-9, "{plan:?}");
     }
 
-    /// Weights are relative: nothing changes where all of them are a million million times as high, or as low.
+    /// Weights are relative: multiplying or dividing all of them by a million million changes nothing.
     #[test]
     fn only_the_relation_of_weights_counts() {
         let rates = [(0.1, 1.0), (1.0, 2.0), (9.0, 1.0)];

@@ -1,5 +1,5 @@
-//! Drawings of simulations, as SVG and as PNG: freshness over time, and waits against true rates. A colour and a mark for each
-//! run; what would be best is in grey.
+//! Plots of simulations, as SVG and as PNG: freshness over time, and waits against true rates. Each run has a colour and a mark;
+//! the best possible result is grey.
 
 mod canvas;
 mod chart;
@@ -9,7 +9,7 @@ use crate::report::{Report, WaitOfPage};
 use canvas::{Canvas, Mark, Paint};
 use chart::{Axis, Chart, Line, Look};
 
-/// Something could not be drawn, and why.
+/// A plot that could not be drawn, with the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot draw")]
 pub struct PlotError(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -20,12 +20,12 @@ impl PlotError {
     }
 }
 
-/// A picture. The same runs make the same bytes.
+/// A picture. Equal runs make equal bytes.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    /// As SVG. Letters are of the fonts of whoever looks at it.
+    /// The picture as SVG. The viewer supplies the fonts.
     pub svg: String,
-    /// As PNG, twice as large. Letters are in it.
+    /// The picture as PNG, at twice the size, with its letters drawn.
     pub png: Vec<u8>,
 }
 
@@ -37,8 +37,8 @@ impl Drawing {
     }
 }
 
-/// Colours with a contrast of three and more on white, which differ for those, too, who see no red or no green: those of
-/// Okabe and Ito and of Paul Tol, where they were too light a darker one.
+/// Colours with a contrast of three and more on white that differ for people with red-green colour blindness, too. They are those
+/// of Okabe and Ito and of Paul Tol, darkened if they were too light.
 const COLOURS: [[u8; 3]; 8] = [
     [0x00, 0x72, 0xb2],
     [0xd5, 0x5e, 0x00],
@@ -50,17 +50,17 @@ const COLOURS: [[u8; 3]; 8] = [
     [0x00, 0x00, 0x00],
 ];
 
-/// The lines of the first eight runs, of the next eight, and of all after these.
+/// The line styles of the first eight runs, of the next eight, and of all further ones.
 const DASHES: [&[f64]; 3] = [&[], &[9.0, 4.0], &[3.0, 3.0]];
 
-/// What the oracle comes to: beneath all runs, and lighter.
+/// Colour of the oracle's result: beneath all runs, and lighter.
 const REFERENCE: Paint = Paint::solid([0xbd, 0xbd, 0xbd]);
 
-/// Freshness over the measured time, a line for each named run; what the best regular visits came to on the first one's web is
-/// dashed. The axis begins at 0, or, where everything is above a half, where its title says.
+/// Plots freshness over the measured time, with a line for each named run. The result of the best regular visits on the first
+/// run's web is dashed. The axis begins at 0 or, if all values are above a half, at the value in its title.
 ///
 /// # Errors
-/// Where the PNG cannot be made of the SVG.
+/// Returned if the PNG cannot be made from the SVG.
 pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     let courses = runs.iter().map(|(_, report)| course(report)).collect();
@@ -77,12 +77,12 @@ pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotErro
     }))
 }
 
-/// The last wait of each page against the page's true rate, with the mark of its run, and beneath these in light grey the waits
-/// that would be best for freshness on the first one's web. Pages that never change have no place on an axis of ratios; it says
-/// so where there are any.
+/// Plots the last wait of each page against the page's true rate, with the mark of its run. The best waits for freshness on the
+/// first run's web are beneath, in light grey. Pages that never change have no place on a logarithmic axis; its title says so if
+/// there are any.
 ///
 /// # Errors
-/// Where the PNG cannot be made of the SVG.
+/// Returned if the PNG cannot be made from the SVG.
 pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     Drawing::new(&waits(&Waits {
@@ -94,7 +94,7 @@ pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
     }))
 }
 
-/// What the first drawing is of; freshness in per cent, times in days.
+/// The data of the first plot: freshness in per cent, times in days.
 #[derive(Debug, Default)]
 struct Courses {
     note: String,
@@ -105,7 +105,7 @@ struct Courses {
     courses: Vec<Vec<(f64, f64)>>,
 }
 
-/// What the second drawing is of.
+/// The data of the second plot.
 #[derive(Debug, Default)]
 struct Waits<'r> {
     note: String,
@@ -145,7 +145,7 @@ fn freshness(drawn: &Courses) -> Canvas {
     let fresh = Axis {
         title,
         from: least,
-        // So that what is at 100 % is seen whole.
+        // The margin keeps points at 100 % fully visible.
         to: 100.0 + 0.015 * (100.0 - least),
         ticks: round_numbers(least, 100.0, 6.0),
     };
@@ -160,7 +160,7 @@ fn freshness(drawn: &Courses) -> Canvas {
     let best = Look {
         paint: REFERENCE,
         line: Some(Line {
-            // Seen on both sides of a run's line that is just there.
+            // Visible on both sides of a run's line that coincides with it.
             width: 4.0,
             dashes: &[8.0, 6.0],
         }),
@@ -179,7 +179,7 @@ fn freshness(drawn: &Courses) -> Canvas {
         let shared: Vec<Look> = group.iter().map(|index| looks(*index)).collect();
         chart.lines(&drawn.courses[group[0]], &shared);
     }
-    // Each run has its marks where the others have none.
+    // Each run has its marks at positions of its own.
     let step = drawn.courses.len().max(8);
     for (index, course) in drawn.courses.iter().enumerate() {
         let first = (index * step / drawn.courses.len()).min(course.len().saturating_sub(1));
@@ -256,7 +256,7 @@ fn waits(drawn: &Waits<'_>) -> Canvas {
         line: None,
         mark: Some((mark(index), radius)),
     };
-    // Page by page, and with another run on top each time: of runs that agree none hides the others.
+    // Marks are drawn page by page, with another run on top each time: equal runs do not hide each other.
     for page in 0..most {
         for place in 0..runs.len() {
             let index = (place + page) % runs.len();
@@ -281,8 +281,7 @@ fn web_of(report: &Report) -> String {
     format!("scenario {}, seed {}", report.scenario, report.seed)
 }
 
-/// The middle of each part of the measured time, and the freshness in it in per cent. Parts in which no page was there are
-/// left out.
+/// Returns the middle of each part of the measured time, with the freshness in it in per cent. Parts without pages are left out.
 fn course(report: &Report) -> Vec<(f64, f64)> {
     let parts = report.freshness_over_time();
     let part = (report.days - report.warm_up) / parts.len().max(1) as f64;
@@ -292,7 +291,7 @@ fn course(report: &Report) -> Vec<(f64, f64)> {
     points.collect()
 }
 
-/// Courses that nowhere differ by more than this from the first of their group.
+/// Groups courses that never differ by more than this from the first of their group.
 fn alike(courses: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, course) in courses.iter().enumerate() {
@@ -309,8 +308,8 @@ fn alike(courses: &[Vec<(f64, f64)>], most: f64) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Names as a legend has room for: of a path as much of its end as no other one has, without `.toml`. Of names that are all the
-/// same, the later ones are numbered.
+/// Returns short names for a legend. Of a path it is the shortest unique end, without `.toml`. Repeated names are numbered from
+/// the second on.
 pub(crate) fn labels(names: &[&str]) -> Vec<String> {
     let paths: Vec<Vec<&str>> = names
         .iter()
@@ -340,7 +339,7 @@ fn is_positive(point: &(f64, f64)) -> bool {
     point.0 > 0.0 && point.1 > 0.0
 }
 
-/// From where to where an axis of logarithms goes, so that nothing is at its edge: at least one power of ten.
+/// Returns the ends of a logarithmic axis, with a margin around all values: at least one power of ten.
 fn with_margin(logarithms: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = logarithms.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
         (low.min(value), high.max(value))
@@ -354,7 +353,7 @@ fn with_margin(logarithms: impl Iterator<Item = f64>) -> (f64, f64) {
     (low - margin, high + margin)
 }
 
-/// About as many steps of 1, 2 or 5 times a power of ten.
+/// Returns ticks at 1, 2 or 5 times a power of ten, in about this many steps.
 fn round_numbers(from: f64, to: f64, steps: f64) -> Vec<(f64, String)> {
     let exact = (to - from) / steps;
     let power = exact.log10().floor() as i32;
@@ -371,7 +370,7 @@ fn round_numbers(from: f64, to: f64, steps: f64) -> Vec<(f64, String)> {
     ticks.collect()
 }
 
-/// Powers of ten; on a short axis twice and five times these, too.
+/// Returns ticks at powers of ten; on a short axis at twice and five times these, too.
 fn rate_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     let factors: &[i32] = if to - from < 2.5 { &[1, 2, 5] } else { &[1] };
     let powers = from.floor() as i32..=to.ceil() as i32;
@@ -391,7 +390,7 @@ const MINUTE: f64 = 60.0 * SECOND;
 const HOUR: f64 = 60.0 * MINUTE;
 const YEAR: f64 = 365.0;
 
-/// Times as people count them; on a short axis more of them.
+/// Returns ticks at common units of time; more of them on a short axis.
 fn wait_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     const FEW: [(f64, &str, &[u32]); 5] = [
         (SECOND, "second", &[1, 10]),
@@ -509,7 +508,7 @@ mod tests {
         assert!(svg.contains("fresh pages by importance, %<"), "{svg}");
     }
 
-    /// Seven runs with one course: as much is seen of each.
+    /// Of seven runs with one course, equal parts of each are visible.
     #[test]
     fn runs_that_come_to_the_same_share_a_line() {
         assert_eq!(
@@ -611,7 +610,7 @@ mod tests {
         check_ticks(&wait_ticks(0.4, 1.4), &["4 days", "7 days", "14 days"]);
     }
 
-    /// However little there is between its ends: an axis with one label says nothing of its unit's size.
+    /// However short the axis is: an axis with one label does not show its scale.
     #[test]
     fn each_axis_has_two_labels_at_least() {
         for step in -80..80 {

@@ -1,15 +1,15 @@
-//! Log lines of plugins in a simulation. A year is over in minutes, and a plugin says the same of thousands of pages: the first
-//! line of each kind is shown.
+//! Log lines of plugins in a simulation. A year passes in minutes, and a plugin logs the same for thousands of pages. Only the
+//! first line of each kind is shown.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
 use opilio_sandbox::{LogLine, LogSink};
 
-/// Most kinds of lines, over all plugins; who says more has no kinds.
+/// Most kinds of lines, over all plugins. Lines of further kinds are not shown.
 const KINDS_MAX: usize = 100;
 
-/// Hands the first line of each kind to `sink`. Lines are of one kind where they are of one plugin and differ by digits alone.
+/// Passes the first line of each kind to `sink`. Lines are of one kind if they are of one plugin and differ only by digits.
 pub(crate) fn first_of_each_kind(sink: LogSink) -> LogSink {
     let kinds = Mutex::new(HashSet::new());
     Arc::new(move |line: &LogLine| {

@@ -1,5 +1,5 @@
-//! How a page changes: when, not what. Every page has a stream of random numbers of its own, made of the simulation's seed and
-//! the page's place, so that a page changes at the same times whoever visits it.
+//! The times at which a page changes. Every page has a stream of random numbers of its own, made from the simulation's seed and
+//! the page's place. A page therefore changes at the same times, whichever crawl visits it.
 
 use jiff::Timestamp;
 use rand::{Rng, SeedableRng};
@@ -10,64 +10,64 @@ use rand_pcg::Pcg64Mcg;
 pub(crate) const DAY: f64 = 86_400_000.0;
 
 /// Most changes of a page in a day, one a second: times are whole milliseconds, and a page that changes more often than it is
-/// looked at has nothing more to show.
+/// visited has nothing more to show.
 pub(crate) const RATE_MAX: f64 = 86_400.0;
 
 /// Working hours of a rhythm: Monday to Friday, from 8 to 20.
 const BUSY_HOURS: f64 = 60.0;
 const WEEK_HOURS: f64 = 168.0;
 
-/// When a page changes.
+/// The process by which a page changes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Process {
-    /// Not at all.
+    /// The page never changes.
     Never,
-    /// At random, at a constant rate.
+    /// Changes at random, at a constant rate.
     Poisson(Rates),
-    /// After the same time each, beginning at random.
+    /// Changes at equal intervals, starting at random.
     Periodic(Rates),
-    /// At random, with a share `quiet` of the changes outside of working hours.
+    /// Changes at random, with a share `quiet` of them outside of working hours.
     Rhythm {
-        /// Over the whole week.
+        /// Rates over the whole week.
         rates: Rates,
-        /// From 0 to 1.
+        /// Share outside of working hours, 0 to 1.
         quiet: f64,
     },
-    /// At random, and much more often at times that a site's pages share.
+    /// Changes at random, and much more often at times that the pages of a site share.
     Bursts {
-        /// Between bursts.
+        /// Rates between bursts.
         rates: Rates,
         /// Days from one burst to the next, on average.
         every: f64,
-        /// Days that one lasts.
+        /// Days that one burst lasts.
         length: f64,
-        /// How much more often.
+        /// Factor of the rate during bursts.
         factor: f64,
     },
 }
 
-/// Changes a day, as they are spread over pages.
+/// The distribution of changes a day over pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rates {
-    /// All the same.
+    /// Equal rates.
     Fixed(f64),
-    /// The logarithm is normal.
+    /// Rates with a normal logarithm.
     Lognormal {
-        /// Half of the pages change less often.
+        /// Median: half of the pages change less often.
         median: f64,
         /// Standard deviation of the logarithm.
         sigma: f64,
     },
-    /// Gamma.
+    /// Gamma-distributed rates.
     Gamma {
-        /// On average.
+        /// The mean.
         mean: f64,
-        /// The smaller, the more they differ.
+        /// The shape: the smaller, the more the rates differ.
         shape: f64,
     },
 }
 
-/// Random numbers for this place of this simulation.
+/// Returns the random numbers for this place of this simulation.
 pub(crate) fn stream(parts: &[u64]) -> Pcg64Mcg {
     let mut state = 0;
     for part in parts {
@@ -76,13 +76,13 @@ pub(crate) fn stream(parts: &[u64]) -> Pcg64Mcg {
     Pcg64Mcg::seed_from_u64(state)
 }
 
-/// Between 0 and 1, both left out.
+/// Returns a number between 0 and 1, both excluded.
 pub(crate) fn uniform(random: &mut Pcg64Mcg) -> f64 {
     Open01.sample(random)
 }
 
 impl Rates {
-    /// A page's rate, [`RATE_MAX`] at most.
+    /// Returns a page's rate, [`RATE_MAX`] at most.
     pub(crate) fn draw(self, random: &mut Pcg64Mcg) -> f64 {
         let rate = match self {
             Self::Fixed(rate) => rate,
@@ -96,12 +96,12 @@ impl Rates {
         rate.min(RATE_MAX)
     }
 
-    /// What pages come to on average, or a little more.
+    /// Returns the mean rate of pages, or a little more.
     fn mean(self) -> f64 {
         match self {
             Self::Fixed(rate) => rate,
-            // By quadrature: where rates differ by orders of magnitude, the mean without the highest rate would be that of
-            // a few pages that are held to it.
+            // By quadrature: if rates differ by orders of magnitude, the mean without the maximum would be dominated by a few
+            // pages that are cut to it.
             Self::Lognormal { median, sigma } => {
                 let normal = (-80..=80).map(|tenths| f64::from(tenths) / 10.0);
                 let weighted = normal.map(|z| {
@@ -117,7 +117,7 @@ impl Rates {
 }
 
 impl Process {
-    /// How much a page of it costs in a day: times that are drawn, those that come to nothing included.
+    /// Returns the computing cost of a page in a day: the times that are drawn, including rejected ones.
     pub(crate) fn draws_a_day(&self) -> f64 {
         let draws = match self {
             Self::Never => 0.0,
@@ -141,7 +141,7 @@ pub(crate) struct Changes {
 #[derive(Clone, Debug)]
 enum Course {
     Never,
-    /// At these times, in milliseconds, from `next` on.
+    /// Changes at these times, in milliseconds, from `next` on.
     Given {
         times: Vec<i64>,
         next: usize,
@@ -161,16 +161,16 @@ enum Course {
     },
 }
 
-/// What a page's changes depend on beside itself.
+/// The surroundings on which a page's changes depend.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Around {
-    /// What a site's pages share.
+    /// Seed that the pages of a site share.
     pub(crate) site: u64,
-    /// Days from a Monday's beginning to the simulation's.
+    /// Days from the beginning of a Monday to that of the simulation.
     pub(crate) since_monday: f64,
 }
 
-/// Days from the last Monday's beginning (UTC), 0 to 7.
+/// Returns the days since the last Monday began (UTC), 0 to 7.
 pub(crate) fn since_monday(start: Timestamp) -> f64 {
     // 1970-01-05.
     const MONDAY: f64 = 4.0;
@@ -178,7 +178,7 @@ pub(crate) fn since_monday(start: Timestamp) -> f64 {
 }
 
 impl Changes {
-    /// Of a page with this stream.
+    /// Creates the changes of a page with this stream.
     pub(crate) fn new(process: &Process, mut random: Pcg64Mcg, around: Around) -> Self {
         let Around { site, since_monday } = around;
         let (course, rate) = match process {
@@ -219,7 +219,7 @@ impl Changes {
         }
     }
 
-    /// At given times, in milliseconds and in order.
+    /// Creates changes at given times, in milliseconds and in order.
     pub(crate) fn at(times: Vec<i64>, rate: f64) -> Self {
         Self {
             random: stream(&[]),
@@ -228,8 +228,8 @@ impl Changes {
         }
     }
 
-    /// The first change after a time, in days since the simulation began; infinite where there is none. At the first call
-    /// `is_first` lets what is periodic begin anywhere.
+    /// Returns the first change after a time, in days since the simulation began; infinite if there is none. At the first call,
+    /// `is_first` lets a periodic process begin anywhere.
     pub(crate) fn after(&mut self, time: f64, is_first: bool) -> f64 {
         if let Course::Given { times, next } = &mut self.course {
             let at = times.get(*next).copied();
@@ -283,8 +283,8 @@ impl Changes {
         wait / rate
     }
 
-    /// A Poisson process whose rate depends on the time: proposals at the highest rate, of which as many stand as the
-    /// rate at their time wants (Lewis and Shedler 1979).
+    /// Draws from a Poisson process whose rate depends on the time. Times are proposed at the highest rate and accepted in
+    /// proportion to the rate at their time (Lewis and Shedler 1979).
     fn thinned(&mut self, mut time: f64, highest: f64, rate: impl Fn(f64) -> f64) -> f64 {
         loop {
             time += self.wait(highest);
@@ -295,13 +295,13 @@ impl Changes {
     }
 }
 
-/// Whether so many days after a Monday's beginning there are working hours.
+/// Whether the time, in days after the beginning of a Monday, is in working hours.
 pub(crate) fn is_busy(time: f64) -> bool {
     let hour = time.fract() * 24.0;
     time.rem_euclid(7.0) < 5.0 && (8.0..20.0).contains(&hour)
 }
 
-/// One burst in each stretch of `every` days, somewhere in it.
+/// Whether the time is in a burst. Each stretch of `every` days has one burst, at a random position.
 pub(crate) fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
     let number = (time / every).floor();
     let mut random = stream(&[site, number as u64]);
@@ -315,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes in so many days.
+    /// Returns the changes in this many days.
     fn times(process: &Process, days: f64) -> Vec<f64> {
         let around = Around {
             site: 5,
@@ -395,7 +395,7 @@ mod tests {
         assert_ne!(of(1), of(2));
     }
 
-    /// A rhythm is one of the calendar, whenever the simulation begins.
+    /// A rhythm follows the calendar, whenever the simulation begins.
     #[test]
     fn working_hours_are_those_of_the_calendar() {
         let saturday: Timestamp = "2026-01-10T12:00:00Z".parse().unwrap();

@@ -1,4 +1,4 @@
-//! What came of a simulation, as a table and as JSON.
+//! The results of a simulation, as a table and as JSON.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::measure::Sums;
 
-/// Everything that was measured.
+/// All measured values.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The scenario's name.
@@ -18,26 +18,26 @@ pub struct Report {
     pub seed: u64,
     /// The whole time, in days.
     pub days: f64,
-    /// What of it was not measured, at the beginning.
+    /// The days at the beginning that were not measured.
     pub warm_up: f64,
-    /// Pages that were there at the end.
+    /// Pages that existed at the end.
     pub pages: u64,
-    /// Of these, those that were not visited once while it was measured.
+    /// Pages among these that were not visited in the measured time.
     pub starved: u64,
     /// The longest time without a visit, in days.
     pub longest: f64,
-    /// What was asked of servers.
+    /// The requests to all servers.
     pub visits: Visits,
-    /// What was asked of each, in the scenario's order.
+    /// The requests to each host, in the scenario's order.
     pub hosts: Vec<HostVisits>,
-    /// What could have been reached.
+    /// The results that an oracle reaches.
     pub oracle: Oracle,
     /// The last waits of pages, at most some thousands.
     pub waits: Vec<WaitOfPage>,
     pub(crate) sums: Sums,
 }
 
-/// Requests, counted from the end of the warm-up on where nothing else is said.
+/// Requests, counted from the end of the warm-up on unless a field states otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Visits {
@@ -47,47 +47,47 @@ pub struct Visits {
     pub budget: f64,
     /// All requests.
     pub requests: u64,
-    /// Of pages, with a response that counts.
+    /// Visits of pages with a response that counts.
     pub pages: u64,
     /// First visits.
     pub new: u64,
     /// Pages found changed.
     pub changed: u64,
-    /// Pages that came and were the same.
+    /// Pages that were fetched and were the same.
     pub unchanged: u64,
-    /// Answers that nothing has changed, without a body.
+    /// Answers 304, without a body.
     pub not_modified: u64,
-    /// Pages of which nobody could say.
+    /// Pages with an unknown state.
     pub unknown: u64,
-    /// Pages that were not there any more, or not yet (404).
+    /// Pages that did not exist any more, or not yet (404).
     pub gone: u64,
-    /// Feeds, sitemaps and what is not there.
+    /// Feeds, sitemaps and URIs that lead nowhere.
     pub lists: u64,
-    /// For robots.txt, also where nothing came of it; the budget is not for these.
+    /// Requests for robots.txt, including failed ones; the budget does not apply to these.
     pub robots: u64,
-    /// Other requests of which nothing came.
+    /// Other requests that failed.
     pub failed: u64,
     /// Bytes received.
     pub bytes: u64,
     /// Bytes stored.
     pub stored: u64,
-    /// Waits that evaluators answered, over the whole time, as the next three are.
+    /// Waits that evaluators answered, over the whole time; the next three fields also cover the whole time.
     pub waits: u64,
     /// Waits below the profile's shortest, which were raised to it.
     pub too_short: u64,
     /// Waits above the profile's longest, which were cut to it.
     pub too_long: u64,
-    /// Answers that went far up and down and up again though every visit found the same; they were held to the middle.
+    /// Answers that oscillated though every visit found the same; they were held to the middle.
     pub oscillating: u64,
-    /// By how much visits came late, in days, on average.
+    /// Mean delay of visits past their due time, in days.
     pub overdue: f64,
-    /// Requests to a host sooner than its rest allows, over the whole time.
+    /// Requests to a host before its politeness delay had passed, over the whole time.
     pub too_soon: u64,
-    /// The shortest time between two requests to one host, in seconds and over the whole time; none where no host had two.
+    /// The shortest time between two requests to one host, in seconds and over the whole time; none if no host had two.
     pub smallest_gap: Option<f64>,
     /// Calls of plugins that failed, over the whole time.
     pub faults: u64,
-    /// What the first failed with.
+    /// The error of the first failed call.
     pub first_fault: Option<String>,
 }
 
@@ -97,16 +97,16 @@ pub struct Visits {
 pub struct HostVisits {
     /// Its name.
     pub host: String,
-    /// All requests after the warm-up, those for robots.txt among them.
+    /// All requests after the warm-up, including those for robots.txt.
     pub requests_a_day: f64,
-    /// The shortest time from the end of one to the beginning of the next, in seconds and over the whole time; none where it
-    /// had no two.
+    /// The shortest time from the end of a request to the beginning of the next, in seconds and over the whole time; none if the
+    /// host had fewer than two.
     pub smallest_gap: Option<f64>,
-    /// Those sooner than its rest allows, over the whole time.
+    /// Requests before the politeness delay had passed, over the whole time.
     pub too_soon: u64,
 }
 
-/// What somebody could have reached who knows how often each page changes, as shares.
+/// Results of an oracle that knows how often each page changes, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Oracle {
@@ -114,93 +114,93 @@ pub struct Oracle {
     pub freshness: f64,
     /// The most versions that regular visits find, by formula.
     pub captures: f64,
-    /// Freshness of the first plan, tried on the same web: what shares are of.
+    /// Freshness of the first plan, tried on the same web: the base of shares.
     pub freshness_tried: f64,
-    /// Captures of the second plan, tried on the same web: what shares are of.
+    /// Captures of the second plan, tried on the same web: the base of shares.
     pub captures_tried: f64,
-    /// Age in days that the first plan came to.
+    /// Mean age in days under the first plan.
     pub age_tried: f64,
-    /// Delay of captures in days that the second plan came to; none where it captured nothing.
+    /// Mean delay of captures in days under the second plan; none if it captured nothing.
     pub delay_tried: Option<f64>,
     /// Share of the second plan's visits that found nothing new.
     pub wasted_tried: f64,
-    /// Freshness, were hosts not to be spared.
+    /// Freshness without politeness limits.
     pub freshness_without_politeness: f64,
     /// The best freshness of visits at random times.
     pub freshness_at_random: f64,
-    /// Freshness of the best harmonic freshness.
+    /// Freshness at the maximum of harmonic freshness.
     pub freshness_harmonic: f64,
 }
 
-/// A page's true rate and its last wait, beside the best one.
+/// A page's true rate and its last wait, with the best one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct WaitOfPage {
     /// Changes a day.
     pub rate: f64,
-    /// Days.
+    /// Wait in days.
     pub wait: f64,
-    /// Days from visit to visit that would be best for freshness; none where it would be given up, or never changes.
+    /// Best days between visits for freshness; none for a page that would be given up or never changes.
     pub best: Option<f64>,
 }
 
 impl Report {
-    /// Share of time that the archive had pages as they were, by weight.
+    /// Returns the share of time in which the archive had the current versions of pages, by weight.
     pub fn freshness(&self) -> f64 {
         self.sums.freshness()
     }
 
-    /// Days since the first change that the archive did not have, over all pages and times.
+    /// Returns the mean days since the first change that the archive did not have, over all pages and times.
     pub fn age(&self) -> f64 {
         self.sums.age()
     }
 
-    /// Share of versions that the archive has, by weight; none where nothing changed.
+    /// Returns the share of versions that the archive has, by weight; none if nothing changed.
     pub fn captures(&self) -> Option<f64> {
         self.sums.captures()
     }
 
-    /// Days from a version's coming to its capture; none where none was captured.
+    /// Returns the mean days from a version's appearance to its capture; none if none was captured.
     pub fn delay(&self) -> Option<f64> {
         self.sums.delay()
     }
 
-    /// Share of visits of pages that found nothing new; none where there were none.
+    /// Returns the share of page visits that found nothing new; none without visits.
     pub fn wasted(&self) -> Option<f64> {
         let visits = &self.visits;
         let wasted = visits.unchanged + visits.not_modified;
         (visits.pages > 0).then(|| wasted as f64 / visits.pages as f64)
     }
 
-    /// By how much visits came late, in days, on average; none where there were none.
+    /// Returns the mean delay of visits past their due time, in days; none without visits.
     pub fn overdue(&self) -> Option<f64> {
         (self.visits.pages > 0).then_some(self.visits.overdue)
     }
 
-    /// Freshness over the measured time, in equal parts; none where no page was there.
+    /// Returns the freshness over the measured time, in equal parts; none for a part without pages.
     pub fn freshness_over_time(&self) -> Vec<Option<f64>> {
         let parts = self.sums.parts.iter();
         let fresh = parts.map(|(there, fresh)| (*there > 0.0).then(|| fresh / there));
         fresh.collect()
     }
 
-    /// Visits made, as a share of those allowed.
+    /// Returns the visits made, as a share of those allowed.
     pub fn budget_used(&self) -> f64 {
         let made = self.visits.requests - self.visits.robots;
         share(made as f64, self.visits.budget * self.visits.days)
     }
 
-    /// Freshness as a share of what the best plan came to on the same web.
+    /// Returns the freshness as a share of the best plan's on the same web.
     pub fn of_best_freshness(&self) -> f64 {
         share(self.freshness(), self.oracle.freshness_tried)
     }
 
-    /// Captures as a share of what the best plan came to on the same web; none where nothing changed.
+    /// Returns the captures as a share of the best plan's on the same web; none if nothing changed.
     pub fn of_best_captures(&self) -> Option<f64> {
         let captures = self.captures()?;
         Some(share(captures, self.oracle.captures_tried))
     }
 
-    /// The host that had most requests, and how many a day half of the hosts had at most.
+    /// Returns the host with most requests, and the median of the requests a day over hosts.
     fn busiest_and_median_host(&self) -> Option<(&HostVisits, f64)> {
         let mut hosts: Vec<&HostVisits> = self.hosts.iter().collect();
         hosts.sort_by(|one, other| one.requests_a_day.total_cmp(&other.requests_a_day));
@@ -208,7 +208,7 @@ impl Report {
         Some((hosts.pop()?, median))
     }
 
-    /// Everything, for machines. Nothing in it depends on the machine or the time.
+    /// Returns everything as JSON, for machines. It does not depend on the machine or the time.
     pub fn as_json(&self) -> Value {
         json!({
             "scenario": self.scenario,
@@ -240,7 +240,7 @@ impl Report {
         })
     }
 
-    /// Everything, for people.
+    /// Returns everything as text, for people.
     pub fn as_text(&self) -> String {
         let Visits {
             requests,
@@ -406,7 +406,7 @@ impl Report {
     }
 }
 
-/// A part of a whole. Where there was nothing to be had, nothing is missing; it is what the oracle is said to reach then, too.
+/// Returns a part as a share of the whole. The share of an empty whole is 1, as it is for the oracle.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }

@@ -1,5 +1,5 @@
-//! A crawl of a synthetic web, from event to event: a request goes out, an answer comes in, a visit of the budget falls due.
-//! Nobody reads a clock.
+//! A crawl of a synthetic web, driven by events: a request is sent, an answer arrives, the budget allows the next visit. The
+//! clock of the system is not used.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -20,46 +20,46 @@ use crate::report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
 use crate::scenario::Scenario;
 use crate::web::{OfPage, PageId, Place, Served, Web};
 
-/// Parts of the measured time in the drawing of freshness.
+/// Parts of the measured time in the plot of freshness.
 const PARTS: usize = 120;
 
-/// Pages whose waits are drawn.
+/// Pages whose waits are plotted.
 const WAITS_SHOWN: usize = 2_000;
 
-/// What is simulated.
+/// The inputs of a simulation.
 pub struct Simulation {
     /// The web.
     pub scenario: Scenario,
-    /// How it is crawled.
+    /// The profile of the crawl.
     pub profile: Profile,
     /// The same seed makes the same web and the same crawl.
     pub seed: u64,
-    /// Where compiled components are kept; none compiles them.
+    /// The folder of compiled components; none compiles them anew.
     pub component_cache: Option<PathBuf>,
 }
 
-/// Why there is no result.
+/// The reason that a simulation has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulationError {
-    /// The profile or its plugins.
+    /// The profile or its plugins have errors.
     #[error(transparent)]
     Crawl(#[from] CrawlError),
-    /// The frontier's store.
+    /// The frontier's store failed.
     #[error("the frontier's store failed")]
     Frontier(#[from] opilio_frontier::Error),
-    /// No room for the frontier's store.
+    /// The folder for the frontier's store cannot be made.
     #[error("cannot make a folder for the frontier's store")]
     Folder(#[from] std::io::Error),
-    /// A defect of ours.
+    /// A defect of Opilio.
     #[error("the simulation broke: {0}; please report it")]
     Broken(String),
 }
 
 impl Simulation {
-    /// Runs it.
+    /// Runs the simulation.
     ///
     /// # Errors
-    /// [`SimulationError`]; faults of the profile's plugins are in it, each at its place.
+    /// Returns [`SimulationError`], which includes the errors of the profile's plugins, each at its place.
     pub fn run(self) -> Result<Report, SimulationError> {
         opilio_stacks::on_plugin_thread("simulation", || self.run_here())
             .map_err(SimulationError::Broken)?
@@ -86,8 +86,8 @@ impl Simulation {
         Ok(run.report(name, &self.scenario, self.seed, oracle))
     }
 
-    /// What somebody could reach who knows the rates, by formula and tried on the same web, and how often a day they
-    /// would visit each page for freshness.
+    /// Returns the results of an oracle that knows the rates, by formula and tried on the same web, and its visits a day of each
+    /// page for freshness.
     fn oracle(
         scenario: &Scenario,
         seed: u64,
@@ -107,8 +107,8 @@ impl Simulation {
             let (mut looks, mut wasted) = (0_u64, 0_u64);
             let end = web.window().to;
             for (place, (id, visits)) in ids.iter().zip(visits).enumerate() {
-                // Pages of the beginning have been seen when the warm-up is over, as by a crawl; what never changes is fresh
-                // for ever once it has been seen.
+                // Pages of the beginning have been visited when the warm-up is over, as by a crawl. A page that never changes
+                // stays fresh for ever once it has been visited.
                 let born = web.born(*id);
                 if born <= 0 || web.rate(*id) <= 0.0 {
                     web.look(*id, born.max(0));
@@ -117,7 +117,7 @@ impl Simulation {
                     continue;
                 }
                 let every = DAY / visits;
-                // Of a page that is born later a copy is best taken at once; a first version is none that counts as captured.
+                // A copy of a page that is born later is best made at once. A first version does not count as captured.
                 let mut at = born.max(0) as f64;
                 if born <= 0 || goal == Goal::Captures {
                     let mut random = stream(&[seed, place as u64, 99]);
@@ -163,27 +163,27 @@ impl Simulation {
     }
 }
 
-/// What a plan came to on the web.
+/// The result of a plan on the web.
 struct Tried {
     sums: Sums,
-    /// Visits of pages that were there, after the warm-up, and those that found nothing new.
+    /// Visits of existing pages after the warm-up, and those that found nothing new.
     looks: u64,
     wasted: u64,
 }
 
-/// The budget of all pages together.
+/// Returns the visits a day of the budget, for all pages together.
 fn visits_a_day(scenario: &Scenario, web: &Web) -> f64 {
     scenario.budget * web.average_pages(scenario.days)
 }
 
-/// How long a host rests after a request that took so long.
+/// Returns the politeness delay of a host after a request of this duration.
 fn rest(politeness: &Politeness, took: Duration) -> Duration {
     let factor = politeness.delay_factor.max(0.0);
     let rest = took.mul_f64(factor).min(politeness.max_delay);
     rest.max(politeness.min_delay)
 }
 
-/// A request on its way, by the time it ends; the number tells those of one time apart.
+/// A request in flight. Flights are ordered by their end; the number distinguishes those with equal ends.
 struct Flight {
     request: Box<PageRequest>,
     host: Option<usize>,
@@ -192,7 +192,7 @@ struct Flight {
     started: i64,
 }
 
-/// What is known of a host's requests.
+/// The state of a host's requests.
 #[derive(Clone, Copy, Default)]
 struct Host {
     requests: u64,
@@ -209,7 +209,7 @@ struct Run {
     politeness: Politeness,
     workers: usize,
     end: i64,
-    /// Visits of the budget that may be made now; how many come in a millisecond, and how many can be saved up.
+    /// Visits that the budget allows now, visits that it adds in a millisecond, and visits that can be saved up.
     visits_left: f64,
     visits_per_millisecond: f64,
     visits_max: f64,
@@ -289,7 +289,7 @@ impl Run {
         Ok(())
     }
 
-    /// Whether a visit may be made now; otherwise when.
+    /// Takes a visit from the budget if it allows one now. Otherwise returns the time at which it does.
     fn budget_at(&mut self, now: i64) -> Result<(), i64> {
         let since = (now - self.left_at) as f64;
         self.left_at = now;
@@ -311,7 +311,7 @@ impl Run {
             Begun::Ended(_) => return Ok(()),
             Begun::Asks(request) => request,
         };
-        // The budget is of visits; what precedes them comes on top.
+        // The budget counts visits; prerequisites come on top.
         self.visits_left -= f64::from(u8::from(place != Place::Robots));
         let is_measured = now >= self.web.window().from;
         if let Some(host) = host {
@@ -407,7 +407,7 @@ impl Run {
             visits.stored = visits.stored.saturating_add(size);
         }
         match (came.kind, place) {
-            // These come on top of the budget, whatever came of them.
+            // Requests for robots.txt come on top of the budget, whatever their result.
             (_, Place::Robots) => visits.robots += 1,
             (EndKind::Unfinished | EndKind::Failed, _) => visits.failed += 1,
             (EndKind::Success, Place::Page(_)) => {

@@ -1,5 +1,5 @@
-//! What is simulated: sites, their pages, how these change, what servers do, and how much the crawl may fetch. Written in
-//! TOML, checked like a profile.
+//! Scenarios: sites, their pages, the changes of these, the behaviour of servers, and the budget of the crawl. They are written
+//! in TOML and checked like a profile.
 
 mod check;
 mod written;
@@ -19,7 +19,7 @@ pub(crate) use check::RESPONSE_MAX;
 use check::{Check, DAY, MONDAY};
 use written::ScenarioFile;
 
-/// Scenarios that ship.
+/// The built-in scenarios.
 const READY: [(&str, &str); 10] = [
     ("blogs", include_str!("../scenarios/blogs.toml")),
     ("bursts", include_str!("../scenarios/bursts.toml")),
@@ -36,104 +36,104 @@ const READY: [(&str, &str); 10] = [
     ("thesis", include_str!("../scenarios/thesis.toml")),
 ];
 
-/// Most pages of a scenario, hubs and sites counted as such: each takes a few hundred bytes of memory.
+/// Most pages of a scenario, with hubs and sites counted as pages: each takes a few hundred bytes of memory.
 const PAGES_MAX: f64 = 20e6;
 
-/// Most changes of a scenario's pages, and most visits: a machine takes some minutes for each.
+/// Most changes of a scenario's pages, and most visits: a machine takes some minutes for this number.
 const EVENTS_MAX: f64 = 10e9;
 
-/// Visits per page and day: fewer come to none at all in a hundred years, more are no longer a budget.
+/// Visits per page and day. With fewer, a page gets none in a hundred years; more are not a budget any more.
 pub(crate) const BUDGET: std::ops::RangeInclusive<f64> = 1e-6..=86_400.0;
 
-/// Mean size of pages, a terabyte: sums of it fit in what counts bytes.
+/// Largest mean size of pages, a terabyte: sums of it fit into the byte counters.
 pub(crate) const SIZE_MAX: u64 = 1_000_000_000_000;
 
-/// Years that a scenario may begin in. Crawls have no times before 1970, and waits must end before calendars do.
+/// Years in which a scenario may begin. Crawls have no times before 1970, and waits must end before calendars do.
 const YEARS: std::ops::Range<i16> = 1970..9000;
 
-/// Longest time of a scenario, a hundred years: times of the calendar and milliseconds in floats end much later.
+/// Longest time of a scenario, a hundred years: the limits of calendar times and of milliseconds in floats are much higher.
 const DAYS_MAX: f64 = 36_525.0;
 
 /// A checked scenario.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// The name of the scenario.
     pub name: String,
     /// A sentence about it.
     pub description: String,
     /// The whole time, in days.
     pub days: f64,
-    /// What is left out of the measures at the beginning, in days.
+    /// The days at the beginning that are left out of the measures.
     pub warm_up: f64,
-    /// When it begins.
+    /// Time at which it begins.
     pub start: Timestamp,
     /// Visits that the crawl may make, per page and day.
     pub budget: f64,
-    /// How long unused visits may be saved up: a budget is of a day on average.
+    /// Time for which unused visits may be saved up: a budget is an average over a day.
     pub burst: Duration,
-    /// Requests at a time.
+    /// Requests in flight at once.
     pub workers: usize,
-    /// Groups of like sites.
+    /// Groups of similar sites.
     pub sites: Vec<Sites>,
 }
 
-/// Sites that are alike.
+/// Similar sites.
 #[derive(Clone, Debug)]
 pub struct Sites {
     /// First part of their host names.
     pub name: String,
-    /// How many.
+    /// The number of sites.
     pub count: u32,
-    /// Pages of each when it begins.
+    /// Pages of each site at the beginning.
     pub pages: u32,
-    /// Folders that the pages stand in, each with a hub that links to them.
+    /// Folders of the pages, each with a hub that links to its pages.
     pub sections: u32,
-    /// The crawl knows all pages when it begins.
+    /// Whether the crawl knows all pages at the beginning.
     pub known: bool,
-    /// Pages of each that appear in a day.
+    /// Pages of each site that appear in a day.
     pub growth: f64,
-    /// Mean life of a page in days; infinite where they live for ever.
+    /// Mean life of a page in days; infinite if pages live for ever.
     pub life: f64,
-    /// How long an answer takes.
+    /// Mean duration of an answer.
     pub response: Duration,
-    /// Share of answers that are an error of the server.
+    /// Share of answers that are server errors.
     pub failures: f64,
-    /// When robots.txt forbids what; none where it never does.
+    /// Times and paths that robots.txt forbids; none if it never forbids any.
     pub closed: Option<Closed>,
-    /// When robots.txt asks for rests; none where it never does.
+    /// Times at which robots.txt asks for a delay; none if it never does.
     pub slowed: Option<Slowed>,
-    /// Whether there is a feed of what is new and has changed, and whether it tells the truth.
+    /// The feed of new and changed pages, if there is one, and its accuracy.
     pub feed: Lists,
-    /// The same for a sitemap.
+    /// The sitemap, with the same choices.
     pub sitemap: Lists,
     /// Kinds of pages, with their shares of all.
     pub kinds: Vec<Kind>,
 }
 
-/// Times at which a site's robots.txt forbids something.
+/// Times at which a site's robots.txt forbids paths.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closed {
-    /// When.
+    /// The times.
     pub times: Times,
-    /// What: everything that begins so.
+    /// The forbidden prefix of paths.
     pub path: String,
 }
 
-/// Times at which a site's robots.txt asks for rests.
+/// Times at which a site's robots.txt asks for a delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slowed {
-    /// When.
+    /// The times.
     pub times: Times,
-    /// From request to request.
+    /// Delay between requests.
     pub crawl_delay: Duration,
 }
 
-/// Times that come now and then.
+/// Recurring times.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Times {
     /// Days from one to the next, on average.
     pub every: f64,
-    /// Days that one lasts.
+    /// Days that one of these times lasts.
     pub length: f64,
 }
 
@@ -152,32 +152,33 @@ pub enum Lists {
     Boastful,
 }
 
-/// Pages that are alike.
+/// Similar pages.
 #[derive(Clone, Debug)]
 pub struct Kind {
-    /// First part of their names, so that overrides of a profile can tell them; `p` without a hyphen where there is none.
+    /// First part of their names, by which overrides of a profile can match them. Without one, names begin with `p` and no
+    /// hyphen.
     pub name: Option<String>,
-    /// Of all pages, relative to the other kinds.
+    /// Share of all pages, relative to the other kinds.
     pub share: f64,
-    /// Their type.
+    /// Media type.
     pub media_type: String,
     /// Mean size in bytes.
     pub size: u64,
-    /// How they change.
+    /// The process by which they change.
     pub process: Process,
-    /// What they are worth.
+    /// Their importance.
     pub importance: f64,
-    /// Share of them that show the time of day, in a comment and in plain text: what `html-strip` knows is no content.
+    /// Share of pages that show the time of day in a comment and in plain text: `html-strip` recognises both as not content.
     pub clock: f64,
-    /// Share of them with a box of random words that nothing marks.
+    /// Share of pages with a box of random words that has no markup of its own.
     pub noise: f64,
-    /// Share with an entity tag that changes with the content, and share with one that never does.
+    /// Share with an entity tag that changes with the content, and share with one that never changes.
     pub etag: Honesty,
-    /// The same for `Last-Modified`.
+    /// The same shares for `Last-Modified`.
     pub last_modified: Honesty,
 }
 
-/// How often a header is right, and how often it is wrong; otherwise it is not there.
+/// The shares of pages on which a header is right, and on which it is wrong. On the others it is missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Honesty {
     /// It changes when the content does.
@@ -189,10 +190,10 @@ pub struct Honesty {
 }
 
 impl Scenario {
-    /// A file, or a scenario that ships, by its name.
+    /// Loads a file, or a built-in scenario by its name.
     ///
     /// # Errors
-    /// Every fault at its place; where it cannot be read.
+    /// Returns every error at its place, or the error of reading the file.
     pub fn load(name: &str) -> Result<Self, Faults> {
         if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
             return Self::parse(&format!("{name}.toml"), text);
@@ -219,20 +220,20 @@ impl Scenario {
         Self::parse(name, &text)
     }
 
-    /// The JSON Schema of a scenario's file, for editors.
+    /// Returns the JSON Schema of a scenario's file, for editors.
     pub fn schema() -> Value {
         schemars::schema_for!(ScenarioFile).to_value()
     }
 
-    /// Names of those that ship.
+    /// Returns the names of the built-in scenarios.
     pub fn ready() -> impl Iterator<Item = &'static str> {
         READY.iter().map(|(name, _)| *name)
     }
 
-    /// Checks a text. `file` is what faults call it.
+    /// Parses and checks a text. `file` is its name in errors.
     ///
     /// # Errors
-    /// Every fault, at its place.
+    /// Returns every error, at its place.
     pub fn parse(file: &str, text: &str) -> Result<Self, Faults> {
         let (written, read) = Written::read::<ScenarioFile>(file, text)?;
         let mut check = Check {
@@ -274,10 +275,10 @@ impl Scenario {
         }
     }
 
-    /// The same web for another time or budget, as a command line wants it.
+    /// Returns the same web for another time or budget, as given on a command line.
     ///
     /// # Errors
-    /// What the scenario refuses in its file, it refuses here, each fault with its flag.
+    /// Returns the errors that the scenario's file would have, each with its flag.
     pub fn instead(mut self, instead: &Instead) -> Result<Self, Faults> {
         self.days = instead.days.unwrap_or(self.days);
         self.warm_up = instead.warm_up.unwrap_or(self.warm_up);
@@ -310,7 +311,7 @@ impl Scenario {
         }
     }
 
-    /// What cannot be together.
+    /// Returns the contradictions between settings.
     fn relations(&self) -> Vec<Contradiction> {
         let mut found = Vec::new();
         let mut refuse = |pointer, problem: String, suggestion| {
@@ -385,7 +386,7 @@ impl Scenario {
         found
     }
 
-    /// Pages of all sites, those that are to come included; a site and each of its hubs takes as much as a page.
+    /// Returns the pages of all sites, including future ones. A site and each of its hubs counts as a page.
     fn pages(&self) -> f64 {
         let first = self.sites.iter().map(|site| {
             let hubs = f64::from(site.sections) + 1.0;
@@ -394,7 +395,7 @@ impl Scenario {
         first.sum::<f64>() + self.pages_born()
     }
 
-    /// How often pages change, all together, were they there all the time.
+    /// Returns the number of changes of all pages, as if they existed all the time.
     fn changes(&self) -> f64 {
         let sites = self.sites.iter().map(|site| {
             let pages = f64::from(site.pages) + site.growth * self.days.max(0.0);
@@ -408,7 +409,7 @@ impl Scenario {
         sites.sum::<f64>() * self.days.max(0.0)
     }
 
-    /// Pages that are to come.
+    /// Returns the number of future pages.
     fn pages_born(&self) -> f64 {
         let sites = self.sites.iter();
         let growth: f64 = sites.map(|site| f64::from(site.count) * site.growth).sum();
@@ -416,18 +417,18 @@ impl Scenario {
     }
 }
 
-/// What a command line wants otherwise than a scenario's file.
+/// The settings of a command line that replace those of a scenario's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Instead {
     /// The whole time, in days.
     pub days: Option<f64>,
-    /// What is left out of the measures, in days.
+    /// The days that are left out of the measures.
     pub warm_up: Option<f64>,
     /// Visits per page and day.
     pub budget: Option<f64>,
 }
 
-/// Parts of a scenario that cannot be together.
+/// Settings of a scenario that contradict each other.
 struct Contradiction {
     pointer: &'static str,
     problem: String,
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(lines, expected, "{faults}");
     }
 
-    /// The faults of a scenario in which `written` stands for what a sound one has, each with its remedy.
+    /// Checks the errors, each with its remedy, of a scenario in which `written` replaces a part of a valid one.
     #[track_caller]
     fn refused(sound: &str, written: &str, expected: &str) {
         const SOUND: &str = r#"
@@ -601,7 +602,7 @@ mod tests {
         );
     }
 
-    /// Who writes these means another web than the one that would come.
+    /// Settings without effect: their author expects another web than the simulated one.
     #[test]
     fn what_would_have_no_effect_is_refused() {
         let kind = |more: &str| format!("importance = 1.0\n{more}");
@@ -667,7 +668,7 @@ mod tests {
         }
     }
 
-    /// Units are told as such where a key may be left out, too.
+    /// Errors name wrong units as such, even for optional keys.
     #[test]
     fn wrong_units_are_told_as_such() {
         refused(

@@ -1,5 +1,5 @@
-//! The changing web: sites, pages, when these come, change and go. Nothing is kept of a page but where it is in its life;
-//! its bytes are made of its place and version when they are asked for (`answer.rs`).
+//! The changing web: sites, pages, and the times at which pages appear, change and disappear. Only the state of each page's life
+//! is kept. `answer.rs` makes its bytes from its place and version on request.
 
 mod answer;
 
@@ -17,7 +17,7 @@ use crate::scenario::{Honesty, Kind, Lists, Scenario, Sites};
 
 pub(crate) use answer::{OfPage, Served};
 
-/// What a stream of random numbers is for.
+/// Purposes of streams of random numbers.
 mod purpose {
     pub(super) const RATE: u64 = 1;
     pub(super) const TRAITS: u64 = 2;
@@ -29,7 +29,7 @@ mod purpose {
     pub(super) const SLOWED: u64 = 8;
 }
 
-/// A page, by its place in [`Web::pages`].
+/// A page, as an index into [`Web::pages`].
 pub(crate) type PageId = usize;
 
 /// The web of a scenario.
@@ -39,7 +39,7 @@ pub(crate) struct Web {
     hosts: HashMap<String, usize>,
     groups: Vec<Sites>,
     start: Timestamp,
-    /// From the last Monday's beginning to the start, in days.
+    /// Days from the beginning of the last Monday to the start.
     since_monday: f64,
     window: Window,
     seed: u64,
@@ -49,7 +49,7 @@ pub(crate) struct Web {
 /// One page.
 pub(crate) struct Page {
     pub(crate) site: usize,
-    /// What kind it is; none for a hub.
+    /// The index of its kind; none for a hub.
     kind: Option<usize>,
     section: u32,
     number: u32,
@@ -61,14 +61,14 @@ pub(crate) struct Page {
     pub(crate) copy: Copy,
     pub(crate) weight: f64,
     traits: Traits,
-    /// Requests that it has had.
+    /// Requests that it has received.
     pub(crate) visits: u64,
     pub(crate) last_visit: Option<i64>,
     /// The longest time between two visits, within the window.
     pub(crate) longest: i64,
 }
 
-/// What holds for a page all its life.
+/// Properties that a page keeps all its life.
 #[derive(Clone, Copy, Debug, Default)]
 struct Traits {
     clock: bool,
@@ -78,7 +78,7 @@ struct Traits {
     size: u64,
 }
 
-/// What a header is worth.
+/// The reliability of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Header {
     #[default]
@@ -91,13 +91,13 @@ enum Header {
 struct Site {
     group: usize,
     host: String,
-    /// Its hub of each section, the home page first.
+    /// Its hubs, one for each section, the home page first.
     hubs: Vec<PageId>,
     pages: Vec<PageId>,
     requests: u64,
 }
 
-/// What a URI leads to.
+/// The target of a URI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     Page(PageId),
@@ -108,7 +108,7 @@ pub(crate) enum Place {
 }
 
 impl Web {
-    /// The web of a scenario, with everything that will ever be in it.
+    /// Creates the web of a scenario, with all pages that it will ever have.
     pub(crate) fn new(scenario: &Scenario, seed: u64, parts: usize) -> Self {
         let millis = |days: f64| (days * DAY).round() as i64;
         let window = Window {
@@ -230,7 +230,7 @@ impl Web {
         id
     }
 
-    /// A page that links to others and changes when these come and go.
+    /// Adds a page that links to others and changes when these appear and disappear.
     fn add_hub(&mut self, site: usize, section: u32, times: Vec<i64>, days: f64) -> PageId {
         let rate = times.len() as f64 / days;
         let changes = Changes::at(times, rate);
@@ -260,7 +260,7 @@ impl Web {
         self.pages.len() - 1
     }
 
-    /// Where the crawl begins: home pages, or every page where all are known, and what is published about these.
+    /// Returns the seeds: home pages, or every page and its published lists if all pages are known.
     pub(crate) fn seeds(&self) -> Vec<Uri> {
         let mut seeds = Vec::new();
         for site in &self.sites {
@@ -271,7 +271,7 @@ impl Web {
             };
             let mut uris: Vec<String> = known.iter().map(|page| self.uri(*page)).collect();
             if site.hubs.is_empty() {
-                // No page links to lists there.
+                // No page of such a site links to its lists.
                 let group = &self.groups[site.group];
                 let lists = [(group.feed, "feed.xml"), (group.sitemap, "sitemap.xml")];
                 let published = lists.iter().filter(|(kind, _)| *kind != Lists::None);
@@ -282,7 +282,7 @@ impl Web {
         seeds
     }
 
-    /// SURT prefixes of all sites.
+    /// Returns the SURT prefixes of all sites.
     pub(crate) fn prefixes(&self) -> Vec<String> {
         let uris = self
             .sites
@@ -302,7 +302,7 @@ impl Web {
         }
     }
 
-    /// Where a page that is no hub stands on its host.
+    /// Returns the path of a page that is not a hub.
     fn path(&self, id: PageId) -> String {
         let page = &self.pages[id];
         let kinds = &self.groups[self.sites[page.site].group].kinds;
@@ -314,7 +314,7 @@ impl Web {
         }
     }
 
-    /// What a URI leads to.
+    /// Returns the target of a URI.
     pub(crate) fn place(&self, uri: &Uri) -> (Option<usize>, Place) {
         let Some(site) = uri.host().and_then(|host| self.hosts.get(host)).copied() else {
             return (None, Place::Nothing);
@@ -344,7 +344,7 @@ impl Web {
         (Some(site), place)
     }
 
-    /// Lets a page live until now.
+    /// Advances a page to the present.
     fn advance(&mut self, id: PageId, now: i64) {
         let page = &mut self.pages[id];
         let (weight, window) = (page.weight, self.window);
@@ -359,7 +359,7 @@ impl Web {
             .count(now.min(page.dies), weight, window, &mut self.sums);
     }
 
-    /// Lets all pages live until the end.
+    /// Advances all pages to the end.
     pub(crate) fn finish(&mut self) {
         let (from, to) = (self.window.from, self.window.to);
         for id in 0..self.pages.len() {
@@ -371,12 +371,12 @@ impl Web {
         }
     }
 
-    /// A visit has come to an end: what the archive has of the page now.
+    /// Records the end of a visit, with the version that the archive has now. Returns whether the version is new.
     pub(crate) fn captured(&mut self, id: PageId, now: i64, version: u64) -> bool {
         self.advance(id, now);
         let page = &mut self.pages[id];
         if page.version != version || now >= page.dies {
-            // It has changed since it was sent; that version was seen for no time at all.
+            // The page has changed since it was sent; the copy was never current.
             return false;
         }
         let (weight, window) = (page.weight, self.window);
@@ -384,7 +384,7 @@ impl Web {
         delay.is_some()
     }
 
-    /// A request has been sent.
+    /// Records a request.
     fn visited(&mut self, id: PageId, now: i64) {
         let from = self.window.from;
         let page = &mut self.pages[id];
@@ -396,13 +396,13 @@ impl Web {
         page.last_visit = Some(now);
     }
 
-    /// A time of the simulation as one of the calendar.
+    /// Converts a time of the simulation into one of the calendar.
     pub(crate) fn at(&self, millis: i64) -> Timestamp {
         let at = self.start.as_millisecond().saturating_add(millis);
         Timestamp::from_millisecond(at).unwrap_or(Timestamp::MAX)
     }
 
-    /// What an oracle knows: pages that are there within the window, with their hosts.
+    /// Returns the facts for an oracle: pages that exist within the window, with their hosts.
     pub(crate) fn known(&self) -> Vec<(PageId, Known)> {
         let Window { from, to } = self.window;
         let pages = self.pages.iter().enumerate();
@@ -421,43 +421,43 @@ impl Web {
             .collect()
     }
 
-    /// What a host is called.
+    /// Returns the name of a host.
     pub(crate) fn host(&self, host: usize) -> &str {
         &self.sites[host].host
     }
 
-    /// How many hosts there are.
+    /// Returns the number of hosts.
     pub(crate) fn hosts(&self) -> usize {
         self.sites.len()
     }
 
-    /// Changes a day of a page, in the long run.
+    /// Returns the long-term changes a day of a page.
     pub(crate) fn rate(&self, id: PageId) -> f64 {
         self.pages[id].changes.rate
     }
 
-    /// When a page comes to be.
+    /// Returns the time at which a page appears.
     pub(crate) fn born(&self, id: PageId) -> i64 {
         self.pages[id].born
     }
 
-    /// How long a host takes to answer, on average.
+    /// Returns the mean duration of a host's answers.
     pub(crate) fn response(&self, host: usize) -> Duration {
         self.groups[self.sites[host].group].response
     }
 
-    /// The stretch of time that counts.
+    /// Returns the measured time.
     pub(crate) fn window(&self) -> Window {
         self.window
     }
 
-    /// Whether a page is there.
+    /// Whether a page exists at this time.
     pub(crate) fn is_there(&self, id: PageId, now: i64) -> bool {
         let page = &self.pages[id];
         page.born <= now && now < page.dies
     }
 
-    /// Somebody takes a copy, without a crawl. Whether it is a new version; none where the page is not there.
+    /// Makes a copy without a crawl. Returns whether its version is new; none if the page does not exist.
     pub(crate) fn look(&mut self, id: PageId, now: i64) -> Option<bool> {
         self.is_there(id, now).then(|| {
             self.advance(id, now);
@@ -466,7 +466,7 @@ impl Web {
         })
     }
 
-    /// Pages that are there at a time, on average.
+    /// Returns the mean number of existing pages.
     pub(crate) fn average_pages(&self, days: f64) -> f64 {
         let end = (days * DAY) as i64;
         let lives = self.pages.iter().map(|page| {
@@ -545,7 +545,7 @@ mod tests {
         }
     }
 
-    /// Ten times in a hundred days for two days each, in the mean of many years.
+    /// A site is closed ten times in a hundred days for two days each, in the mean of many years.
     #[test]
     fn a_site_is_closed_as_often_as_it_says() {
         let mut web = web("closed = { per-year = 36.5, length = \"2d\" }");
@@ -593,7 +593,7 @@ mod tests {
         assert!((10..40).contains(&stories), "{stories}");
     }
 
-    /// What changes on the home page is what it links to: pages that came and went within the time, and no others.
+    /// The home page changes with its links: with pages that appear and disappear in the simulated time only.
     #[test]
     fn hubs_change_with_their_pages() {
         let web = web("growth = 0.5\nlife = \"200d\"");

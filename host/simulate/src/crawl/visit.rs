@@ -219,7 +219,7 @@ impl Driver for SimulatedVisit<'_> {
             end.body = success.visit.size.is_some();
             end.archived = success.visit.digests.is_some();
             end.wait = success.wait;
-            // Nobody would read them in the store: they are in `sites`.
+            // The values in the store would never be read: they are in `sites`.
             let changes = std::mem::take(&mut success.kept_for_site);
             let site = self.pipeline.issue.uri.surt_authority();
             let known = state.sites.entry(site).or_default();

@@ -1,7 +1,7 @@
-//! Every visit of a crawl by host and page, from as many logs as it has, and what a page's visits come to in the order of time.
+//! The visits of a crawl by host and page, from all its logs, and the data of each page's visits in the order of time.
 //!
-//! Lines are only nearly in that order: a log has them as visits ended, rotated logs come as somebody named them. So all visits
-//! are kept until the last log is read.
+//! Lines are only nearly in that order: a log has them in the order in which visits ended, and rotated logs are given in any
+//! order. All visits are therefore kept until the last log is read.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
@@ -11,10 +11,10 @@ use super::FitError;
 use super::log::{Look, Outcome, read};
 use super::spread::Interval;
 
-/// Longest time between the first visit and the last: that of the longest scenario. Who was away for longer had a wrong clock.
+/// Longest time between the first visit and the last: that of the longest scenario. A longer one comes from a wrong clock.
 const SPAN_DAYS_MAX: f64 = 36_525.0;
 
-/// What was read so far.
+/// The visits read so far.
 #[derive(Debug, Default)]
 pub(super) struct History {
     /// By host, then by URI.
@@ -22,15 +22,15 @@ pub(super) struct History {
     files: Vec<String>,
     /// The earliest and the latest line.
     ends: Option<(Line, Line)>,
-    /// Digests and media types: most visits find those of the one before.
+    /// Digests and media types, shared: most visits find those of the previous one.
     words: HashSet<Rc<str>>,
 }
 
-/// Where a visit stands.
+/// The place of a visit in the logs.
 #[derive(Clone, Copy, Debug)]
 struct Line {
     at: i64,
-    /// Of the files.
+    /// Index of the file.
     file: usize,
     number: usize,
 }
@@ -42,7 +42,7 @@ struct Visits {
     visits: Vec<Visit>,
 }
 
-/// Its order is that of time; the rest decides where times are the same, so that no order of lines does.
+/// A visit, ordered by time. The other fields decide between equal times, so that the order of lines does not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Visit {
     at: i64,
@@ -59,7 +59,7 @@ pub(super) struct Host {
     pub(super) pages: Vec<Page>,
     pub(super) requests: u64,
     pub(super) failures: u64,
-    /// Milliseconds of each answer.
+    /// Duration of each answer in milliseconds.
     pub(super) took: Vec<u64>,
 }
 
@@ -75,15 +75,15 @@ pub(super) struct Page {
     digest: Option<Rc<str>>,
     pub(super) bytes: u64,
     pub(super) bodies: u64,
-    /// It was gone at the last visit.
+    /// Whether the page was gone at the last visit.
     pub(super) gone: bool,
-    /// The server has said that it had not changed.
+    /// Whether the server has answered that it had not changed.
     pub(super) conditional: bool,
-    /// Its bytes changed and its content did not.
+    /// Whether its bytes changed while its content did not.
     pub(super) trivial: bool,
 }
 
-/// What the logs cover, in days since 1970.
+/// The time that the logs cover, in days since 1970.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
     pub(super) begin: f64,
@@ -139,7 +139,7 @@ impl History {
         word
     }
 
-    /// What the logs are called in a sentence.
+    /// Returns a name for the logs that fits into a sentence.
     pub(super) fn name(&self) -> String {
         let first = self.files.first().map_or("", String::as_str);
         let first = first.replace(char::is_control, "\u{fffd}");
@@ -150,7 +150,7 @@ impl History {
         }
     }
 
-    /// What the logs cover; none where no page was visited.
+    /// Returns the time that the logs cover; none if no page was visited.
     pub(super) fn time(&self) -> Result<Option<Time>, FitError> {
         let Some((first, last)) = self.ends else {
             return Ok(None);
@@ -170,7 +170,7 @@ impl History {
         }))
     }
 
-    /// The hosts by their names.
+    /// Returns the hosts by their names.
     pub(super) fn hosts(self) -> BTreeMap<String, Host> {
         let hosts = self.visits.into_iter();
         hosts
@@ -188,13 +188,13 @@ impl Host {
         } in uris
         {
             visits.sort_unstable();
-            // A visit that two logs tell of was one.
+            // A visit that is in two logs counts once.
             visits.dedup();
             host.requests += visits.len() as u64;
             host.took.extend(visits.iter().filter_map(|one| one.took));
             let failed = visits.extract_if(.., |one| one.outcome == Outcome::Failed);
             host.failures += failed.count() as u64;
-            // Until it has been there, nothing is gone.
+            // A page cannot be gone before it has been there.
             let is_there = |one: &Visit| one.outcome != Outcome::Gone;
             let Some(first) = visits.iter().position(is_there) else {
                 continue;
@@ -263,7 +263,7 @@ impl Page {
     }
 }
 
-/// Of milliseconds.
+/// Converts milliseconds to days.
 fn days(milliseconds: i64) -> f64 {
     milliseconds as f64 / 86_400_000.0
 }

@@ -1,4 +1,4 @@
-//! Lines of a crawl log, as far as they say when a page was looked at and what was found.
+//! Lines of a crawl log, as far as they contain the time and result of a page's visit.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::RangeInclusive;
@@ -16,13 +16,13 @@ use crate::scenario::{RESPONSE_MAX, SIZE_MAX};
 /// Columns that are read.
 const COLUMNS: usize = 11;
 
-/// Faults after which nobody reads on: it is no crawl log.
+/// Errors after which reading stops: the file is not a crawl log.
 const FAULTS_MAX: usize = 20;
 
-/// Longest line that is taken for one.
+/// Longest line that is accepted.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
-/// Years of visits: those that a scenario may begin in. A clock that says otherwise was wrong.
+/// Accepted years of visits: those in which a scenario may begin. Other years come from a wrong clock.
 const YEARS: RangeInclusive<i16> = 1970..=8999;
 
 /// One visit.
@@ -35,30 +35,30 @@ pub(super) struct Look {
     pub(super) media_type: String,
     /// Milliseconds since 1970.
     pub(super) at: i64,
-    /// Milliseconds.
+    /// Duration in milliseconds.
     pub(super) took: Option<u64>,
     pub(super) size: u64,
     pub(super) digest: Option<String>,
     pub(super) outcome: Outcome,
 }
 
-/// What a visit found.
+/// The result of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
-    /// A page; its digest says whether it is another one.
+    /// A page. Its digest shows whether it has changed.
     Body,
-    /// A page of the same content, as strippers or a change evaluator have it.
+    /// A page of the same content, by strippers or a change evaluator.
     Unchanged,
-    /// The server said that nothing had changed.
+    /// The server answered that nothing had changed.
     NotModified,
-    /// There is none (any more).
+    /// The page does not exist, or not any more.
     Gone,
-    /// Nothing came, or an error.
+    /// No response, or an error.
     Failed,
 }
 
-/// Reads a log line by line, plain or compressed with gzip, and gives each visit with the number of its line. Lines without a
-/// visit of a page are passed over: robots.txt, look-ups, what was not to be fetched.
+/// Reads a log line by line, plain or compressed with gzip, and passes each visit with the number of its line to `take`. Lines
+/// without a visit of a page are skipped: robots.txt, look-ups, disregarded URIs.
 pub(super) fn read(
     file: &str,
     log: impl Read,
@@ -71,7 +71,7 @@ pub(super) fn read(
     let (mut log, is_packed) = unpacked(log).map_err(unreadable)?;
     let mut faults = Faults::default();
     let mut line = Vec::new();
-    // One line of it at least was that of a crawl log.
+    // Whether at least one line was that of a crawl log.
     let mut is_log = false;
     for number in 1.. {
         line.clear();
@@ -86,7 +86,7 @@ pub(super) fn read(
             },
             false => unreadable(source),
         })?;
-        // The last line of a crawl that runs, or was killed, may be half a line.
+        // The last line of a crawl that runs, or was killed, may be incomplete.
         let is_torn = !line.ends_with(b"\n") && line.len() < LINE_BYTES_MAX;
         let text = String::from_utf8_lossy(&line);
         let found = match is_torn {
@@ -109,7 +109,7 @@ pub(super) fn read(
                 faults.push(fault(file, number, &text, column, problem));
             }
             Err(_) => {
-                // What follows would be garbage, too.
+                // The following lines would be garbage, too.
                 faults.push(fault(file, number, &text, 0, "not text".to_owned()));
                 break;
             }
@@ -125,7 +125,7 @@ pub(super) fn read(
     }
 }
 
-/// A log as it is, or what gzip has packed, in one member or several; and whether it has.
+/// Returns a log, unpacked if gzip has packed it in one member or several, and whether it was packed.
 fn unpacked<'l>(mut log: impl Read + 'l) -> io::Result<(Box<dyn BufRead + 'l>, bool)> {
     // From a pipe the first bytes may come one by one.
     let mut magic = Vec::new();
@@ -138,7 +138,7 @@ fn unpacked<'l>(mut log: impl Read + 'l) -> io::Result<(Box<dyn BufRead + 'l>, b
     })
 }
 
-/// What the decoder says of bytes that are not what they should be; anything else is the disk's.
+/// Whether an error is the decoder's, about damaged data. Other errors come from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -146,7 +146,7 @@ fn is_damage(error: &io::Error) -> bool {
     )
 }
 
-/// UTF-8 without zeros; a character that is cut at the end is none the less.
+/// Whether a line is UTF-8 without zeros. A character that is cut at the end is accepted.
 fn is_text(line: &[u8]) -> bool {
     let is_utf8 = match std::str::from_utf8(line) {
         Ok(_) => true,
@@ -155,11 +155,11 @@ fn is_text(line: &[u8]) -> bool {
     is_utf8 && !line.contains(&0)
 }
 
-/// What helps with a line that is none.
+/// The remedy for an invalid line.
 const REMEDY: &str =
     "take the line out, or give the crawl.log of another job: no crawl writes such a line";
 
-/// What is wrong with a line, and from which byte on.
+/// An error of a line, with the byte at which it begins.
 struct Wrong {
     column: usize,
     problem: String,
@@ -236,7 +236,7 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         return Ok(None);
     }
     let uri = Uri::parse(address).map_err(|why| wrong(address, format!("{why}")))?;
-    // The twelfth, or the eleventh where no source is written; Heritrix may write a thirteenth.
+    // The twelfth column, or the eleventh if no source is written. Heritrix may write a thirteenth.
     let annotations = columns.get(COLUMNS).or(columns.get(COLUMNS - 1));
     let annotations = annotations.copied().unwrap_or_default();
     let has = |wanted: &str| annotations.split(',').any(|said| said == wanted);
@@ -277,7 +277,7 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
         media_type: match media_type {
             "-" | "no-type" | "unknown" => String::new(),
             known if is_media_type(known) => known.to_ascii_lowercase(),
-            // Whatever a server has sent, no plugin is for it.
+            // Invalid media types count as unknown: no plugin handles them.
             _ => String::new(),
         },
         at: at.as_millisecond(),
@@ -288,7 +288,7 @@ fn look(line: &str) -> Result<Option<Look>, Wrong> {
     }))
 }
 
-/// Milliseconds; none where a clock was set back meanwhile.
+/// Parses milliseconds; none if a clock was set back meanwhile.
 fn duration(text: &str) -> Result<Option<u64>, String> {
     if text.starts_with('-') {
         return Ok(None);
@@ -302,7 +302,7 @@ fn duration(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Two tokens (RFC 9110 §8.3.1), without parameters.
+/// Whether a text is two tokens (RFC 9110 §8.3.1), without parameters.
 fn is_media_type(text: &str) -> bool {
     let is_token = |part: &str| {
         let is_of_one = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
@@ -312,7 +312,7 @@ fn is_media_type(text: &str) -> bool {
         .is_some_and(|(kind, format)| is_token(kind) && is_token(format))
 }
 
-/// `2026-11-20T12:34:56.789Z`, or seventeen digits.
+/// Parses `2026-11-20T12:34:56.789Z`, or seventeen digits.
 fn time(text: &str) -> Option<Timestamp> {
     if text.contains('T') {
         return text.parse().ok();
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// Reads a log of [`PAGE`]s that is called `x`: in which lines they are, or what is wrong.
+    /// Reads a log of [`PAGE`]s named `x`. Returns the numbers of their lines, or the error.
     fn lines(log: &[u8]) -> Result<Vec<usize>, String> {
         let mut lines = Vec::new();
         read("x", log, |number, _| lines.push(number))
@@ -435,16 +435,16 @@ mod tests {
         }
         let twice = lines(&packed("\0\n")).unwrap_err();
         assert!(twice.contains("what is in it is not text"), "{twice}");
-        // A log that goes on as something else.
+        // A log that continues as something else.
         let broken = [PAGE.as_bytes(), b"\n", &garbage[4..]].concat();
         let problem = lines(&broken).unwrap_err();
         assert!(problem.starts_with("x:2:1: not text"), "{problem}");
         assert_eq!(problem.matches("x:").count(), 1, "{problem}");
-        // The end of a log that the machine went down on, and a letter that is half written.
+        // The end of a log after a crash of the machine, and a half-written character.
         let torn = [PAGE.as_bytes(), b"\n", zeros].concat();
         assert_eq!(lines(&torn), Ok(vec![1]));
         assert_eq!(lines(b"\xc3"), Ok(vec![]));
-        // Other encodings of addresses stay what they were.
+        // Other encodings of addresses are accepted.
         let latin = [PAGE.as_bytes(), b",\xe4\n"].concat();
         assert_eq!(lines(&latin), Ok(vec![1]));
     }

@@ -1,25 +1,25 @@
-//! How rates of change are spread over pages, from what visits at irregular intervals saw.
+//! The distribution of rates of change over pages, estimated from visits at irregular intervals.
 
-/// The time between two visits, and whether the page was another one after it.
+/// The time between two visits, and whether the page changed in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Interval {
     pub(super) days: f64,
     pub(super) is_changed: bool,
 }
 
-/// A share of pages that never change, and lognormal rates of the others.
+/// A distribution: a share of pages that never change, and lognormal rates of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Spread {
-    /// From 0 to 1.
+    /// Share of pages that never change, 0 to 1.
     pub(super) never: f64,
-    /// Changes a day: half of the pages that change do so less often.
+    /// Changes a day: half of the changing pages change less often.
     pub(super) median: f64,
-    /// Standard deviation of the rates' logarithm.
+    /// Standard deviation of the logarithm of the rates.
     pub(super) sigma: f64,
 }
 
-/// What is supposed before anything is seen, with the weight of [`PRIOR_PAGES`]: pages change every ten days, and rates differ by
-/// a factor of 4.5 to either side. It decides where there are few pages and keeps the spread from collapsing.
+/// The prior, with the weight of [`PRIOR_PAGES`]: pages change every ten days, and rates differ by a factor of 4.5 in either
+/// direction. It decides if there are few pages, and keeps the distribution from collapsing.
 const PRIOR: Spread = Spread {
     never: 0.1,
     median: 0.1,
@@ -27,22 +27,22 @@ const PRIOR: Spread = Spread {
 };
 const PRIOR_PAGES: f64 = 2.0;
 
-/// The grid of rates: a change in thirty years to one in a quarter of an hour, ten to a decade.
+/// The grid of rates, from one change in thirty years to one in a quarter of an hour, ten to a decade.
 const LOWEST: f64 = 1e-4;
 const RATES: usize = 61;
 const PER_DECADE: f64 = 10.0;
 
-/// Most pages of a kind that are looked at, evenly taken: more do not move the result.
+/// Most pages of a kind that are examined, evenly sampled: more do not change the result.
 const PAGES_MAX: usize = 20_000;
 
-/// Rounds; it is still by then.
+/// Rounds; the estimate has converged by then.
 const ROUNDS: usize = 200;
 
-/// No spread is narrower than this: the grid could not tell.
+/// Smallest width of the distribution: the grid could not resolve a smaller one.
 const SIGMA_MIN: f64 = 0.15;
 
 impl Spread {
-    /// The most probable spread, seen these histories.
+    /// Returns the most probable distribution for these histories.
     pub(super) fn fit(histories: &[&[Interval]]) -> Self {
         let step = histories.len().div_ceil(PAGES_MAX).max(1);
         let pages: Vec<Likelihood> = histories
@@ -57,7 +57,7 @@ impl Spread {
         spread
     }
 
-    /// One round of expectation and maximisation.
+    /// Returns the distribution after one round of expectation and maximisation.
     fn better(self, pages: &[Likelihood]) -> Self {
         let weights = self.weights();
         let mut never = PRIOR_PAGES * PRIOR.never;
@@ -94,7 +94,7 @@ impl Spread {
         }
     }
 
-    /// How probable each rate of the grid is for a page that changes.
+    /// Returns the probability of each rate of the grid for a page that changes.
     fn weights(self) -> Vec<f64> {
         let weight = |index: usize| {
             let off = (rate(index).ln() - self.median.ln()) / self.sigma;
@@ -106,7 +106,7 @@ impl Spread {
     }
 }
 
-/// A page's history, were its rate that of the grid; relative to the likeliest.
+/// The likelihood of a page's history at each rate of the grid, relative to the highest.
 struct Likelihood {
     rates: Vec<f64>,
     never: f64,
@@ -127,7 +127,7 @@ impl Likelihood {
         };
         let logs: Vec<f64> = (0..RATES).map(|index| of_rate(rate(index))).collect();
         let has_changed = history.iter().any(|interval| interval.is_changed);
-        // Never to have changed is the likeliest history of what never changes.
+        // For a page without changes, never changing is the most likely case.
         let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let highest = if has_changed { highest } else { 0.0 };
         Self {
@@ -137,7 +137,7 @@ impl Likelihood {
     }
 }
 
-/// Changes a day at a place of the grid.
+/// Returns the changes a day at an index of the grid.
 fn rate(index: usize) -> f64 {
     LOWEST * 10_f64.powf(index as f64 / PER_DECADE)
 }
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::process::{Around, Changes, Process, Rates, stream, uniform};
 
-    /// Pages of known rates, visited at irregular intervals of a tenth to twenty days.
+    /// Returns histories of pages with known rates, visited at irregular intervals of a tenth to twenty days.
     fn histories(pages: u64, never: f64, rates: Rates, visits: usize) -> Vec<Vec<Interval>> {
         let page = |number: u64| {
             let mut random = stream(&[4, number]);

@@ -1,16 +1,16 @@
-//! A picture of lines, marks and words, written as SVG while it is drawn.
+//! A picture of lines, marks and text, written as SVG while it is drawn.
 
 use std::fmt::{self, Write as _};
 
-/// A place or a distance, in pixels of the SVG from its upper left corner.
+/// A position or a distance, in pixels of the SVG from its upper left corner.
 pub(super) type Place = (f64, f64);
 
-/// What is seen of a shape.
+/// The colour and opacity of a shape.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Paint {
     /// Red, green and blue.
     pub(super) rgb: [u8; 3],
-    /// From 0, what is below is seen, to 1.
+    /// Opacity, from 0 (transparent) to 1.
     pub(super) alpha: f64,
 }
 
@@ -24,7 +24,7 @@ impl Paint {
     }
 }
 
-/// The form of a mark: who sees no colours tells runs by it.
+/// The form of a mark, by which runs can be told apart without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
     Circle,
@@ -47,7 +47,7 @@ impl Mark {
         Self::Cross,
     ];
 
-    /// What it is made of, about as large as a circle of the radius; none for the circle itself.
+    /// Returns the polygons of the mark, about as large as a circle of the radius; none for the circle itself.
     pub(super) fn parts(self, (x, y): Place, radius: f64) -> Vec<Vec<Place>> {
         let polygon = |corners: &[Place]| -> Vec<Place> {
             let corners = corners.iter();
@@ -79,13 +79,13 @@ impl Mark {
     }
 }
 
-/// Where a text is from its place.
+/// The alignment of a text to its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
     Middle,
     End,
-    /// Written upwards, the place in its middle.
+    /// Written upwards, with the position in its middle.
     Upwards,
 }
 
@@ -95,14 +95,14 @@ pub(super) enum Weight {
     Bold,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stroke<'a> {
     pub(super) width: f64,
     pub(super) paint: Paint,
-    /// Lengths of pieces and gaps in turn; an uninterrupted line has none.
+    /// Lengths of dashes and gaps in turn; empty for a solid line.
     pub(super) dashes: &'a [f64],
-    /// Where in those lengths the line begins.
+    /// Offset in those lengths at which the line begins.
     pub(super) offset: f64,
 }
 
@@ -117,7 +117,7 @@ impl Stroke<'_> {
     }
 }
 
-/// What was drawn; what came later is above.
+/// The shapes drawn so far; later ones are on top.
 #[derive(Clone, Debug)]
 pub(super) struct Canvas {
     pub(super) width: u32,
@@ -173,7 +173,7 @@ impl Canvas {
         self.elements.push_str("/>\n");
     }
 
-    /// The place is in the middle of the letters' height.
+    /// Draws a text. The position is in the middle of the letters' height.
     pub(super) fn text(
         &mut self,
         (x, y): Place,
@@ -207,7 +207,7 @@ impl Canvas {
         self.elements.push_str("</text>\n");
     }
 
-    /// The picture as SVG. Its words are text: whoever shows it has the fonts.
+    /// Returns the picture as SVG. Its text is not drawn: the viewer supplies the fonts.
     pub(super) fn svg(&self) -> String {
         let Self {
             width,
@@ -245,8 +245,7 @@ fn hexadecimal(paint: Paint) -> String {
     format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
-/// A character of text. What no XML parser takes, whoever's name it is in, becomes the sign for what cannot be shown
-/// (XML 1.0 §2.2).
+/// Appends a character of text. A character that XML forbids becomes the replacement character (XML 1.0 §2.2).
 fn push_escaped(svg: &mut String, c: char) {
     match c {
         '&' => svg.push_str("&amp;"),

@@ -1,4 +1,4 @@
-//! A frame with two axes, a heading and, below everything so that it hides nothing, a legend.
+//! A frame with two axes, a heading and a legend. The legend is below everything, so it hides nothing.
 
 use super::canvas::{Anchor, Canvas, Mark, Paint, Place, Stroke, Weight};
 
@@ -6,28 +6,28 @@ const INK: Paint = Paint::solid([0x22, 0x22, 0x22]);
 const QUIET: Paint = Paint::solid([0x55, 0x55, 0x55]);
 const GRID: Paint = Paint::solid([0xe4, 0xe4, 0xe4]);
 
-/// Of the whole picture and of the frame in it; the legend adds to the height.
+/// Size of the whole picture and of the frame in it; the legend adds to the height.
 const WIDTH: f64 = 900.0;
 const LEFT: f64 = 104.0;
 const RIGHT: f64 = 876.0;
 const TOP: f64 = 66.0;
 const BOTTOM: f64 = 486.0;
 
-/// Of a letter: wider than most, so that names fit in whatever font they are shown.
+/// Width of a letter: wider than most, so that names fit in any font.
 const LETTER: f64 = 7.0;
 const LEGEND_ROW: f64 = 20.0;
 const LEGEND_SIGN: f64 = 34.0;
 
-/// One axis, in whatever unit the places on it are.
+/// One axis, in the unit of its positions.
 pub(super) struct Axis {
     pub(super) title: String,
     pub(super) from: f64,
     pub(super) to: f64,
-    /// Where it has a line and what is written there.
+    /// Positions of its grid lines, with their labels.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// How a run or a reference looks, in the legend too.
+/// The style of a run or a reference, in the plot and in the legend.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Look {
     pub(super) paint: Paint,
@@ -38,7 +38,7 @@ pub(super) struct Look {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Line {
     pub(super) width: f64,
-    /// Lengths of pieces and gaps in turn; an uninterrupted line has none.
+    /// Lengths of dashes and gaps in turn; empty for a solid line.
     pub(super) dashes: &'static [f64],
 }
 
@@ -97,7 +97,7 @@ impl Chart {
         (self.canvas).text(beside, title, Anchor::Upwards, Weight::Regular, INK);
     }
 
-    /// Where a point of both axes is in the picture.
+    /// Returns the position in the picture of a point of both axes.
     pub(super) fn place(&self, (across, up): (f64, f64)) -> Place {
         let share = |axis: &Axis, value: f64| (value - axis.from) / (axis.to - axis.from);
         (
@@ -106,7 +106,7 @@ impl Chart {
         )
     }
 
-    /// A mark at each of the points.
+    /// Draws a mark at each of the points.
     pub(super) fn marks(&mut self, points: impl IntoIterator<Item = (f64, f64)>, look: Look) {
         let Some((mark, radius)) = look.mark else {
             return;
@@ -117,7 +117,7 @@ impl Chart {
         }
     }
 
-    /// Lines through the same points or nearly so: their pieces follow each other, so that each of them is seen.
+    /// Draws lines through nearly the same points. Their dashes follow each other, so that each line is visible.
     pub(super) fn lines(&mut self, points: &[(f64, f64)], looks: &[Look]) {
         const PIECE: f64 = 16.0;
         let places: Vec<Place> = points.iter().map(|point| self.place(*point)).collect();
@@ -129,7 +129,7 @@ impl Chart {
         for (index, (line, paint)) in looks.iter().enumerate() {
             let mut stroke = line.stroke(*paint);
             if looks.len() > 1 {
-                // Its piece begins where those before it end.
+                // Its dash begins at the end of the preceding ones.
                 stroke.dashes = &dashes;
                 stroke.offset = PIECE * (looks.len() - index) as f64;
             }
@@ -137,7 +137,7 @@ impl Chart {
         }
     }
 
-    /// In the middle of the frame, why there is nothing in it.
+    /// Writes in the middle of the frame why it is empty.
     pub(super) fn explain(&mut self, lines: &[&str]) {
         for (index, line) in lines.iter().enumerate() {
             let row = index as f64 - 0.5 * (lines.len() - 1) as f64;
@@ -149,7 +149,7 @@ impl Chart {
         }
     }
 
-    /// With the legend, in as many columns as its longest name leaves room for.
+    /// Adds the legend, in as many columns as its longest name leaves room for.
     pub(super) fn with_legend(self, legend: &[(String, Look)]) -> Canvas {
         let mut canvas = self.canvas;
         let room = RIGHT - LEFT;
@@ -166,7 +166,7 @@ impl Chart {
                 canvas.line(&[(x, y), (x + 26.0, y)], line.stroke(look.paint));
             }
             if let Some((mark, radius)) = look.mark {
-                // Of many small ones the form is seen here, not there.
+                // Marks that are small in the plot are larger in the legend, to show their form.
                 canvas.mark((x + 13.0, y), radius.max(4.0), mark, look.paint);
             }
             let place = (x + LEGEND_SIGN, y);
@@ -178,7 +178,7 @@ impl Chart {
     }
 }
 
-/// The end of a name that is longer than there is room for: names differ at their ends.
+/// Returns the end of a name that is too long: names differ at their ends.
 fn shortened(name: &str, most: usize) -> String {
     let count = name.chars().count();
     if count <= most {

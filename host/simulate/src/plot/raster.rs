@@ -1,5 +1,5 @@
-//! A drawing as PNG, twice as large as the SVG that it is made of. Letters come with the program: it looks the same without
-//! fonts on the system.
+//! Rendering of a plot as PNG, at twice the size of its SVG. The program contains the font, so that the result is the same
+//! without fonts on the system.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use resvg::usvg::{Options, Tree, fontdb};
 
 use super::PlotError;
 
-/// Pixels of the PNG for one of the SVG: for screens and paper that show more than 96 per inch.
+/// Pixels of the PNG for one of the SVG: for screens and paper with more than 96 per inch.
 const SCALE: f32 = 2.0;
 
 pub(super) fn png(svg: &str) -> Result<Vec<u8>, PlotError> {
@@ -45,7 +45,7 @@ mod tests {
 
     const RED: Paint = Paint::solid([255, 0, 0]);
 
-    /// How many pixels of a drawing of 60 to 20 are red, parts of them counted as such.
+    /// Returns the number of red pixels of a drawing of 60 by 20, with fractions for partly covered ones.
     fn covered(draw: impl Fn(&mut Canvas)) -> f64 {
         let mut canvas = Canvas::new(60, 20);
         draw(&mut canvas);
@@ -78,7 +78,7 @@ mod tests {
         assert_eq!(covered(|_| ()), 0.0);
     }
 
-    /// Each mark covers about as much as a circle: none looks as if its run weighed more.
+    /// Each mark covers about as much as a circle, so that no run is emphasised.
     #[test]
     fn marks_are_all_of_a_size() {
         for mark in Mark::ALL {

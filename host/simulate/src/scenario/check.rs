@@ -1,4 +1,4 @@
-//! From what is written to what is simulated, or every fault at its place.
+//! Conversion of a written scenario into a checked one, or into all errors at their places.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ pub(super) const MONDAY: i64 = 1_767_571_200;
 
 pub(super) const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Shortest mean life of a page: of shorter ones none is left once a crawl has begun.
+/// Shortest mean life of a page: pages with shorter lives are gone once a crawl has begun.
 const LIFE_MIN: Duration = Duration::from_secs(60 * 60);
 
-/// Longest time that an answer takes on average: no crawl waits for longer.
+/// Longest mean duration of an answer: crawls do not wait for longer.
 pub(crate) const RESPONSE_MAX: Duration = DAY;
 
 /// Widest spread of rates, as the standard deviation of their logarithm: a third of the pages differ by more than a factor of
 /// 20,000 from the median.
 const SIGMA_MAX: f64 = 10.0;
 
-/// How often a robots.txt forbids everything at most: once an hour.
+/// Most times a year at which a robots.txt forbids everything: once an hour.
 const CLOSED_A_YEAR_MAX: f64 = 8760.0;
 
-/// Least importance above none: sums with those of a million lose nothing.
+/// Least importance above none: sums with those of a million pages stay exact.
 const IMPORTANCE_MIN: f64 = 1e-6;
 
-/// What pages are where nothing is said.
+/// The default media type of pages.
 const HTML: &str = "text/html";
 
 pub(super) struct Check {
@@ -107,7 +107,7 @@ impl Check {
             !name.is_empty()
                 && name.len() <= 40
                 && (name.bytes()).all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
-                // `xn--` begins a name of other letters, and not all that follows it is one.
+                // `xn--` begins an internationalised name, and not everything that follows is valid.
                 && Uri::parse(&format!("http://{name}-1.example/")).is_ok()
         };
         if !is_label(&site.name) {
@@ -269,7 +269,7 @@ impl Check {
         }
     }
 
-    /// Keys that say nothing of such changes: whoever writes them means another web than the one that comes.
+    /// Refuses keys without effect on such changes: their author expects another web than the simulated one.
     fn without_effect(&mut self, at: &str, change: &ChangeFile) {
         let is = |process| change.process == process;
         let (never, fixed) = (is(ProcessName::Never), change.rates == Spread::Fixed);

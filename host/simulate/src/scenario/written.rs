@@ -1,4 +1,4 @@
-//! A scenario as it is written, before anything is checked.
+//! A scenario as written, before it is checked.
 
 use opilio_profile::DurationWritten;
 use schemars::JsonSchema;

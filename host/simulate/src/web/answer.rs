@@ -1,4 +1,4 @@
-//! What servers answer: pages with their links and what is not content, lists of what has changed, robots.txt, errors.
+//! The answers of servers: pages with their links and text that is not content, lists of changed pages, robots.txt, errors.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::{Header, PageId, Place, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
 use crate::scenario::{Lists, Times};
 
-/// Words that pages are made of.
+/// The words of pages.
 const WORDS: [&str; 16] = [
     "archive", "harvest", "river", "council", "letter", "bridge", "winter", "market", "garden",
     "harbour", "school", "engine", "island", "mirror", "record", "signal",
@@ -24,31 +24,31 @@ const WORDS: [&str; 16] = [
 /// Most items of a feed.
 const FEED_ITEMS: usize = 50;
 
-/// How often lists that are stale are made.
+/// Days between two updates of stale lists.
 const STALE_DAYS: f64 = 7.0;
 
 /// A server's answer to one request.
 pub(crate) struct Served {
     pub(crate) answer: ServerAnswer,
     pub(crate) took: Duration,
-    /// The version that came, or that a 304 spoke of.
+    /// The version that was sent, or that a 304 refers to.
     pub(crate) version: u64,
     pub(crate) of_page: OfPage,
 }
 
-/// How a page came.
+/// The form in which a page was answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OfPage {
-    /// With a body, or it was no page.
+    /// With a body, or the target is not a page.
     Whole,
     /// 304: it has not been modified.
     NotModified,
-    /// 404: it has died, or is not born.
+    /// 404: it has disappeared, or has not appeared yet.
     Gone,
 }
 
 impl Web {
-    /// What a server answers to a request now.
+    /// Returns a server's answer to a request at this time.
     pub(crate) fn serve(&mut self, uri: &Uri, asked: &RequestHeaders, now: i64) -> Served {
         let (site, place) = self.place(uri);
         let Some(site) = site else {
@@ -63,7 +63,7 @@ impl Web {
         let requests = self.sites[site].requests;
         let group = &self.groups[self.sites[site].group];
         let mut random = stream(&[self.seed, site as u64, requests, purpose::SERVER]);
-        // Between half and one and a half times as long.
+        // Between half and one and a half times the mean.
         let took = group.response.mul_f64(0.5 + uniform(&mut random));
         let fails = uniform(&mut random) < group.failures;
         if let Place::Page(id) = place {
@@ -104,7 +104,7 @@ impl Web {
         }
     }
 
-    /// A site's robots.txt.
+    /// Returns a site's robots.txt.
     fn robots(&self, site: usize, now: i64) -> String {
         let group = &self.groups[self.sites[site].group];
         let is_now = |times: Times, purpose| {
@@ -210,7 +210,7 @@ impl Web {
         }
     }
 
-    /// What a page says: its version, where it changes, and around it what is not content.
+    /// Returns a page's HTML: its version, which changes, and text around it that is not content.
     fn html(&self, id: PageId, now: i64, random: &mut impl Rng) -> String {
         let page = &self.pages[id];
         let site = &self.sites[page.site];
@@ -246,7 +246,7 @@ impl Web {
         text
     }
 
-    /// Hubs link to their pages that are there, newest first; pages link to their hub and to the home page.
+    /// Adds links. Hubs link to their existing pages, newest first; pages link to their hub and to the home page.
     fn links(&self, id: PageId, now: i64, text: &mut String) {
         let page = &self.pages[id];
         let site = &self.sites[page.site];
@@ -282,7 +282,7 @@ impl Web {
         }
     }
 
-    /// The pages of a site that are there, each with the time of its last change, latest first.
+    /// Returns the existing pages of a site, each with the time of its last change, latest first.
     fn changed(&mut self, site: usize, now: i64) -> Vec<(i64, PageId)> {
         let pages = self.sites[site].pages.clone();
         let mut changed = Vec::new();
@@ -297,7 +297,7 @@ impl Web {
         changed
     }
 
-    /// What lists of this kind say a page's last change is; none where they do not know it yet.
+    /// Returns the time of a page's last change as lists of this kind state it; none if they do not know the page yet.
     fn said(lists: Lists, changed: i64, now: i64) -> Option<i64> {
         let made = ((now as f64 / DAY / STALE_DAYS).floor() * STALE_DAYS * DAY) as i64;
         match lists {
