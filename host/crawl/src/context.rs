@@ -1,4 +1,4 @@
-//! What every URI of a crawl shares: frontier, fetcher, archive, plugins, logs, counters.
+//! State that all URIs of a crawl share: frontier, fetchers, archive, plugins, logs, counters.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -41,18 +41,18 @@ use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
 use opilio_visit::precedence::{self, QueueRanks};
 
-/// Times that one seed may widen the scope by redirecting: http to https, to www, to a new name. What redirects more
-/// often is led by somebody else.
+/// Maximum of times that one seed may widen the scope by redirecting: http to https, to www, to a new name. A seed that redirects
+/// more often is controlled by somebody else.
 const SEED_MOVES_MAX: u32 = 5;
 
-/// Queues whose activity is counted for the progress display; past it the quieter half is forgotten.
+/// Maximum of queues whose activity is counted for the progress display. Beyond it the quieter half is forgotten.
 const TALLIES_MAX: usize = 4096;
 
-/// Shared by all workers of a crawl.
+/// State shared by all workers of a crawl.
 pub(crate) struct Context {
-    /// As it was when this process began.
+    /// The profile when this process began.
     pub profile: Arc<Profile>,
-    /// With what was changed since; see [`Context::current`].
+    /// The profile with all changes since; see [`Context::current`].
     pub current: RwLock<Arc<Profile>>,
     pub fetchers: Fetchers,
     pub frontier: Mutex<Frontier>,
@@ -66,7 +66,7 @@ pub(crate) struct Context {
     pub census: LastCensus,
     pub board: Board,
     pub notifier: Mutex<Option<Notifier>>,
-    /// Faults of plugins in earlier processes, as far as they are known.
+    /// Plugin errors in earlier processes, as far as they are known.
     pub faults_before: u64,
     pub plugins_before: SeenBefore,
     /// The job's directory.
@@ -83,27 +83,27 @@ pub(crate) struct Context {
     pub workshop: Workshop,
     pub tallies: Mutex<HashMap<String, QueueTally>>,
     pub observers: Observers,
-    /// Filters of the scope of which the operator knows that links went unjudged.
+    /// Scope filters that left links unjudged, and for which an alert has been raised.
     pub scope_faults: Mutex<BTreeSet<Arc<str>>>,
     pub turns: QueueRanks,
-    /// Lock it before the frontier, never after.
+    /// The budget. Lock it before the frontier, never after.
     pub budget: Mutex<Budget>,
     pub live: Arc<Live>,
     pub job_log: Arc<JobLog>,
-    /// The job's lock, which goes last: whoever has it next finds the stores closed.
+    /// The job's lock. It is dropped last, so that the next process that locks the job finds the stores closed.
     #[expect(dead_code, reason = "held for its lock")]
     pub held: Arc<Job>,
 }
 
-/// SURT prefixes that the seeds imply, and where those of redirected seeds are kept.
+/// SURT prefixes that the seeds imply, and the file that keeps those of redirected seeds.
 pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
     pub file: std::path::PathBuf,
-    /// How often each seed has widened the scope in this process.
+    /// Number of times that each seed has widened the scope in this process.
     pub moves: HashMap<String, u32>,
 }
 
-/// Counted by this process; the frontier's own counters are durable.
+/// Counters of this process. The frontier's own counters are durable.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub bytes: AtomicU64,
@@ -113,7 +113,7 @@ pub(crate) struct Counters {
     pub out_of_scope: AtomicU64,
     /// URIs whose processing panicked.
     pub panics: AtomicU64,
-    /// Milliseconds of this process that the frontier's statistics have.
+    /// Run time of this process that the frontier's statistics include, in milliseconds.
     pub run_time: AtomicU64,
 }
 
@@ -122,17 +122,17 @@ impl Counters {
         self.out_of_scope.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Counts a panic while a URI was processed. The URI alone fails, or the crawl would halt at it after each start; too
-    /// many panics are no longer about one URI, and the crawl halts.
+    /// Counts a panic while a URI was processed, and returns whether the crawl continues. Then only the URI fails; otherwise the
+    /// crawl would halt at the URI after each start. Too many panics are not about one URI any more, and the crawl halts.
     pub(crate) fn survives_panic(&self) -> bool {
         self.panics.fetch_add(1, Ordering::Relaxed) < PANICS_MAX
     }
 }
 
-/// URIs of one process that may fail with −3000 before the crawl halts.
+/// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
 const PANICS_MAX: u64 = 10;
 
-/// Why a crawl cannot go on. Nothing is lost: the URI at hand is put back at the next start.
+/// Error that halts a crawl. Nothing is lost: the URI in process is put back at the next start.
 #[derive(Debug, thiserror::Error)]
 pub enum Halt {
     /// The frontier's store failed.
@@ -141,7 +141,7 @@ pub enum Halt {
     /// The archive cannot be written, usually because the disk is full.
     #[error("the archive cannot be written")]
     Archive(#[from] opilio_archive::Error),
-    /// What is stored already cannot be looked up.
+    /// Stored payloads cannot be looked up.
     #[error("payloads cannot be looked up")]
     Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.
@@ -150,40 +150,40 @@ pub enum Halt {
     /// Large bodies cannot be spooled, usually because the disk is full.
     #[error("the scratch directory cannot be written")]
     Scratch(#[source] Arc<io::Error>),
-    /// What an override says of fetching cannot be done.
+    /// The fetch settings of an override cannot be used.
     #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
     Fetcher(String),
-    /// The crawl is being stopped, and what was being fetched had brought nothing yet: it is found in process at the next
-    /// start, as after a crash. Not an end of its own.
+    /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
+    /// after a crash. This is not an end of its own.
     #[error("the crawl was stopped")]
     Stopped,
-    /// A plugin fails too often, and the profile has the crawl end then, as it does for filters of the scope.
+    /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
     #[error(
         "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
     )]
     Plugin {
         /// The plugin.
         plugin: String,
-        /// Its last fault.
+        /// Its last error.
         message: String,
     },
-    /// Scope could not be widened to a redirected seed.
+    /// The scope could not be widened to a redirected seed.
     #[error("the scope cannot be configured with a redirected seed: {0}")]
     Seed(String),
-    /// The frontier waits for a URI that no worker has: a defect of ours.
+    /// The frontier waits for a URI that no worker has: a defect of Opilio.
     #[error(
         "the frontier waits for a URI that no worker has; please report it, then run the same command again"
     )]
     NobodyAtWork,
-    /// A worker panicked: a defect of ours.
+    /// A worker panicked: a defect of Opilio.
     #[error("a worker panicked: {0}; please report it, then run the same command again")]
     Worker(String),
-    /// A defect of ours.
+    /// A plugin lane panicked: a defect of Opilio.
     #[error(transparent)]
     Lane(#[from] LanePanicked),
 }
 
-/// A plugin lane panicked: a defect of ours.
+/// A plugin lane panicked: a defect of Opilio.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct LanePanicked(LanePanic);
@@ -195,7 +195,7 @@ impl From<LanePanic> for Halt {
 }
 
 impl Halt {
-    /// What it was, why, and what to do about it.
+    /// Returns the error, its cause, and the remedy.
     pub(crate) fn told(&self) -> String {
         let said = with_remedy(self);
         match self {
@@ -210,16 +210,17 @@ impl Halt {
 }
 
 impl Context {
-    /// The frontier, for one call. Never held across an await.
+    /// Locks the budget for one call. The guard is never held across an await.
     pub(crate) fn budget(&self) -> MutexGuard<'_, Budget> {
         self.budget.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the frontier for one call. The guard is never held across an await.
     pub(crate) fn frontier(&self) -> MutexGuard<'_, Frontier> {
         self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plugins in force now.
+    /// Returns the plugins in effect now.
     pub(crate) fn stacks(&self) -> Arc<Stacks> {
         self.stacks
             .read()
@@ -240,11 +241,11 @@ impl Context {
                 writers.write(&records, Timestamp::now())
             })
             .await
-            // Nothing is known of what the writer had begun: the next start repairs it.
+            // The state of the writer's file is unknown: the next start repairs it.
             .map_err(|panic| Halt::Worker(panic.to_string()))??)
     }
 
-    /// The digests of a payload as the profile wants them.
+    /// Computes the digests of a payload that the profile asks for.
     pub(crate) async fn payload_digests(
         &self,
         exchange: &Arc<Exchange>,
@@ -263,7 +264,7 @@ impl Context {
         digests.map_err(|problem| Halt::Scratch(Arc::new(problem)))
     }
 
-    /// JobLogs and counts faults of plugins, and does what the profile wants done about them.
+    /// Logs and counts plugin errors, and applies the consequences that the profile sets.
     pub(crate) fn failures(&self, failures: &[Failure]) -> Result<(), Halt> {
         let mut halt = None;
         for Failure { fault, consequence } in failures {
@@ -301,8 +302,8 @@ impl Context {
         halt.map_or(Ok(()), Err)
     }
 
-    /// Links of a page went unjudged by a filter of the scope. Each page's line in `crawl.log` says so; the first is an
-    /// alert as well.
+    /// Reports that a scope filter left links of a page unjudged. Each page's line in `crawl.log` has an annotation for it; the
+    /// first page raises an alert as well.
     pub(crate) fn scope_fault(&self, plugin: &Arc<str>) {
         let mut known = self
             .scope_faults
@@ -317,12 +318,12 @@ impl Context {
         }
     }
 
-    /// Something about a plugin that the operator should know.
+    /// Raises an alert about a plugin.
     pub(crate) fn alert(&self, plugin: &str, severity: Severity, what: &str) {
         self.raise(AlertKind::Plugin, plugin, severity, what);
     }
 
-    /// Something that the operator should know holds now.
+    /// Raises an alert about a problem that the operator should know of.
     pub(crate) fn raise(&self, kind: AlertKind, subject: &str, severity: Severity, what: &str) {
         let raised = self
             .board
@@ -337,14 +338,14 @@ impl Context {
         }
     }
 
-    /// It holds no longer, if it ever did.
+    /// Clears an alert if it is active.
     pub(crate) fn clear(&self, kind: AlertKind, subject: &str) {
         if let Some(alert) = self.board.clear(kind, subject, Timestamp::now()) {
             self.announce(Event::Cleared, alert);
         }
     }
 
-    /// What happened once has been shown long enough.
+    /// Clears alerts of single events that have been shown long enough.
     pub(crate) fn expire_alerts(&self, now: Timestamp) {
         for alert in self.board.expire(now) {
             self.announce(Event::Cleared, alert);
@@ -366,7 +367,7 @@ impl Context {
     }
 
     fn pause_for(&self, plugin: &str, why: &str) {
-        // Once for all that were on their way when it began.
+        // One alert for all visits that were in process when the pause began.
         if self.live.pause(true) {
             self.alert(
                 plugin,
@@ -376,14 +377,14 @@ impl Context {
         }
     }
 
-    /// What all processes of the job have seen of each plugin so far, in the order of their names, variants behind their
-    /// instances.
+    /// Returns the figures of each plugin from all processes of the job, in the order of names, each instance before its
+    /// variants.
     pub(crate) fn plugin_reports(&self) -> Vec<PluginReport> {
         let seen = self.plugins_seen().into_iter();
         seen.map(|seen| seen.report).collect()
     }
 
-    /// The same, as the next process needs it.
+    /// Returns the same figures in the form that the next process needs.
     pub(crate) fn plugins_seen(&self) -> Vec<PluginFigures> {
         let stacks = self.stacks();
         let now = stacks.pool().seen().into_iter().map(|seen| {
@@ -405,7 +406,7 @@ impl Context {
         self.plugins_before.with(now)
     }
 
-    /// Asks precedence plugins about these queues, and has them go by what is answered.
+    /// Asks precedence plugins about these queues, and applies their answers.
     pub(crate) async fn rank_queues(&self, queues: BTreeSet<String>) -> Result<(), Halt> {
         for queue in queues {
             let now = Timestamp::now();
@@ -420,7 +421,7 @@ impl Context {
                 })
                 .await?;
             self.failures(&failures)?;
-            // Where one failed and none answered, what was there stays.
+            // If a plugin failed and none answered, the queue keeps its rank.
             if rank.is_some() || failures.is_empty() {
                 self.frontier().rank_queue(&queue, rank, now)?;
             }
@@ -428,12 +429,12 @@ impl Context {
         Ok(())
     }
 
-    /// A seed redirects: its target is a seed from now on, and widens the scope as one.
+    /// Handles the redirect of a seed: its target is a seed from now on, and widens the scope as one.
     pub(crate) async fn seed_moved(&self, seed: &str, target: &Uri) -> Result<(), Halt> {
         let Ok(prefix) = opilio_uri::implied_surt_prefix(target.as_str()) else {
             return Ok(());
         };
-        // Held until the new plugins are in force, so that of two redirects neither undoes the other.
+        // Held until the new plugins are in effect, so that two concurrent redirects do not undo each other.
         let mut seeds = self.seeds.lock().await;
         if seeds.set.covers(&target.surt()) {
             return Ok(());
@@ -453,7 +454,7 @@ impl Context {
         Ok(())
     }
 
-    /// Has the scope go by these prefixes from now on: a seed was removed.
+    /// Applies these prefixes to the scope from now on, after a seed was removed.
     pub(crate) async fn replace_seed_prefixes(&self, set: SurtPrefixSet) -> Result<(), Halt> {
         let mut seeds = self.seeds.lock().await;
         let prefixes: Vec<String> = set.iter().map(str::to_owned).collect();
@@ -463,7 +464,7 @@ impl Context {
         Ok(())
     }
 
-    /// The plugins in force, the scope going by these prefixes.
+    /// Returns the plugins in effect, with these prefixes for the scope.
     async fn pool_with(&self, prefixes: Vec<String>) -> Result<Pool, Halt> {
         let current = self.stacks();
         let made = self
@@ -475,14 +476,14 @@ impl Context {
         made.map_err(Halt::Seed)
     }
 
-    /// Puts other plugins in force for whatever begins from now on. Whoever does so holds [`Context::seeds`] since they were
-    /// made, so that of two changes neither undoes the other.
+    /// Puts plugins into effect for all work that begins from now on. The caller has held [`Context::seeds`] since it made them,
+    /// so that two concurrent changes do not undo each other.
     pub(crate) fn set_plugins(&self, pool: Pool) {
         let stacks = Stacks::with(self.current().settings(), pool);
         *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = stacks;
     }
 
-    /// Counts a finished turn.
+    /// Counts a finished visit.
     pub(crate) fn finished(&self, queue: &str, line: &LogLine, document: bool) {
         self.counters
             .documents

@@ -1,5 +1,5 @@
-//! The job's cookies: a jar for each registrable domain, in the frontier's store, so that a killed crawl goes on with the
-//! sessions it had. Memory holds a bounded number of them.
+//! Cookies of the job: a jar for each registrable domain. The jars are in the frontier's store, so that a killed crawl keeps its
+//! sessions when it is resumed. Memory holds a bounded number of them.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,16 +13,16 @@ use opilio_uri::Uri;
 
 use crate::servers::{keep, stored};
 
-/// Text of cookies held in memory. Past it the memory is emptied: what is needed again is read from the store.
+/// Maximum of cookie text held in memory, in bytes. Beyond it the memory is emptied, and needed jars are read from the store.
 const BYTES_HELD_MAX: usize = 32 << 20;
 
-/// What a jar takes beside the text of its cookies.
+/// Size of a jar beside the text of its cookies, in bytes.
 const JAR_BYTES: usize = 256;
 
-/// Under this name the store has the digest of the cookie file that was read last.
+/// Key in the store for the digest of the cookie file that was read last.
 const FILE_KEY: &str = "cookie-file";
 
-/// What stands before a jar's name in the store.
+/// Prefix of a jar's name in the store.
 const JAR_KEY: &str = "cookies:";
 
 /// All cookies of the job.
@@ -38,7 +38,7 @@ struct Held {
 }
 
 impl Cookies {
-    /// The Cookie header for a request.
+    /// Returns the Cookie header for a request.
     pub(crate) fn header(
         &self,
         frontier: &Mutex<Frontier>,
@@ -50,7 +50,7 @@ impl Cookies {
         held.jar(frontier, &name).header(uri, now)
     }
 
-    /// Keeps what a response sets.
+    /// Stores the cookies that a response sets.
     pub(crate) fn receive(
         &self,
         frontier: &Mutex<Frontier>,
@@ -78,8 +78,8 @@ impl Cookies {
         Ok(())
     }
 
-    /// Puts the cookies of a file in, unless it was read before and has not changed since. Gives how many there were,
-    /// and the lines that are none; none where it was not read again.
+    /// Loads the cookies of a file, unless it was read before and has not changed since. Returns the number of cookies and the
+    /// errors of malformed lines; `None` if the file was not read again.
     pub(crate) fn load(
         &self,
         frontier: &Mutex<Frontier>,
@@ -111,7 +111,7 @@ impl Cookies {
         Ok(Some((count, problems)))
     }
 
-    /// Writes all cookies to a file that other tools read, whole or not at all.
+    /// Writes all cookies to a file in Netscape's format, which other tools read. The file is written whole or not at all.
     pub(crate) fn save(
         frontier: &Mutex<Frontier>,
         file: &Path,
@@ -135,7 +135,7 @@ impl Cookies {
     }
 }
 
-/// Why cookies could not be written.
+/// Error when cookies are saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveProblem {
     #[error("the cookies cannot be read")]

@@ -1,25 +1,25 @@
 //! One crawl, from a profile to closed WARC files.
 //!
-//! [`plan`] checks everything that can be checked without creating anything; [`Plan::begin`] makes or resumes the job;
-//! [`Crawl::run`] crawls until nothing is left, a limit is reached, or it is asked to stop.
+//! [`plan`] checks everything that can be checked without creating anything. [`Plan::begin`] makes or resumes the job.
+//! [`Crawl::run`] crawls until nothing is left, a limit is reached, or a stop is requested.
 
-// What is asked for, and whether it can be.
+// The request and its checks.
 mod frozen;
 mod order;
 mod plan;
 
-// A job is made, or taken up again.
+// A job is made or resumed.
 mod begin;
 mod lost;
 mod seeds;
 
-// It runs.
+// The crawl runs.
 mod beside;
 mod dispatch;
 mod limits;
 mod workers;
 
-// It ends.
+// The crawl ends.
 mod close;
 
 mod error;
@@ -70,7 +70,7 @@ pub struct Plan {
     directory: PathBuf,
     base: PathBuf,
     prefixes: SurtPrefixSet,
-    /// Given beside the profile, and other than the job has.
+    /// Contact URL given beside the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
 }
@@ -83,10 +83,10 @@ pub struct Crawl {
     stop: Stop,
     live: Arc<Live>,
     log: Arc<JobLog>,
-    /// What the operator was told of before it began, for `job.log`.
+    /// Notes that the operator got before the start, for `job.log`.
     notes: Vec<String>,
     began: Instant,
-    /// The frontier's statistics when it began: limits count from there.
+    /// The frontier's statistics at the start. Limits count from there.
     baseline: Statistics,
     course: Arc<Mutex<Course>>,
 }
@@ -116,7 +116,7 @@ impl Crawl {
         let server = self.take_commands();
         self.log_begin();
         self.start_notifier();
-        // Whoever works beside the dispatcher ends when `running` is gone.
+        // Tasks beside the dispatcher end when `running` is dropped.
         let (running, ended) = watch::channel(());
         let beside = beside::start(&self, &ended);
 
@@ -125,7 +125,7 @@ impl Crawl {
             Err(halt) => End::Halted(halt.told()),
         };
 
-        // Whoever replaces a plugin now is told so.
+        // A plugin replacement that is requested now gets an error.
         self.context.workshop.engine.stop_compiling();
         self.tell_halt(&end);
         if let Some(server) = server {
@@ -154,33 +154,33 @@ impl Crawl {
         summary
     }
 
-    /// The job.
+    /// Returns the job.
     pub fn job(&self) -> &Job {
         &self.job
     }
 
-    /// WARC files that a killed process had left open, and what became of them.
+    /// Returns the WARC files that a killed process had left open, and what became of them.
     pub fn repaired(&self) -> &[Repaired] {
         &self.repaired
     }
 
-    /// To ask it to stop.
+    /// Returns a handle that stops the crawl.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// Nothing is fetched until somebody resumes it.
+    /// Pauses the crawl: nothing is fetched until it is resumed.
     pub fn pause(&self) {
         self.live.pause(true);
     }
 
-    /// It takes so much at most of what all crawls of the machine have together, until somebody says otherwise.
+    /// Limits the crawl to its share of the machine's bandwidth and connections, until it gets another share.
     pub fn share(&self, share: Share) {
         let throttle = self.context.fetchers.base().throttle();
         throttle.allow(share.allowance());
     }
 
-    /// To watch it.
+    /// Returns a handle that shows the crawl.
     pub fn view(&self) -> View {
         View {
             context: self.context.clone(),
@@ -188,21 +188,21 @@ impl Crawl {
         }
     }
 
-    /// Takes operators' commands while the crawl runs. It runs without them where it must.
+    /// Starts to take operators' commands. If that fails, the crawl runs without them.
     fn take_commands(&self) -> Option<Server> {
         Server::start(self.running())
             .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
             .ok()
     }
 
-    /// As commands see it.
+    /// Returns the crawl as commands see it.
     fn running(&self) -> Running {
         Running {
             context: self.context.clone(),
             live: self.live.clone(),
             stop: self.stop.clone(),
             view: self.view(),
-            // Who asks may stand elsewhere.
+            // The client may have another working directory.
             job: std::path::absolute(self.job.directory())
                 .unwrap_or_else(|_| self.job.directory().to_owned()),
             log: self.log.clone(),
@@ -220,7 +220,7 @@ impl Crawl {
         }
     }
 
-    /// Alerts are sent from here on; that of a halt before has been heard.
+    /// Starts to send alerts, and clears the alert of an earlier halt.
     fn start_notifier(&self) {
         let notifier = Notifier::start(&self.context.job);
         *self
@@ -241,29 +241,30 @@ impl Crawl {
 }
 
 impl Stop {
-    /// Nothing more is begun; what is being fetched is finished.
+    /// Stops the crawl: no visit begins any more, and fetches in flight finish.
     pub fn stop(&self) {
         self.end(End::Stopped);
     }
 
-    /// As [`Stop::stop`], by the system rather than by somebody: who looks after the job begins it again.
+    /// Stops the crawl as [`Stop::stop`] does, for the system and not for an operator. The program that supervises the job
+    /// restarts it.
     pub fn terminate(&self) {
         self.end(End::Terminated);
     }
 
-    /// What is being fetched is waited for no longer: of responses that have begun, what has come is archived as
-    /// truncated; what has not is fetched when the crawl goes on.
+    /// Stops the crawl without waiting for fetches in flight. Responses that have begun are archived as truncated. URIs without a
+    /// response are fetched when the crawl is resumed.
     pub fn cut(&self) {
         self.end(End::Stopped);
         self.cut.now();
     }
 
-    /// It has been asked.
+    /// Whether a stop has been requested.
     pub(crate) fn is_asked(&self) -> bool {
         self.reason.borrow().is_some()
     }
 
-    /// It ends for this reason, unless there has been another.
+    /// Ends the crawl for this reason, unless there is an earlier one.
     pub(crate) fn end(&self, end: End) {
         self.reason.send_if_modified(|reason| {
             let first = reason.is_none();
@@ -274,7 +275,7 @@ impl Stop {
 }
 
 impl View {
-    /// The crawl as it is now.
+    /// Returns the progress of the crawl as it is now.
     pub fn progress(&self) -> Progress {
         let counters = &self.context.counters;
         let tallies = self

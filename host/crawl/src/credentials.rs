@@ -1,7 +1,7 @@
-//! Who we are to servers that ask: user names and passwords of the profile, and the protection spaces entered with them.
+//! Authentication: user names and passwords of the profile, and the protection spaces entered with them.
 //!
-//! A challenge that was answered is remembered for as long as the process lives, so that a server asks once and not for
-//! every page. Passwords are read when a crawl begins and are written nowhere.
+//! An answered challenge is remembered for the life of the process, so that a server asks once and not for every page. Passwords
+//! are read when a crawl begins and are never written.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,10 +10,10 @@ use opilio_fetch::auth::{Secret, Space, challenges};
 use opilio_profile::{Credential, Profile, SecretProblem};
 use opilio_uri::Uri;
 
-/// Protection spaces remembered. Past it the oldest half is forgotten, and asked for again.
+/// Maximum of protection spaces remembered. Beyond it the oldest half is forgotten, and asked for again.
 const SPACES_MAX: usize = 2_000;
 
-/// User names, passwords, and where they were asked for.
+/// User names, passwords, and the spaces that asked for them.
 #[derive(Default)]
 pub(crate) struct Credentials {
     known: Vec<(Credential, Secret)>,
@@ -24,11 +24,11 @@ pub(crate) struct Credentials {
 pub(crate) struct Answer {
     /// The `Authorization` header.
     pub header: String,
-    /// The table of the profile that it is made with.
+    /// The table of the profile from which it is made.
     pub name: String,
 }
 
-/// A secret of the profile cannot be had.
+/// Error for a secret of the profile that is not available.
 #[derive(Debug, thiserror::Error)]
 #[error("{table}.{name}: {problem}")]
 pub(crate) struct Missing {
@@ -47,7 +47,7 @@ impl Missing {
         }
     }
 
-    /// Where the profile names it.
+    /// Returns the JSON Pointer of its table in the profile.
     pub(crate) fn pointer(&self) -> String {
         format!("/{}/{}", self.table, self.name)
     }
@@ -68,7 +68,7 @@ impl Credentials {
         })
     }
 
-    /// The `Authorization` header for a URI in a space that was entered before.
+    /// Returns the `Authorization` header for a URI in a space that was entered before.
     pub(crate) fn authorization(&self, uri: &Uri) -> Option<String> {
         if self.known.is_empty() {
             return None;
@@ -79,7 +79,8 @@ impl Credentials {
         closest.authorization("GET", uri)
     }
 
-    /// User name and password for an FTP server, which names no realm: those that are for every realm of its host.
+    /// Returns user name and password for an FTP server. FTP names no realm, so only credentials for every realm of the host
+    /// apply.
     pub(crate) fn login(&self, uri: &Uri) -> Option<(String, Secret)> {
         let host = uri.host().filter(|_| !uri.is_http())?;
         let of_host = |(credential, _): &&(Credential, Secret)| {
@@ -89,8 +90,9 @@ impl Credentials {
         Some((credential.user.clone(), secret.clone()))
     }
 
-    /// Answers a 401. None where the profile has nothing for it; and where basic authentication has been answered
-    /// already, because the same answer would be refused again. A digest may have been refused for its nonce alone.
+    /// Answers a 401. Returns `None` if the profile has no credential for it, or if basic authentication has been answered
+    /// already. The same answer to basic authentication would be refused again; a digest may have been refused for its nonce
+    /// alone.
     pub(crate) fn answer(&self, uri: &Uri, head: &ResponseHead, answered: bool) -> Option<Answer> {
         if self.known.is_empty() || head.status != 401 {
             return None;
@@ -122,7 +124,7 @@ impl Credentials {
 
     fn enter(&self, space: Space) {
         let mut spaces = self.spaces.lock().unwrap_or_else(PoisonError::into_inner);
-        // Of one realm met in two directories both are kept: neither covers the other.
+        // One realm that is met in two directories has two spaces: neither covers the other.
         spaces.retain(|known| !(known.is_again(&space) && known.depth() >= space.depth()));
         if spaces.len() >= SPACES_MAX {
             spaces.drain(..SPACES_MAX / 2);

@@ -1,12 +1,12 @@
-//! A crawl that runs: dispatcher, workers, plugin lanes, servers, archive, and the operator's commands.
+//! A running crawl: dispatcher, workers, plugin lanes, servers, archive, and the operator's commands.
 //!
 //! ```text
 //! plan ──► begin ──► run ──► summary
 //! profile, seeds,    job, frontier,    frontier.next ─► visit (opilio_visit decides, `visit` does) ─► frontier.finished
 //! components         archive, logs
 //! ```
-//! Plugins decide crawl policies. This crate does what they decide, and keeps the promises that no plugin can break:
-//! politeness, robots.txt, complete records, and that every URI comes back to the frontier.
+//! Plugins decide crawl policies. This crate carries out their decisions. It keeps the promises that no plugin can break:
+//! politeness, robots.txt, complete records, and the return of every URI to the frontier.
 
 mod actions;
 mod alerts;

@@ -1,14 +1,14 @@
-//! Observers: plugins that are told what becomes of URIs, in batches, apart from the crawl.
+//! Observers: plugins that are told of finished URIs, in batches, apart from the crawl.
 //!
 //! ```text
-//! JOB/observers/NAME.memory   what the observer handed itself, written after each batch, whole or not at all
-//! JOB/observers/NAME/FILE     the lines it has written so far
-//! JOB/reports/NAME/FILE       its reports, as last asked for or as the crawl ended
+//! JOB/observers/NAME.memory   the observer's memory, written after each batch, whole or not at all
+//! JOB/observers/NAME/FILE     the lines that it has written so far
+//! JOB/reports/NAME/FILE       its reports, of the last request or of the crawl's end
 //! ```
-//! Events of one observer come in the order finished, at most [`BATCH_MAX`] in a call and at the latest after
-//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. Where one falls behind by
-//! [`EVENTS_WAITING_MAX`] events, whoever has finished a URI waits for it: statistics with holes are worth little, and how
-//! slow an observer may be is the profile's to limit. What it fails on is lost to it and counted.
+//! Events of one observer come in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
+//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. If one falls behind by
+//! [`EVENTS_WAITING_MAX`] events, a worker that has finished a URI waits for it. Statistics with gaps are worth little, and the
+//! profile can limit how slow an observer may be. Events on which an observer fails are lost to it and counted.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -34,43 +34,43 @@ use opilio_job::inside::stays_inside;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 
-/// Events of one call at most.
+/// Maximum of events in one call.
 const BATCH_MAX: usize = 256;
 
-/// How long the first event of a batch waits for others.
+/// Time for which the first event of a batch waits for others.
 const BATCH_AFTER: Duration = Duration::from_secs(5);
 
-/// Events that wait for one observer.
+/// Maximum of events that wait for one observer.
 const EVENTS_WAITING_MAX: usize = 4096;
 
-/// Events of one batch that an observer may fail on one by one before it loses the rest: each may cost its time limit.
+/// Maximum of events of one batch that an observer may fail on singly before it loses the rest. Each may cost its time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
-/// Files of one observer, and as many reports; lines for more are lost.
+/// Maximum of files of one observer, and of reports. Lines for more files are lost.
 const FILES_MAX: usize = 64;
 
-/// The observers of a crawl, as those see them who finish URIs.
+/// The observers of a crawl, for the workers that finish URIs.
 #[derive(Default)]
 pub(crate) struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
 
-/// One of them.
+/// One observer.
 struct Observer {
-    /// None once the crawl ends.
+    /// `None` once the crawl ends.
     events: Option<mpsc::Sender<Message>>,
-    /// Events it has lost by failing.
+    /// Events that the observer has lost by failing.
     lost: Arc<AtomicU64>,
 }
 
 enum Message {
     Finished(Arc<Finished>),
-    /// Somebody wants to see its reports.
+    /// Request for the observer's reports.
     Report(oneshot::Sender<Result<Vec<Report>, String>>),
 }
 
 /// Observers at work, to be waited for.
 pub(crate) struct Watching(JoinSet<()>);
 
-/// What an observer's files are.
+/// Paths of an observer's files.
 #[derive(Clone)]
 struct Files {
     memory: PathBuf,
@@ -88,7 +88,7 @@ struct Watcher {
     stop: Stop,
 }
 
-/// What came of telling an observer.
+/// Result of telling an observer of events.
 struct Told {
     memory: Vec<u8>,
     failures: Vec<Failure>,
@@ -97,29 +97,29 @@ struct Told {
 }
 
 impl Observers {
-    /// Whether there is anybody to be told.
+    /// Whether no observer takes events.
     pub(crate) fn is_empty(&self) -> bool {
         self.all()
             .values()
             .all(|observer| observer.events.is_none())
     }
 
-    /// Tells all of them. Waits where one is too far behind.
+    /// Tells all observers of an event. Waits if one is too far behind.
     pub(crate) async fn tell(&self, event: Finished) {
         let event = Arc::new(event);
         for events in self.senders() {
-            // One that has ended has been told all that it will be.
+            // An observer that has ended has got all its events.
             let _ = events.send(Message::Finished(event.clone())).await;
         }
     }
 
-    /// Events that an observer has lost by failing.
+    /// Returns the number of events that an observer has lost by failing.
     pub(crate) fn lost(&self, name: &str) -> u64 {
         let lost = |observer: &Observer| observer.lost.load(Ordering::Relaxed);
         self.all().get(name).map_or(0, lost)
     }
 
-    /// Reports on everything that has been finished so far; none where there is no such observer. Blocks.
+    /// Returns reports on all URIs that have finished so far; `None` if there is no such observer. Blocks.
     pub(crate) fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
         let events = self.all().get(name)?.events.clone()?;
         let (answer, answered) = oneshot::channel();
@@ -144,7 +144,7 @@ impl Observers {
 /// Starts the observers of the profile.
 ///
 /// # Errors
-/// Where what an observer remembers cannot be read.
+/// The memory of an observer cannot be read.
 pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Result<Watching> {
     let mut tasks = JoinSet::new();
     for staged in &context.stacks().observe {
@@ -178,7 +178,7 @@ pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Resu
 }
 
 impl Watching {
-    /// Tells the observers what they have not been told yet, has them report, and ends them.
+    /// Tells the observers of the remaining events, has them report, and ends them.
     pub(crate) async fn finish(mut self, observers: &Observers) {
         for observer in observers.all().values_mut() {
             observer.events = None;
@@ -210,7 +210,7 @@ impl Watcher {
             }
             self.tell(batch).await;
             if let Some(answer) = asked {
-                // Who asked may have gone.
+                // The client may have gone.
                 let _ = answer.send(self.report().await);
             }
         }
@@ -219,7 +219,7 @@ impl Watcher {
         }
     }
 
-    /// The plugin that is in force now: it may have been replaced.
+    /// Returns the plugin that is in effect now. It may have been replaced.
     fn staged(&self) -> Option<Staged> {
         let stacks = self.context.stacks();
         let mut observers = stacks.observe.iter();
@@ -249,7 +249,7 @@ impl Watcher {
             Err(panic) => {
                 tracing::error!("observer {}: {panic}", self.name);
                 self.lost.fetch_add(count, Ordering::Relaxed);
-                // As it was before this batch.
+                // The memory before this batch.
                 self.memory = fs::read(&self.files.memory).unwrap_or_default();
                 return;
             }
@@ -264,14 +264,14 @@ impl Watcher {
         self.say(told.failures);
     }
 
-    /// Nobody is at hand whom a halt could stop: the crawl is asked to end instead.
+    /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
     fn say(&self, failures: Vec<Failure>) {
         if let Err(halt) = self.context.failures(&failures) {
             self.stop.end(End::Halted(halt.told()));
         }
     }
 
-    /// Has the observer report, and writes what it says.
+    /// Has the observer report, and writes its reports.
     async fn report(&self) -> Result<Vec<Report>, String> {
         let Some(staged) = self.staged() else {
             return Ok(Vec::new());
@@ -301,7 +301,7 @@ impl Watcher {
     }
 }
 
-/// Tells an observer of events. Where it fails on all of them together, it is told of each alone. Blocks.
+/// Tells an observer of events. If it fails on all of them together, it is told of each alone. Blocks.
 fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> Told {
     let mut told = Told {
         memory,
@@ -331,7 +331,7 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
 }
 
 impl Told {
-    /// One call. Where it gives nothing: whether the observer was left out.
+    /// Makes one call. If it gives nothing, the error is whether the observer was left out.
     fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
         match staged.observe(&self.memory, events) {
             Ok(observation) => {
@@ -359,7 +359,7 @@ impl Files {
         }
     }
 
-    /// Lines first: a crash in between has them come again rather than never.
+    /// Writes the lines before the memory: after a crash in between, lines come again instead of never.
     fn write(&self, observation: &Observation) -> io::Result<()> {
         let mut texts: BTreeMap<&str, String> = BTreeMap::new();
         for Line { file, text } in &observation.lines {
@@ -398,12 +398,12 @@ impl Files {
     }
 }
 
-/// Where the reports of an observer stand.
+/// Returns the folder of an observer's reports.
 pub(crate) fn reports_of(job: &Path, name: &str) -> PathBuf {
     job.join("reports").join(name)
 }
 
-/// The reports that stand there, by name; none where there are none.
+/// Reads the reports in that folder, in the order of names; empty if there are none.
 pub(crate) fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
     let folder = reports_of(job, name);
     stays_inside(job, &folder).map_err(|problem| (folder.clone(), problem))?;

@@ -1,6 +1,6 @@
-//! Compares the archive with `crawl.log`: each capture has one line, known by its URI and the millisecond in which its fetch
-//! began. A process that dies between the two leaves a capture without its line; the next start writes it, made of what the
-//! archive says, with the annotation `recovered`.
+//! Comparison of the archive with `crawl.log`. Each capture has one line, known by its URI and the millisecond in which its fetch
+//! began. A process that dies between the two leaves a capture without a line. The next start writes the line from the archive's
+//! records, with the annotation `recovered`.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,24 +21,24 @@ use opilio_job::crawl_log::{ExtraInfo, LogLine, timestamp17};
 use opilio_job::logs::{self, JobLogs, read};
 use opilio_visit::status;
 
-/// The annotation of a line that was made of what the archive says.
+/// Annotation of a line that was made from the archive's records.
 pub(crate) const RECOVERED: &str = "recovered";
 
-/// How long before its process was last heard of a file may have been finished and still hold a capture without a line: far
-/// longer than wait evaluators take.
+/// Time before a process's last sign of life. A file that was finished in it may hold a capture without a line. It is far longer
+/// than wait evaluators take.
 const LATE: Duration = Duration::from_secs(10 * 60);
 
-/// How far the clock may have been put back between a fetch and its line.
+/// Maximum by which the clock may have been set back between a fetch and its line.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
-/// Longest metadata record that is read for a line.
+/// Longest metadata record that is read for a line, in bytes.
 const METADATA_BYTES_MAX: usize = 16 << 20;
 
-/// Records of a capture behind its first.
+/// Maximum of records of a capture after its first.
 const FURTHER_RECORDS: usize = 3;
 
-/// What a capture and its line have in common. Hashes stand for texts: of a hundred million captures two are taken for one
-/// another once in thousands of archives.
+/// Identity that a capture and its line have in common. Hashes stand for texts: of a hundred million captures, two have one hash
+/// once in thousands of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Key(u64);
 
@@ -46,23 +46,23 @@ pub(crate) struct Key(u64);
 pub(crate) struct Capture {
     pub key: Key,
     pub uri: String,
-    /// When its fetch began.
+    /// Start of its fetch.
     pub date: Timestamp,
-    /// Where it begins in its file.
+    /// Offset of the record in its file.
     pub offset: u64,
 }
 
-/// A line of `crawl.log`, as far as it is compared.
+/// Parts of a `crawl.log` line that are compared.
 pub(crate) struct Line<'l> {
     pub uri: &'l str,
     pub status: i32,
-    /// When the fetch began, in 17 digits.
+    /// Start of the fetch, in 17 digits.
     begun: Option<&'l str>,
     annotations: &'l str,
 }
 
 impl Key {
-    /// `digits` are 17 of a WARC, which has milliseconds, 14 of an ARC.
+    /// Makes the key. `digits` are 17 for a WARC, which has milliseconds, and 14 for an ARC.
     fn of(uri: &str, digits: &str) -> Key {
         let mut hasher = DefaultHasher::new();
         (uri, digits).hash(&mut hasher);
@@ -71,7 +71,8 @@ impl Key {
 }
 
 impl Capture {
-    /// None for what is no capture of its own: a request, what describes the crawl, and what was fetched in passing.
+    /// Returns the capture that begins with this record. Returns `None` for other records: requests, descriptions of the crawl,
+    /// and fetches in passing.
     fn of(headers: &Headers, offset: u64) -> Option<Capture> {
         let (uri, date) = (headers.target_uri()?, headers.date()?);
         let is_first = match headers.kind() {
@@ -95,7 +96,7 @@ impl Capture {
 }
 
 impl<'l> Line<'l> {
-    /// None: not a whole line of this log.
+    /// Parses a line; `None` if it is not a whole line of this log.
     pub(crate) fn read(text: &'l str) -> Option<Line<'l>> {
         let mut columns = text.split_ascii_whitespace();
         let _logged = columns.next()?;
@@ -113,14 +114,14 @@ impl<'l> Line<'l> {
         })
     }
 
-    /// As captures of a WARC are known, and as those of an ARC are.
+    /// Returns the keys for a capture in a WARC and for one in an ARC.
     pub(crate) fn keys(&self) -> Option<[Key; 2]> {
         let begun = self.begun?;
         Some([begun, begun.get(..14)?].map(|digits| Key::of(self.uri, digits)))
     }
 
-    /// Whether the line says that the archive has a record of the visit. Where the content was the same, the profile may have
-    /// it that nothing is written.
+    /// Whether the line says that the archive has a record of the visit. For the same content, the profile may have nothing
+    /// written.
     pub(crate) fn claims_record(&self) -> bool {
         let has = |beginning: &str| {
             let mut words = self.annotations.split(',');
@@ -131,7 +132,7 @@ impl<'l> Line<'l> {
     }
 }
 
-/// Calls with each capture of an archive file, open ones included. What is damaged is passed over.
+/// Calls `each` with each capture of an archive file, which may be open. Damaged parts are skipped.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -158,7 +159,7 @@ pub(crate) fn captures(file: &Path, mut each: impl FnMut(Capture)) -> Result<(),
     }
 }
 
-/// Calls with each line of `crawl.log` and its rotated files that was written then or later.
+/// Calls `each` with each line of `crawl.log` and its rotated files that was written then or later.
 ///
 /// # Errors
 /// A log cannot be read.
@@ -197,7 +198,7 @@ pub(crate) fn lines(
     Ok(())
 }
 
-/// The files of `crawl.log`, the oldest first.
+/// Returns the files of `crawl.log`, the oldest first.
 fn log_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let current = directory.join(logs::CRAWL);
     let mut files = read::rotated(&current)?;
@@ -205,7 +206,7 @@ fn log_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// When the oldest line was written of a log of which older files may have been taken away.
+/// Returns the time of the oldest line in a log whose older files may have been removed.
 ///
 /// # Errors
 /// A log cannot be read.
@@ -231,16 +232,16 @@ pub(crate) fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
 /// Archive files in which captures may have no line.
 pub(crate) struct Unlogged<'u> {
     pub files: Vec<PathBuf>,
-    /// Where the log is.
+    /// Folder of the log.
     pub logs: &'u Path,
-    /// Whether a file is the job's for sure. Any other is another job's if the log knows none of its captures.
+    /// Whether a file certainly belongs to the job. Any other file is another job's if the log knows none of its captures.
     pub of_job: &'u dyn Fn(&Path) -> bool,
     /// Whether lines have the thirteenth column.
     pub with_extra: bool,
 }
 
 impl Unlogged<'_> {
-    /// Writes the lines that are missing. Returns how many.
+    /// Writes the missing lines. Returns their number.
     ///
     /// # Errors
     /// A file or a log cannot be read, or the log cannot be written.
@@ -263,8 +264,8 @@ impl Unlogged<'_> {
         Ok(count)
     }
 
-    /// The captures that have no line, by file and offset. `since` is when the oldest line was written of a log of which older
-    /// files may have been taken away: what is older is not compared.
+    /// Returns the captures that have no line, by file and offset. `since` is the time of the oldest line in a log whose older
+    /// files may have been removed. Older captures are not compared.
     fn captures(&self, since: Option<Timestamp>) -> io::Result<Vec<(PathBuf, u64)>> {
         let mut open: HashMap<Key, Vec<(usize, u64)>> = HashMap::new();
         let mut oldest: Option<Timestamp> = None;
@@ -300,7 +301,7 @@ impl Unlogged<'_> {
     }
 }
 
-/// The line of the capture at this place, made of what its records say. None where there is no record.
+/// Makes the line of the capture at this offset from its records. Returns `None` if there is no record.
 ///
 /// # Errors
 /// The record cannot be read.
@@ -378,7 +379,7 @@ pub(crate) fn line_of(
     Ok(Some(LogLine {
         logged: Timestamp::now(),
         status,
-        // A revisit has the headers alone.
+        // A revisit record has only the headers.
         size: matches!(headers.kind(), "response" | "resource").then_some(payload_bytes),
         uri: uri.to_owned(),
         hop_path: match field("hopsFromSeed") {
@@ -401,7 +402,7 @@ pub(crate) fn line_of(
     }))
 }
 
-/// What the metadata record behind the first one of a capture says; nothing where a kill came before it was written.
+/// Returns the fields of the metadata record after the first record of a capture; empty if a kill came before it was written.
 fn fields_behind(reader: &mut Reader, of: Option<RecordId>) -> Fields {
     for _ in 0..FURTHER_RECORDS {
         let Ok(Some(mut record)) = reader.next_record() else {
@@ -424,8 +425,8 @@ fn fields_behind(reader: &mut Reader, of: Option<RecordId>) -> Fields {
     Fields::new()
 }
 
-/// The archive files that may hold captures without a line: those that a process has left open or was writing when it was last
-/// heard of. None where it ended in order.
+/// Returns the archive files that may hold captures without a line. These are files that a process left open or was writing at
+/// its last sign of life. After an orderly end only files left open are returned.
 ///
 /// # Errors
 /// A directory of the archive cannot be read.
@@ -463,7 +464,7 @@ mod tests {
 
     const PAGE: &str = "http://a.org/page";
 
-    /// Writes the records of some captures to a file, which is closed.
+    /// Writes the records of some captures to a file and closes it.
     fn archive(directory: &Path, captures: &[Vec<Record>]) -> PathBuf {
         let config = WriterConfig {
             compression: Compression::Gzip(6),
@@ -477,7 +478,7 @@ mod tests {
         writer.close().unwrap().unwrap()
     }
 
-    /// The records of a page, as a crawl writes them.
+    /// Makes the records of a page, as a crawl writes them.
     fn page(at: Timestamp) -> Vec<Record> {
         let id = RecordId::random();
         let message = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
@@ -516,7 +517,7 @@ mod tests {
         Timestamp::from_millisecond(milliseconds).unwrap()
     }
 
-    /// How many lines were missing.
+    /// Writes the missing lines, and returns their number.
     fn complete(logs: &JobLogs, directory: &Path, files: &[PathBuf], with_extra: bool) -> usize {
         let unlogged = Unlogged {
             files: files.to_vec(),
@@ -557,7 +558,7 @@ mod tests {
             "   200          5 {PAGE} L http://a.org/ text/html #000 19700101000002007+42 {sha1} - 2t,x:y,recovered {{"
         );
         assert!(lines[1][24..].starts_with(&expected), "{}", lines[1]);
-        // What has its line gets no second one.
+        // A capture with a line gets no second one.
         assert_eq!(complete(&logs, home.path(), &files, true), 0);
         let lines = text.lines().map(|line| Line::read(line).unwrap());
         assert!(lines.into_iter().all(|line| line.claims_record()));

@@ -1,4 +1,4 @@
-//! WARC records of a capture: what crossed the wire, and what we say about it.
+//! WARC records of a capture: the bytes of the exchange, and metadata about it.
 
 use std::io::Read;
 
@@ -20,26 +20,26 @@ use opilio_job::crawl_log::annotations_text;
 use opilio_visit::extraction::FoundLink;
 use opilio_visit::{Keep, Previous};
 
-/// The predecessor's media type for what both sides of an FTP session said.
+/// Heritrix's media type for what both sides of an FTP session sent.
 const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
 
-/// What the metadata record says.
+/// Content of the metadata record, and the digests of the payload.
 #[derive(Debug, Default)]
 pub(crate) struct About<'a> {
-    /// Digests of the payload as the profile wants them; none for SHA-1 alone.
+    /// Digests of the payload that the profile asks for; `None` for SHA-1 alone.
     pub payload: Option<PayloadDigests>,
     pub via: Option<&'a str>,
     pub hop_path: &'a str,
     pub source: Option<&'a str>,
     pub charset: Option<String>,
     pub annotations: &'a [String],
-    /// Who decided what about the capture: fields, in order.
+    /// Decisions about the capture with their authors: fields, in order.
     pub decisions: Vec<(&'static str, String)>,
     pub notes: Vec<(String, String)>,
     pub links: &'a [FoundLink],
 }
 
-/// The records of an exchange, the response or revisit first; none where nothing is kept or nothing came.
+/// Returns the records of an exchange, the response or revisit record first; empty if nothing is kept or no response came.
 pub(crate) fn of_exchange(
     uri: &Uri,
     exchange: &Exchange,
@@ -112,7 +112,7 @@ pub(crate) fn of_exchange(
             target,
             exchange.request_bytes.clone().into(),
         )),
-        // The URI says all that was asked.
+        // The URI is the whole request.
         "whois" => None,
         _ => Some(Record {
             content_type: FTP_CONVERSATION.to_owned(),
@@ -136,7 +136,7 @@ pub(crate) fn of_exchange(
     records.chain(std::iter::once(metadata)).collect()
 }
 
-/// What FTP and WHOIS bring: a content without headers.
+/// Makes the record of an FTP or WHOIS response: content without headers.
 fn resource(id: RecordId, uri: &Uri, exchange: &Exchange, head: &ResponseHead) -> Record {
     let media_type = head.media_type();
     let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
@@ -144,7 +144,7 @@ fn resource(id: RecordId, uri: &Uri, exchange: &Exchange, head: &ResponseHead) -
     Record::resource(id, date_of(exchange), uri.as_str(), media_type, content)
 }
 
-/// What the server said beside the content, where no record of its own holds that.
+/// Adds status and headers of a response that no record of its own holds.
 fn push_head(fields: &mut Fields, uri: &Uri, head: &ResponseHead) {
     let protocol = match uri.scheme() {
         "http" | "https" => "http",
@@ -156,7 +156,7 @@ fn push_head(fields: &mut Fields, uri: &Uri, head: &ResponseHead) {
     }
 }
 
-/// A metadata record that stands alone and refers to the version that is still good.
+/// Makes a metadata record that stands alone and refers to the version that is still valid.
 fn note(
     uri: &Uri,
     exchange: &Exchange,
@@ -180,12 +180,12 @@ fn note(
     }
 }
 
-/// The record of a look-up: a `dns:` resource, as the ecosystem writes it.
+/// Makes the record of a look-up: a `dns:` resource, as other tools write it.
 pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -> Record {
     let block = Bytes::copy_from_slice(resolution.text.as_bytes());
     let asked = resolution.source == ResolutionSource::Dns;
     Record {
-        // A name that the profile, /etc/hosts or the URI itself resolves has asked no server.
+        // A name that the profile, /etc/hosts or the URI itself resolves has no server.
         ip: resolution.server.filter(|_| asked),
         protocols: if asked {
             vec!["dns".to_owned()]
@@ -196,11 +196,11 @@ pub(crate) fn of_resolution(uri: &Uri, resolution: &Resolution, at: Timestamp) -
     }
 }
 
-/// Names, in records of what was fetched in passing, the URI whose visit it was for: a challenge that was answered, a
-/// redirect of robots.txt. `crawl.log` has a line for that URI and none for these.
+/// Header that names the visited URI in records of exchanges made in passing: an answered challenge, a redirect of robots.txt.
+/// `crawl.log` has a line for the visited URI and none for these exchanges.
 pub(crate) const IN_PASSING: &str = "Opilio-In-Passing-For";
 
-/// The records of what was fetched in passing on the visit of a URI.
+/// Marks the records of exchanges that were made in passing on the visit of a URI.
 pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record> {
     for record in &mut records {
         let header = (IN_PASSING.to_owned(), visited.as_str().to_owned());
@@ -209,33 +209,33 @@ pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record>
     records
 }
 
-/// `WARC-Date` of a capture, to the millisecond: what the frontier keeps of it, so that the `WARC-Refers-To-Date` of a
-/// later revisit is the very same.
+/// Returns the `WARC-Date` of a capture, to the millisecond. The frontier keeps the same date, so that the `WARC-Refers-To-Date`
+/// of a later revisit is identical.
 pub(crate) fn date_of(exchange: &Exchange) -> Timestamp {
     to_millisecond(exchange.started)
 }
 
-/// A time to the millisecond.
+/// Truncates a time to the millisecond.
 pub(crate) fn to_millisecond(at: Timestamp) -> Timestamp {
     Timestamp::from_millisecond(at.as_millisecond()).unwrap_or(at)
 }
 
-/// Where a payload is stored, as a revisit refers to it.
+/// Converts the location of a stored payload to the reference of a revisit record.
 pub(crate) fn previous_of(stored: StoredPayload) -> Previous {
     Previous {
         uri: stored.uri,
         at: WarcLocation {
             file: stored.file,
             offset: stored.offset,
-            // An index of an earlier archive names none, and none is written then.
+            // An index of an earlier archive has no record id, and none is written then.
             record_id: stored.record_id.unwrap_or_default(),
             date: stored.date,
         },
     }
 }
 
-/// The digests of a payload as the profile wants them. Reads the payload once more where SHA-256 is among them: not for a
-/// socket's thread.
+/// Computes the digests of a payload that the profile asks for. It reads the payload once more for SHA-256, so it must not run on
+/// a socket's thread.
 pub(crate) fn payload_digests(
     exchange: &Exchange,
     wanted: ArchiveDigest,
@@ -253,12 +253,12 @@ pub(crate) fn payload_digests(
     })
 }
 
-/// The digest that WARC means: of the body with transfer coding removed.
+/// Returns the digest that WARC defines: of the body without transfer coding.
 pub(crate) fn payload_digest(exchange: &Exchange) -> Digest {
     Digest::Sha1(exchange.payload_digest.0)
 }
 
-/// A spool as the archive reads it.
+/// Converts a spool to a block of the archive.
 fn block(spool: &Spool) -> Block {
     match spool.bytes_if_small() {
         Some(bytes) => Block::Bytes(bytes),
@@ -271,7 +271,7 @@ fn block(spool: &Spool) -> Block {
     }
 }
 
-/// A revisit keeps the headers that came and refers to the capture whose payload stands for it.
+/// Makes a revisit record with the headers that were received. It refers to the capture that has the payload.
 fn revisit(
     id: RecordId,
     profile: RevisitProfile,
@@ -333,7 +333,7 @@ fn tls_words(tls: &opilio_fetch::TlsInfo) -> String {
     }
 }
 
-/// What the community writes beside the version of TLS in `WARC-Protocol`.
+/// Returns the header that other tools write beside the TLS version in `WARC-Protocol`.
 fn cipher_suite(exchange: &Exchange) -> Vec<(String, String)> {
     let suite = exchange
         .tls

@@ -1,5 +1,5 @@
-//! Documents outside of a crawl, as plugins see them in one: from an archive, a file, a single fetch. What tools for
-//! plugin authors try plugins on, so that what they show is what a crawl would do.
+//! Documents outside of a crawl, as plugins see them in one: from an archive, a file, or a single fetch. Tools for plugin authors
+//! run plugins on them, and so show what a crawl would do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,52 +19,52 @@ use opilio_visit::extraction::{self, Asked};
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::reading;
 
-/// A response, its content decoded.
+/// A response with decoded content.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// Where it came from.
+    /// URI of the response.
     pub uri: Uri,
     /// Status and headers.
     pub head: ResponseHead,
-    /// Transfer and content codings removed, as far as that could be done.
+    /// Content without transfer and content codings, as far as they could be removed.
     pub content: Bytes,
-    /// Annotations that the crawl log would have of its reading.
+    /// Annotations of the reading, as `crawl.log` would have them.
     pub annotations: Vec<String>,
 }
 
-/// What extractors found in a document.
+/// Links that extractors found in a document.
 #[derive(Debug, Default)]
 pub struct Links {
-    /// Resolved, each URI and hop once, in the order found.
+    /// Resolved links, each URI and hop once, in the order found.
     pub links: Vec<Link>,
-    /// References that the crawl cannot follow, and why.
+    /// References that the crawl cannot follow, with the reason.
     pub refused: Vec<(String, String)>,
-    /// Links and fragments past the limits.
+    /// Number of links and fragments beyond the limits.
     pub dropped: u64,
     /// Calls that failed.
     pub faults: Vec<Fault>,
-    /// What could not be read.
+    /// Parts that could not be read, with the plugin.
     pub problems: Vec<String>,
 }
 
-/// A link, resolved.
+/// A resolved link.
 #[derive(Clone, Debug)]
 pub struct Link {
-    /// Where it leads.
+    /// Target of the link.
     pub uri: Uri,
-    /// How.
+    /// Type of the hop.
     pub hop: Hop,
-    /// Where it stood.
+    /// Context of the link in the document.
     pub context: String,
-    /// What else the extractor says of it.
+    /// Further attributes that the extractor gives the link.
     pub attributes: Vec<NamedValue>,
-    /// When what it leads to changed, as the document says.
+    /// Time of the target's last change, according to the document.
     pub modified: Option<Timestamp>,
 }
 
 impl Sample {
-    /// From a recorded HTTP response, as a WARC record holds it. None where it is no response. At most `content_max`
-    /// bytes of content are kept, as plugins see no more of it.
+    /// Reads a recorded HTTP response, as a WARC record holds it. Returns `None` if the message is not a response. Keeps at most
+    /// `content_max` bytes of content, because plugins see no more of it.
     pub fn of_message(uri: Uri, message: &[u8], content_max: u64) -> Option<Self> {
         let mut machine = HttpPayload::new();
         let mut payload = Vec::new();
@@ -87,7 +87,7 @@ impl Sample {
         })
     }
 
-    /// From an exchange; none where no response came.
+    /// Reads the response of an exchange; `None` if no response came.
     pub fn of_exchange(uri: Uri, exchange: &Exchange, content_max: u64) -> Option<Self> {
         let head = exchange.head.clone()?;
         let (content, problem) = reading::content(exchange, &head, content_max);
@@ -99,7 +99,7 @@ impl Sample {
         })
     }
 
-    /// From a file: a response with this status and media type.
+    /// Makes a response with this status and media type from the content of a file.
     pub fn of_content(uri: Uri, status: u16, content_type: Option<&str>, content: Bytes) -> Self {
         let headers = content_type
             .map(|content_type| ("Content-Type".to_owned(), content_type.to_owned()))
@@ -119,7 +119,7 @@ impl Sample {
         }
     }
 
-    /// What plugins are handed, notes and kept values its own. Every call gives another document.
+    /// Returns the document that plugins get, with notes and kept values of its own. Every call returns another document.
     pub fn document(&self) -> Document {
         let media_type = self.head.media_type().unwrap_or_default();
         let charset = reading::is_text(&media_type).then(|| {
@@ -141,8 +141,8 @@ impl Sample {
     }
 }
 
-/// Runs extractors on a document as a crawl does: all in order, those that handle it, on the document and on the
-/// fragments that they return; links come back resolved. Blocks; call it on a thread with room for plugins.
+/// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they handle
+/// them. Returns resolved links. Blocks; call it on a thread with room for plugins.
 pub fn links(extractors: &[Plugin], document: &Document, links_max: usize) -> Links {
     let stack: Vec<Staged> = extractors.iter().map(alone).collect();
     let visit = Visit::of(candidate(document.uri()), Timestamp::UNIX_EPOCH);
@@ -178,7 +178,7 @@ pub fn links(extractors: &[Plugin], document: &Document, links_max: usize) -> Li
     }
 }
 
-/// A plugin that no profile says anything of: no guards, and no number of faults that would put it out.
+/// Wraps a plugin without settings of a profile: no guards, and no number of errors after which it is left out.
 fn alone(plugin: &Plugin) -> Staged {
     let never = Rule {
         faults: None,
@@ -201,7 +201,7 @@ fn alone(plugin: &Plugin) -> Staged {
     }
 }
 
-/// Of a document that nothing is known of but where it is.
+/// Returns the candidate of a document of which only the URI is known.
 fn candidate(uri: &str) -> Candidate {
     Candidate {
         uri: uri.to_owned(),

@@ -1,4 +1,5 @@
-//! Changes of settings in a job: when each takes effect, and putting it in force. `opilio_job::changes` keeps them.
+//! Changes of settings in a job: the time at which each takes effect, and the code that puts it into effect.
+//! `opilio_job::changes` stores them.
 
 use std::sync::{Arc, PoisonError};
 
@@ -29,8 +30,8 @@ pub enum Effect {
     Never,
 }
 
-/// What is known of each setting, or table of settings; the longest name holds. What is not named is read when the job goes
-/// on.
+/// Effect of each setting, or table of settings, that is known. The longest name decides. Other settings are read when the job is
+/// resumed.
 const EFFECTS: &[(&str, Effect)] = &[
     ("/strategy", Effect::AtOnce),
     ("/workers", Effect::AtOnce),
@@ -45,7 +46,7 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/politeness", Effect::AtOnce),
     ("/robots", Effect::AtOnce),
     ("/fetch", Effect::AtOnce),
-    // Of all exchanges together.
+    // For all exchanges together.
     ("/fetch/spool-memory-total", Effect::NextStart),
     ("/fetch/scratch-max", Effect::NextStart),
     ("/fetch/stop-grace", Effect::NextStart),
@@ -59,7 +60,7 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/frontier", Effect::AtOnce),
     ("/frontier/cache", Effect::NextStart),
     ("/limits", Effect::AtOnce),
-    // Of all document lanes together.
+    // For all document lanes together.
     ("/limits/memory", Effect::NextStart),
     // Names of URIs and queues, which a job keeps.
     ("/frontier/queue-key", Effect::Never),
@@ -76,7 +77,7 @@ const EFFECTS: &[(&str, Effect)] = &[
 ];
 
 impl Effect {
-    /// Of the setting at this JSON Pointer; within an override that of the setting itself.
+    /// Returns the effect of the setting at this JSON Pointer. Within an override it is that of the setting itself.
     pub(crate) fn of(pointer: &str) -> Effect {
         EFFECTS
             .iter()
@@ -89,7 +90,7 @@ impl Effect {
     }
 }
 
-/// Why a setting cannot be changed in a job, and what to do.
+/// Returns the reason why a setting cannot be changed in a job, and the remedy.
 pub(crate) fn why_never(pointer: &str) -> &'static str {
     match pointer {
         "/seeds" | "/seeds-file" => "opilio job seeds --add adds seeds to a job",
@@ -102,8 +103,8 @@ pub(crate) fn why_never(pointer: &str) -> &'static str {
 }
 
 impl Context {
-    /// The profile with all that was changed while this process has been running. What takes effect at once is asked of it,
-    /// everything else of [`Context::profile`].
+    /// Returns the profile with all changes since this process began. Settings that take effect at once are read from it, all
+    /// others from [`Context::profile`].
     pub(crate) fn current(&self) -> Arc<Profile> {
         let current = self.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
@@ -113,14 +114,14 @@ impl Context {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = profile;
     }
 
-    /// Has archive files say of the crawl what holds now.
+    /// Updates the description of the crawl in archive files to the settings in effect.
     pub(crate) fn describe_archive(&self) {
         let plugins = self.stacks().in_force();
         self.writers
             .describe(&archive::description(&self.current(), plugins));
     }
 
-    /// The plugins of a changed profile, with the components that the job has. Blocks; for a thread with a large stack.
+    /// Loads the plugins of a changed profile, with the components that the job has. Blocks; for a thread with a large stack.
     pub(crate) fn plugins_of(&self, profile: &Profile) -> Result<Loaded, CrawlError> {
         let prefixes: Vec<String> = {
             let seeds = self.seeds.blocking_lock();
@@ -142,20 +143,20 @@ impl Context {
         opilio_stacks::load(loading).map_err(CrawlError::Profile)
     }
 
-    /// Has a changed profile hold for whatever begins from now on. Blocks.
+    /// Puts a changed profile into effect for all work that begins from now on. Blocks.
     pub(crate) fn put_in_force(
         &self,
         profile: Arc<Profile>,
         loaded: Option<Loaded>,
     ) -> Result<(), CrawlError> {
-        // Held until all is in force, so that of two changes neither undoes the other.
+        // Held until everything is in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.seeds.blocking_lock();
         let mut config = policy::frontier_config(&profile);
         if profile.frontier.precedence_floor == self.current().frontier.precedence_floor {
-            // An operator may have said otherwise for this process.
+            // An operator may have set another floor for this process.
             config.precedence_floor = self.frontier().precedence_floor();
         }
-        // Before the profile: a look-up takes its settings first, and its answer is never taken for one with later settings.
+        // Before the profile: a look-up takes its settings first. So its answer never counts as one with later settings.
         let fetchers = self.fetchers.changed(&profile)?;
         self.fetchers.put_in_force(fetchers);
         self.set_current(profile);

@@ -1,5 +1,5 @@
-//! What a crawl may take of the line that it has in common with other crawls of the machine, and what it has taken. Who
-//! sees to all of them (`opilio serve`) divides it and says so by a command; it holds at once, and until the process ends.
+//! Share of a crawl in the machine's bandwidth and connections, and its use of that share. `opilio serve` divides them among its
+//! crawls, and sends each crawl its share by a command. A share applies at once, until the process ends.
 
 use opilio_fetch::{Allowance, Throttle};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
-//! The lists that a crawl holds for its plugins: read when it begins, and again when their files change.
+//! Tables that a crawl holds for its plugins. They are read when the crawl begins, and again when their files change.
 //!
-//! A table is made whole beside the one in force and put in its place at once. A file that cannot be read, or has a row that
-//! is none, leaves the table as it was; that is an alert in the job's log, once for each state of the file.
+//! A new table is built beside the one in use and replaces it at once. If a file cannot be read or has an invalid row, the table
+//! stays as it was. The job's log then gets an alert, once for each state of the file.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::control::JobLog;
 
-/// Longest line of a file, in bytes: the longest key that a table takes, and a value.
+/// Longest line of a file, in bytes. It has room for the longest key of a table, and a value.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// The tables of a crawl.
@@ -27,16 +27,16 @@ pub(crate) struct TableKeeper {
     kept: Mutex<BTreeMap<String, Kept>>,
 }
 
-/// A table, and what is known of its file.
+/// A table, and the state of its file.
 struct Kept {
     written: Written,
     report: TableReport,
-    /// What the file was when it was last looked at; none of one that could not be.
+    /// State of the file at the last look; `None` if it could not be looked at.
     stamp: Option<Stamp>,
     looked: Instant,
 }
 
-/// By this a file is told from what it was: a file that is replaced has another number, one that is written to another time.
+/// Identity of a file's state. A file that is replaced has another number; a file that is written to has another time.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     modified: Option<SystemTime>,
@@ -67,7 +67,7 @@ impl TableKeeper {
     /// Reads the tables that a profile names. Blocks.
     ///
     /// # Errors
-    /// Every fault at its place in the profile.
+    /// Every error at its place in the profile.
     pub(crate) fn load(profile: &Profile) -> Result<TableKeeper, Faults> {
         let tables = Tables::default();
         let mut faults = Faults::default();
@@ -106,18 +106,18 @@ impl TableKeeper {
         })
     }
 
-    /// What plugins look things up in.
+    /// Returns the tables in which plugins look things up.
     pub(crate) fn tables(&self) -> &Tables {
         &self.tables
     }
 
-    /// All, in the order of their names.
+    /// Returns the reports of all tables, in the order of their names.
     pub(crate) fn reports(&self) -> Vec<TableReport> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.values().map(|kept| kept.report.clone()).collect()
     }
 
-    /// When a file is next to be looked at; none where none is.
+    /// Returns the time of the next look at a file; `None` if no file is looked at again.
     fn next_look(&self) -> Option<Instant> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let times = kept.values().filter_map(|kept| {
@@ -127,7 +127,7 @@ impl TableKeeper {
         times.min()
     }
 
-    /// Reads the files again that are due to be looked at and have changed; with `all`, every file. Blocks.
+    /// Reads files again that are due for a look and have changed; with `all`, every file. Blocks.
     pub(crate) fn look(&self, all: bool, log: &JobLog) {
         let names: Vec<String> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -154,12 +154,12 @@ impl TableKeeper {
             kept.looked = Instant::now();
             (kept.written.clone(), kept.stamp)
         };
-        // Before it is read: what is written to it meanwhile makes it another.
+        // The stamp is taken before the file is read: a write meanwhile gives the file another one.
         let stamp = stamp(&written);
         if !all && stamp == stamp_then {
             return;
         }
-        // Nothing is held while it is read, which takes seconds of a large one.
+        // No lock is held while the file is read, which takes seconds for a large one.
         let table = read(&written);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(kept) = kept.get_mut(name) else {
@@ -183,7 +183,7 @@ impl TableKeeper {
     }
 }
 
-/// Looks at the files for as long as the crawl goes on.
+/// Looks at the files until the crawl ends.
 pub(crate) async fn keep(
     keeper: Arc<TableKeeper>,
     log: Arc<JobLog>,
@@ -192,7 +192,7 @@ pub(crate) async fn keep(
     while let Some(next) = keeper.next_look() {
         let pause = next.saturating_duration_since(Instant::now());
         let pause = pause.max(Duration::from_millis(1));
-        // Which changes only by going away.
+        // Resolves when the sender is dropped.
         if tokio::time::timeout(pause, ended.changed()).await.is_ok() {
             return;
         }
@@ -254,7 +254,7 @@ fn read(written: &Written) -> Result<Table, String> {
 fn read_file(kind: TableKind, path: &Path) -> Result<Table, String> {
     let refused = |problem: io::Error| format!("{} cannot be read: {problem}", path.display());
     let file = File::open(path).map_err(refused)?;
-    // Rows are handed on as they are read, so that a list of millions is in memory once.
+    // Rows are passed on as they are read, so that a list of millions is in memory only once.
     let mut lines = Lines::new(file);
     let made = make(kind, std::iter::from_fn(|| lines.next_row()));
     if let Some(trouble) = lines.trouble {
@@ -322,7 +322,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// A key, and behind a tab a value; none of an empty line and a remark.
+/// Parses a key, and a value after a tab; `None` for an empty line or a remark.
 fn row(line: &str) -> Option<Row> {
     let line = line.trim_end_matches(['\n', '\r']);
     let line = line.strip_prefix('\u{feff}').unwrap_or(line);
@@ -351,7 +351,7 @@ fn row_of(problem: &TableProblem) -> Option<usize> {
     }
 }
 
-/// On which line the row of this number stands, remarks and empty lines counted.
+/// Returns the line of the row with this number, with remarks and empty lines counted.
 fn line_of_row(path: &Path, row: usize) -> Option<u64> {
     let mut lines = Lines::new(File::open(path).ok()?);
     for _ in 0..row {
