@@ -1,5 +1,5 @@
-//! What the operator should know: raised when it begins, cleared when it is over, in `alerts.log`, in the job's status, and
-//! sent wherever the profile wants it.
+//! Alerts for the operator. An alert is raised when a problem begins and cleared when it is over. It appears in `alerts.log` and
+//! in the job's status, and is sent where the profile says.
 //!
 //! ```text
 //! watch.rs (figures of the last minutes) ─┐
@@ -95,25 +95,25 @@ pub enum Severity {
     Critical,
 }
 
-/// A change of the board.
+/// Change of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Event {
-    /// It began, or became worse.
+    /// The alert began, or became worse.
     Raised,
-    /// It is over.
+    /// The alert is over.
     Cleared,
 }
 
 impl Alert {
-    /// It holds, and nobody has said to know of it.
+    /// Whether the alert holds and is not acknowledged.
     pub fn is_open(&self) -> bool {
         self.until.is_none() && self.acknowledged.is_none()
     }
 }
 
 impl AlertKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [AlertKind; 10] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
@@ -127,7 +127,7 @@ impl AlertKind {
         AlertKind::Halted,
     ];
 
-    /// The word for it.
+    /// Returns the kind's name.
     pub fn name(self) -> &'static str {
         match self {
             AlertKind::DiskLow => "disk-low",
@@ -143,14 +143,14 @@ impl AlertKind {
         }
     }
 
-    /// What happens once and is not over by itself.
+    /// Whether the alert reports a single event, which has no end of its own.
     fn is_event(self) -> bool {
         matches!(self, AlertKind::ClockJump | AlertKind::Plugin)
     }
 }
 
 impl Severity {
-    /// The word for it.
+    /// Returns the severity's name.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Warning => "warning",
@@ -160,7 +160,7 @@ impl Severity {
 }
 
 impl Event {
-    /// The word for it.
+    /// Returns the event's name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Event::Raised => "raised",
@@ -169,7 +169,7 @@ impl Event {
     }
 }
 
-/// As `alerts.log` has it behind the time and the event.
+/// Formats the alert as in `alerts.log`, after the time and the event.
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let subject = match self.subject.as_str() {

@@ -1,5 +1,5 @@
-//! What a profile or a job makes of one URI: every setting, every stack, the answer of every filter that is asked before it is
-//! fetched, and what wait evaluators would say after a visit. What wants a response to look at is named and not asked.
+//! Explanation of a URI by a profile or a job. It has every setting, every stack, the answer of each filter before the fetch, and
+//! the answers of wait evaluators after a visit. Plugins that need a response are listed and not called.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub struct ExplainedUri {
 }
 
 impl ExplainedUri {
-    /// Leaves out the settings that few ever change, but for those that somebody has written.
+    /// Removes expert settings, except those that a file sets.
     pub fn leave_out_expert(&mut self) {
         self.settings
             .retain(|one| !one.expert || one.file.is_some());
@@ -148,37 +148,37 @@ pub struct ExplainedSetting {
     pub expert: bool,
 }
 
-/// A URI as it would be found, and what is known of it.
+/// URI to explain, with the path on which it would be found.
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
     /// The URI.
     pub uri: &'a Uri,
-    /// The page it is found on.
+    /// Page on which the URI is found.
     pub via: Option<&'a Uri>,
-    /// The hops from the seed; empty for a seed.
+    /// Hop path from the seed; empty for a seed.
     pub hops: HopPath,
-    /// The seed it descends from.
+    /// Seed that the URI descends from.
     pub source: Option<&'a str>,
-    /// The media type of its response.
+    /// Media type of the URI's response.
     pub media_type: Option<&'a str>,
-    /// When.
+    /// Time of the explanation.
     pub now: Timestamp,
 }
 
-/// What a job knows of a URI, for its wait evaluators. Nothing, by default.
+/// Facts that a job has about a URI, for its wait evaluators. Empty by default.
 #[derive(Default)]
 pub(crate) struct Known {
     pub record: Option<UriRecord>,
-    /// What is kept with its site.
+    /// Values that plugins keep with the URI's site.
     pub site: KeptValues,
     /// Prices.
     pub measures: BTreeMap<String, f64>,
 }
 
-/// What a profile makes of a URI: its plugins are loaded and asked. Creates nothing but entries of the component cache.
+/// Explains a URI by a profile: loads its plugins and calls them. Creates nothing but entries of the component cache.
 ///
 /// # Errors
-/// Faults of the profile's plugins and tables.
+/// Errors in the profile's plugins and tables.
 pub fn explain(
     profile: &Profile,
     asked: &Asked<'_>,
@@ -198,7 +198,7 @@ pub fn explain(
     on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?
 }
 
-/// The same of a job that nobody runs, with the plugins and the prefixes that it has kept.
+/// Explains a URI by a job that no process runs, with the plugins and prefixes that the job has kept.
 pub(crate) fn explain_at_rest(
     job: &Path,
     profile: &Profile,
@@ -220,7 +220,7 @@ pub(crate) fn explain_at_rest(
     on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?
 }
 
-/// What a profile with these plugins makes of a URI. For a thread that plugins may be called on.
+/// Explains a URI by a profile with these plugins. For a thread that may call plugins.
 pub(crate) fn explained(
     profile: &Profile,
     stacks: &Arc<Stacks>,
@@ -316,7 +316,7 @@ fn staged(stacks: &Stacks) -> Vec<ExplainedStack> {
         .collect()
 }
 
-/// What would follow the next visit of a URI.
+/// Returns the waits that would follow the next visit of a URI.
 fn waits(
     stacks: &Stacks,
     settings: &Settings,
@@ -325,7 +325,7 @@ fn waits(
     known: &Known,
 ) -> Vec<ExplainedWait> {
     let found: &[ContentState] = match settings.strategy {
-        // What others depend on is asked for again when it has expired.
+        // A prerequisite is fetched again when it has expired.
         _ if asked.hops.last() == Some(Hop::Prerequisite) => &[],
         Strategy::Snapshot => &[],
         Strategy::Fixed => {
@@ -344,7 +344,7 @@ fn waits(
     found.iter().map(wait).collect()
 }
 
-/// What would follow a visit that finds this, at the time when it is due.
+/// Returns the wait after a visit in this content state, made at the time when the URI is due.
 fn wait_after(
     state: ContentState,
     stacks: &Stacks,
@@ -409,7 +409,7 @@ fn answer_words(kind: &AnswerKind) -> (&'static str, &str) {
     }
 }
 
-/// The visit as wait evaluators see it: as its last was, but for what it finds.
+/// Returns the visit as wait evaluators see it: the last visit, with another content state.
 fn visit_that_finds(
     state: ContentState,
     asked: &Asked<'_>,
@@ -465,7 +465,7 @@ fn visit_that_finds(
     visit
 }
 
-/// What each filter answers about the sole candidate; the last that is no pass decides.
+/// Returns the answer of each filter about the sole candidate. The last answer other than `pass` decides.
 fn answers(stack: &[Staged], stage: &Stage, candidates: &Candidates) -> Vec<FilterAnswer> {
     let mut guards = CandidateGuards::new(candidates);
     let mut answers: Vec<FilterAnswer> = stack

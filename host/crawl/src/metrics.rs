@@ -1,8 +1,8 @@
-//! Figures of jobs in the text exposition format of Prometheus (version 0.0.4, which OpenMetrics' readers and textfile
-//! collectors take as well). What each means is in `docs/METRICS.md`, which names every one of them.
+//! Metrics of jobs in the text exposition format of Prometheus (version 0.0.4). Readers of OpenMetrics and textfile collectors
+//! accept it as well. `docs/METRICS.md` explains every metric.
 //!
-//! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of
-//! the profile. No host and no URI is ever a label.
+//! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of the
+//! profile. A host or a URI is never a label.
 
 mod exposition;
 
@@ -17,28 +17,28 @@ use opilio_job::breakdown::Breakdown;
 
 pub(crate) use exposition::{Exposition, Kind};
 
-/// What a job answers, as far as metrics are made of it.
+/// Answers of a job from which metrics are made.
 #[derive(Clone, Debug)]
 pub struct Figures {
-    /// What the job is doing.
+    /// State of the job.
     pub status: Status,
-    /// What it has brought in.
+    /// Amounts that the job has fetched.
     pub breakdown: Breakdown,
-    /// What its plugins did.
+    /// Reports on the job's plugins.
     pub plugins: Vec<PluginReport>,
 }
 
 impl Figures {
-    /// Asks a job. One that nobody runs is opened for it.
+    /// Queries a job. Opens a job that no process runs.
     ///
     /// # Errors
-    /// [`ControlError`] where it cannot be reached, or does not answer.
+    /// [`ControlError`] if the job cannot be reached or does not answer.
     pub fn ask(job: &Path, by: &By) -> Result<Figures, ControlError> {
         let mut status = None;
         let mut breakdown = None;
         let mut plugins = Vec::new();
         for command in [Command::Status, Command::Breakdown, Command::Plugins] {
-            // Where no process has ever written what its plugins did, there are none to be told of.
+            // If no process has ever written plugin reports, there are no plugins to report.
             let may_fail = command == Command::Plugins;
             let request = Request {
                 by: by.clone(),
@@ -75,7 +75,7 @@ impl Figures {
     }
 }
 
-/// The figures of these jobs, each under its name.
+/// Formats the metrics of these jobs, each under its name.
 pub fn metrics<'j>(jobs: impl IntoIterator<Item = (&'j str, &'j Figures)>) -> String {
     let mut text = Exposition::default();
     for (name, figures) in jobs {
@@ -338,7 +338,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     crate::plugin_report::expose(text, &[("job_name", name)], plugins);
 }
 
-/// What the job may take of the machine's line and what it takes. Without a share it takes what it likes, which is no figure.
+/// Adds the job's share of the machine's bandwidth and its use. A job without a share has no limit, and so no figure for it.
 fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
     let (share, taken) = (status.share, status.taken);
     let given = [
@@ -381,7 +381,7 @@ fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
     }
 }
 
-/// A histogram whose sum is not known, and so is left out.
+/// Adds a histogram without its sum, which is not known.
 fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
     const NAME: &str = "opilio_overdue_seconds";
     const HELP: &str = "How late revisits were against when they were due, in seconds.";
@@ -421,7 +421,7 @@ mod tests {
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
     use opilio_job::ledger::{Amount, Totals};
 
-    /// A job of which everything is known.
+    /// Returns the figures of a job with all optional parts.
     fn figures() -> Figures {
         let at = Timestamp::UNIX_EPOCH;
         let amount = Amount { uris: 3, bytes: 40 };
@@ -495,7 +495,7 @@ mod tests {
         }
     }
 
-    /// Names under which samples stand, and the headings before them.
+    /// Returns the names of the samples, and the names in the headings.
     fn names(text: &str) -> (BTreeSet<String>, BTreeSet<String>) {
         let headings = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
         let headings = headings.map(|line| line.split(' ').next().unwrap().to_owned());

@@ -1,5 +1,5 @@
-//! The alerts that hold and those that are over, kept in the job's directory: a crawl that goes on knows what its operator has
-//! been told already.
+//! Alerts that hold and alerts that are over, kept in the job's directory. A resumed crawl knows the alerts that its operator has
+//! received already.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -14,19 +14,20 @@ use serde::{Deserialize, Serialize};
 use super::{Acknowledged, Alert, AlertKind, Severity};
 use opilio_job::directory::write_text;
 
-/// The file of a job's alerts.
+/// Name of the file with a job's alerts.
 const FILE: &str = "alerts.json";
 
-/// Alerts that are over and still shown.
+/// Maximum number of alerts that are over and still shown.
 const OVER_MAX: usize = 200;
 
-/// Alerts that hold at the same time. There is a kind for each, and a subject for each plugin; a hundred is a defect.
+/// Maximum number of alerts that hold at the same time. There is one for each kind, and one for each plugin; a hundred is a
+/// defect.
 const ACTIVE_MAX: usize = 100;
 
-/// What happens once, such as a plugin that is left out, is shown for so long after it last did.
+/// Time for which a single event, such as a plugin that is left out, is shown after its last occurrence.
 const EVENT_SHOWN: Duration = Duration::from_secs(15 * 60);
 
-/// The alerts of a job.
+/// Alerts of a job.
 pub(crate) struct Board {
     alerts: Mutex<Alerts>,
     file: PathBuf,
@@ -41,12 +42,12 @@ struct Alerts {
 #[derive(Serialize, Deserialize)]
 struct Active {
     alert: Alert,
-    /// Of what happens once: when it is no longer shown.
+    /// Time at which a single event is no longer shown; none for other alerts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<Timestamp>,
 }
 
-/// What was known of a job's alerts when it was last crawled: those that held, and those that were over.
+/// Returns the alerts from a job's last crawl: those that held, and those that were over.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -55,7 +56,7 @@ pub fn kept_alerts(job: &Path) -> io::Result<Vec<Alert>> {
 }
 
 impl Board {
-    /// The job's alerts as they were kept. Where they cannot be read they begin anew: `alerts.log` has all of them.
+    /// Opens the job's kept alerts. If they cannot be read, the list starts empty: `alerts.log` has all alerts.
     pub(crate) fn open(job: &Path) -> Board {
         let file = job.join(FILE);
         let alerts = Alerts::read(&file).unwrap_or_else(|problem| {
@@ -68,7 +69,7 @@ impl Board {
         }
     }
 
-    /// This holds now. True where it is news: it did not hold before, or is worse than it was.
+    /// Raises an alert. Returns it if it is news: it did not hold before, or became worse.
     pub(crate) fn raise(
         &self,
         kind: AlertKind,
@@ -80,7 +81,7 @@ impl Board {
         let mut board = self.lock();
         let expires = kind.is_event().then(|| now + EVENT_SHOWN);
         if let Some(known) = board.find(kind, subject) {
-            // Every occurrence of what happens once is news.
+            // Every occurrence of a single event is news.
             let is_news = severity > known.alert.severity || kind.is_event();
             known.alert.severity = severity;
             known.alert.message = message.to_owned();
@@ -116,7 +117,7 @@ impl Board {
         Some(alert)
     }
 
-    /// This holds no longer; the alert, where it held.
+    /// Clears an alert. Returns it if it held.
     pub(crate) fn clear(&self, kind: AlertKind, subject: &str, now: Timestamp) -> Option<Alert> {
         let mut board = self.lock();
         let is_it = |active: &Active| active.alert.kind == kind && active.alert.subject == subject;
@@ -126,8 +127,7 @@ impl Board {
         Some(over)
     }
 
-    /// Somebody knows of an alert that holds; the alert, where there is such a one. Without a subject all of that kind are
-    /// meant.
+    /// Acknowledges an alert that holds, or without a subject all alerts of that kind. Returns the acknowledged alerts.
     pub(crate) fn acknowledge(
         &self,
         kind: AlertKind,
@@ -146,7 +146,7 @@ impl Board {
         known
     }
 
-    /// What happened once and has been shown long enough.
+    /// Clears events that have been shown long enough, and returns them.
     pub(crate) fn expire(&self, now: Timestamp) -> Vec<Alert> {
         let mut board = self.lock();
         let mut over = Vec::new();
@@ -160,19 +160,19 @@ impl Board {
         over
     }
 
-    /// Those that hold, the worst and then the oldest first, and those that are over, the latest first.
+    /// Returns the alerts that hold, the worst and then the oldest first; then those that are over, the latest first.
     pub(crate) fn all(&self) -> Vec<Alert> {
         self.lock().all()
     }
 
-    /// Those that hold.
+    /// Returns the alerts that hold.
     pub(crate) fn active(&self) -> Vec<Alert> {
         let mut all = self.all();
         all.retain(|alert| alert.until.is_none());
         all
     }
 
-    /// Keeps them as they are now, messages that have changed since they were news among them.
+    /// Writes the alerts in their present state, including messages that have changed since they were news.
     pub(crate) fn write(&self) {
         self.keep(&self.lock());
     }
@@ -284,7 +284,7 @@ mod tests {
         assert_eq!(board.active(), known);
         assert_eq!(board.all().len(), 2);
         assert_eq!(board.all(), kept_alerts(job.path()).unwrap());
-        // No news; but what becomes worse is, whoever knew of it.
+        // An unchanged severity is not news. A worse one is, even after an acknowledgement.
         assert_eq!(low(&board, Severity::Warning, "3 GiB left"), None);
         assert_eq!(board.active()[0].acknowledged, Some(by));
         let worse = low(&board, Severity::Critical, "1 GiB left").unwrap();

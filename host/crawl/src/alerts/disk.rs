@@ -1,11 +1,11 @@
-//! How much room the disks have that a job writes to.
+//! Free space of the disks that a job writes to.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// How much room each disk has for whoever is not root, by one of these folders that is on it; without those of which no system
-/// says. Of the folders on one disk it is always the first, so that which one is named does not change with every byte that is
-/// written between two looks.
+/// Returns the free space of each disk for users other than root, with one of these folders that is on it. Disks whose free space
+/// the system does not report are left out. The folder is always the disk's first one. So its name does not change with every
+/// byte that is written between two calls.
 pub(crate) fn rooms<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
     of_disks(folders, device, free_space)
 }
@@ -17,7 +17,7 @@ fn of_disks<'p>(
 ) -> Vec<(PathBuf, u64)> {
     let mut disks = BTreeMap::new();
     for folder in folders {
-        // What is not there yet is made in the folder above.
+        // A missing folder will be created in the folder above.
         let there = folder.ancestors().find(|folder| folder.exists());
         if let Some(there) = there {
             disks.entry(device(there)).or_insert((folder, there));
@@ -29,27 +29,27 @@ fn of_disks<'p>(
         .collect()
 }
 
-/// Which file system a folder is on.
+/// Returns the device number of a folder's file system.
 #[cfg(unix)]
 fn device(folder: &Path) -> Option<u64> {
     use std::os::unix::fs::MetadataExt as _;
     Some(folder.metadata().ok()?.dev())
 }
 
-/// Nobody knows.
+/// Returns `None`: the device is not known on this system.
 #[cfg(not(unix))]
 fn device(_: &Path) -> Option<u64> {
     None
 }
 
-/// Bytes free on the file system of a folder, for whoever is not root; none where no system says.
+/// Returns the bytes free for users other than root on a folder's file system; none if the system does not report them.
 #[cfg(unix)]
 pub fn free_space(folder: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(folder).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Nobody knows.
+/// Returns `None`: the free space is not known on this system.
 #[cfg(not(unix))]
 pub fn free_space(_: &Path) -> Option<u64> {
     None
@@ -69,7 +69,7 @@ mod tests {
         let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
         std::fs::create_dir(job.path().join("disk-2")).unwrap();
         let device = |folder: &Path| Some(u64::from(folder.ends_with("disk-2")));
-        // Each look finds less than the one before.
+        // Each call finds less than the one before.
         let left = Cell::new(1_000);
         let free = |folder: &Path| {
             left.set(left.get() - 1);
@@ -79,7 +79,7 @@ mod tests {
             }
         };
         let look = || of_disks(folders.iter().map(PathBuf::as_path), device, free);
-        // The other disk was looked at between.
+        // The call between measured the other disk.
         for first in [999, 997] {
             let expected = [(folders[0].clone(), first), (folders[3].clone(), 10)];
             assert_eq!(look(), expected);

@@ -1,4 +1,4 @@
-//! A job that whoever sees to it gives up. No process runs it that could say so, and its operator is to know all the same.
+//! Alert of a job that its supervisor gives up. No process runs the job to raise it, and its operator must still be informed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::crawl::{CrawlError, frozen_profile};
 use opilio_job::directory;
 use opilio_job::logs::JobLogs;
 
-/// Raises the alert of a crawl that cannot go on, and sends it where the job's profile wants alerts sent. It is over when the
-/// job is begun again.
+/// Raises the alert of a crawl that cannot continue, and sends it where the job's profile says. The alert is over when the job
+/// starts again.
 ///
 /// # Errors
-/// The job's profile cannot be read, or somebody has the job after all.
+/// The job's profile cannot be read, or another process holds the job.
 pub async fn give_up(job: PathBuf, why: String) -> Result<(), CrawlError> {
     let told = tokio::task::spawn_blocking(move || raise(&job, &why)).await;
     let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;

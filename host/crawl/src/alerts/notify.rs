@@ -1,5 +1,5 @@
-//! Alerts on their way to a webhook and to a command. The crawl never waits for either: what cannot be sent in time is tried
-//! a few times, and what comes too fast is left out and said.
+//! Delivery of alerts to a webhook and to a command. The crawl never waits for either. A failed delivery is repeated a few times.
+//! Alerts that come too fast are left out, with a warning in the log.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use super::{Alert, Event};
 use opilio_job::directory::name_of;
 
-/// Notices that wait; more are left out. They stand in `alerts.log` all the same.
+/// Maximum number of waiting notices. Further notices are left out, but are in `alerts.log`.
 const WAITING_MAX: usize = 100;
 
 /// Pauses between the attempts to reach a webhook.
@@ -27,28 +27,28 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(25),
 ];
 
-/// How long notices may take once the crawl has ended.
+/// Maximum time for notices after the end of the crawl.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What is sent: a change of one alert.
+/// Notice that is sent: a change of one alert.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Notice {
     /// The job's directory.
     pub job: PathBuf,
-    /// What the job is called, in metrics and in reports, too.
+    /// Name of the job, also used in metrics and reports.
     pub name: String,
-    /// What its profile is called, by which crawls of one kind are known, such as all of a calendar's entry.
+    /// Name of the job's profile. It identifies crawls of one kind, such as all crawls of a calendar entry.
     pub profile: String,
-    /// When it was sent off.
+    /// Time at which the notice was sent.
     pub at: Timestamp,
-    /// What has happened to the alert.
+    /// Change of the alert.
     pub event: Event,
     /// The alert.
     pub alert: Alert,
 }
 
 impl Notice {
-    /// Of what has happened to an alert of this job, sent off now.
+    /// Creates a notice about a change of one of this job's alerts, with the present time.
     pub(crate) fn new(job: &Path, profile: &Profile, event: Event, alert: Alert) -> Notice {
         Notice {
             job: job.to_owned(),
@@ -61,13 +61,13 @@ impl Notice {
     }
 }
 
-/// Sends notices, one after another, on a task of its own.
+/// Sender of notices, one after another, on a task of its own.
 pub(crate) struct Notifier {
     notices: mpsc::Sender<(Notice, Alerts)>,
     sending: JoinHandle<()>,
 }
 
-/// Where notices of a job go.
+/// Destinations of a job's notices.
 pub(super) struct Way {
     webhook: Option<(reqwest::Client, String)>,
     command: Vec<String>,
@@ -76,7 +76,7 @@ pub(super) struct Way {
 }
 
 impl Notifier {
-    /// Of the job in this directory.
+    /// Starts the sender for the job in this directory.
     pub(crate) fn start(job: &Path) -> Notifier {
         let job = job.to_owned();
         let (notices, mut waiting) = mpsc::channel::<(Notice, Alerts)>(WAITING_MAX);
@@ -94,7 +94,7 @@ impl Notifier {
         Notifier { notices, sending }
     }
 
-    /// Has it sent where these settings say, as soon as those before it are; nowhere where they say nothing.
+    /// Queues a notice for the destinations of these settings. Sends nothing if they have no destination.
     pub(crate) fn send(&self, notice: Notice, settings: &Alerts) {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return;
@@ -104,7 +104,7 @@ impl Notifier {
         }
     }
 
-    /// Sends what waits, for a while.
+    /// Sends the waiting notices, up to a time limit.
     pub(crate) async fn finish(self) {
         let Notifier {
             notices,
@@ -119,7 +119,7 @@ impl Notifier {
 }
 
 impl Way {
-    /// None where the profile wants nothing sent.
+    /// Returns the destinations; none if the settings have no destination.
     pub(super) fn of(settings: &Alerts, job: &Path) -> Option<Way> {
         if settings.webhook.is_none() && settings.command.is_empty() {
             return None;
@@ -139,7 +139,7 @@ impl Way {
         })
     }
 
-    /// Tries for a while.
+    /// Sends a notice, with a few attempts.
     pub(super) async fn send(&self, notice: &Notice) {
         if let Some((client, address)) = &self.webhook
             && let Err(problem) = post(client, address, notice).await
@@ -170,7 +170,7 @@ impl Way {
         let stdin = child.stdin.take();
         let ended = async {
             if let Some(mut stdin) = stdin {
-                // Who does not read it need not.
+                // A command need not read its input.
                 let _ = stdin.write_all(&text).await;
             }
             child.wait().await
@@ -187,11 +187,11 @@ impl Way {
     }
 }
 
-/// What an argument of the command says of this notice.
+/// Replaces the placeholders in an argument of the command.
 fn filled(word: &str, notice: &Notice) -> String {
     let alert = &notice.alert;
     let job = notice.job.display().to_string();
-    // One after another, so that what is filled in is not filled in itself.
+    // Text is replaced in one pass, so that inserted values are not searched for placeholders.
     let places = [
         ("{job}", job.as_str()),
         ("{name}", &notice.name),
@@ -209,7 +209,7 @@ fn filled(word: &str, notice: &Notice) -> String {
         rest = &rest[open..];
         match places.iter().find(|(place, _)| rest.starts_with(place)) {
             Some((place, value)) => {
-                // An argument has no NUL, and a subject has no line ends.
+                // Arguments cannot have NUL, and subjects of messages cannot have line ends.
                 text.extend(value.chars().filter(|c| !c.is_control()));
                 rest = &rest[place.len()..];
             }
@@ -234,7 +234,7 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
             Ok(response) if response.status().is_success() => return Ok(()),
             Ok(response) => {
                 let status = response.status();
-                // It would say the same again.
+                // A repeated request would get the same answer.
                 if status.is_client_error() && status.as_u16() != 429 {
                     return Err(format!("it answered {status}"));
                 }
@@ -249,12 +249,12 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
     }
 }
 
-/// A client for an address that an operator has named, such as that of a webhook or of a collector of traces. With the roots
-/// of this machine, and past its proxy where the address is this machine's own. Follows no redirect: things go where the
-/// operator says.
+/// Creates a client for an address that an operator has configured, such as that of a webhook or a trace collector. It uses the
+/// machine's root certificates, and bypasses the proxy for addresses of this machine. It follows no redirects: data goes only
+/// where the operator says.
 ///
 /// # Errors
-/// In words, where the system lacks something that it needs.
+/// Message, if the system lacks something that the client needs.
 pub fn http_client(address: &str, timeout: Duration) -> Result<reqwest::Client, String> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

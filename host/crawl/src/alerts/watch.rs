@@ -1,6 +1,7 @@
-//! Which alerts hold, by the figures of the last minutes. Knows no clock and no disk: what is seen is given.
+//! Decision which alerts hold, from the figures of the last minutes. It reads no clock and no disk: the caller passes all
+//! figures.
 //!
-//! An alert is cleared further down than it was raised, so that a figure on the edge raises it once.
+//! An alert is cleared at a lower figure than it was raised, so that a figure near the limit raises it once.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,55 +14,55 @@ use super::{Alert, AlertKind, Severity};
 use crate::census::QueueCensus;
 use crate::series::Sample;
 
-/// Queues that hold URIs, below which failing ones say nothing about the rest.
+/// Minimum number of non-empty queues. With fewer queues, failing ones say nothing about the rest.
 const HOSTS_MIN: u64 = 10;
 
-/// Shorter waits tell nothing: the frontier asks for one, again and again, where a queue depends on a fetch that hangs.
+/// Minimum wait that counts. The frontier repeatedly asks for shorter waits if a queue depends on a fetch that hangs.
 pub(crate) const WAIT_MIN: Duration = Duration::from_secs(5);
 
-/// A figure must have come down to this share of its limit before its alert is cleared.
+/// Share of its limit to which a figure must fall before its alert is cleared.
 const CLEARED_AT: f64 = 0.8;
 
-/// The crawl as it is looked at.
+/// Observed figures of the crawl.
 pub(crate) struct Seen<'s> {
-    /// By the machine's clock.
+    /// Time by the machine's clock.
     pub at: Timestamp,
-    /// By one that nobody puts.
+    /// Time by a clock that cannot be set.
     pub instant: Instant,
-    /// How much room each disk has, by a folder on it.
+    /// Free space of each disk, with a folder on it.
     pub rooms: Vec<(PathBuf, u64)>,
-    /// The crawl now.
+    /// Present sample of the crawl.
     pub now: &'s Sample,
-    /// The crawl a window ago, or as it began.
+    /// Sample at the start of the window, or of the crawl.
     pub then: &'s Sample,
-    /// Queues as last counted.
+    /// Last count of the queues.
     pub queues: Option<&'s QueueCensus>,
-    /// It begins nothing, because somebody wants it so or it is ending.
+    /// Whether the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
-    /// Nothing is due before this.
+    /// Time before which nothing is due.
     pub waits_until: Option<Timestamp>,
-    /// Because of rests that are longer than anything could have made them.
+    /// Whether that time comes from delays that are longer than any cause can explain.
     pub is_overlong: bool,
 }
 
-/// What is to be done about it.
+/// Action that follows from the figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
-    /// This holds.
+    /// Raise the alert: its condition holds.
     Raise(AlertKind, String, Severity, String),
-    /// This does not hold, or no longer.
+    /// Clear the alert: its condition does not hold.
     Clear(AlertKind, String),
-    /// There is no room: begin nothing more.
+    /// Pause the crawl: the disk is full.
     Pause(String),
-    /// There is room again.
+    /// Resume the crawl: there is space again.
     Resume,
 }
 
-/// What is known from the last look.
+/// State between two observations.
 pub(crate) struct Watch {
     settings: Alerts,
     clocks: Option<(Timestamp, Instant)>,
-    /// URIs finished, and since when there is more to do: some time ahead while nothing is due.
+    /// Number of finished URIs, and the time since which more are due. The time is ahead while nothing is due.
     finished: Option<(u64, Timestamp)>,
     holding: Vec<AlertKind>,
     low_folders: BTreeSet<String>,
@@ -69,7 +70,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Of a crawl in which these alerts hold already.
+    /// Creates the watch of a crawl in which the alerts `held` hold already.
     pub(crate) fn new(settings: Alerts, held: &[Alert]) -> Watch {
         let low = held.iter().filter(|alert| alert.kind == AlertKind::DiskLow);
         Watch {
@@ -82,12 +83,12 @@ impl Watch {
         }
     }
 
-    /// Goes by these limits from now on.
+    /// Uses these limits from now on.
     pub(crate) fn go_by(&mut self, settings: Alerts) {
         self.settings = settings;
     }
 
-    /// What there is to do.
+    /// Returns the actions that follow from the figures.
     pub(crate) fn look(&mut self, seen: &Seen<'_>) -> Vec<Act> {
         let mut acts = Vec::new();
         self.clock(seen, &mut acts);
@@ -108,7 +109,7 @@ impl Watch {
         let by = by_clock - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
         if by.unsigned_abs() > limit.as_millis().try_into().unwrap_or(u64::MAX) {
             let length = long(Duration::from_millis(by.unsigned_abs()));
-            // What rests, rests to a time that is now far off.
+            // After the clock went back, the end of a politeness delay is far ahead.
             let message = match by < 0 {
                 true => format!(
                     "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB --all` ends what is too long"
@@ -126,7 +127,7 @@ impl Watch {
         }
     }
 
-    /// Each disk has its own alert; the crawl pauses for the first that is full, until none is.
+    /// Raises one alert for each disk. The crawl pauses for the first full disk, until no disk is full.
     fn disks(&mut self, seen: &Seen<'_>, acts: &mut Vec<Act>) {
         let settings = &self.settings;
         let is_below =
@@ -148,7 +149,7 @@ impl Watch {
         for (folder, room) in &seen.rooms {
             let folder = folder.display().to_string();
             if is_low(*room) {
-                // What is low and not full holds a crawl up that it had paused.
+                // A disk that is low but not full keeps a paused crawl paused.
                 let pauses = self.is_paused && (is_full(*room) || full.is_none());
                 let (severity, message) = low(&size(*room), pauses.then_some(settings.disk_resume));
                 self.low_folders.insert(folder.clone());
@@ -157,7 +158,7 @@ impl Watch {
                 acts.push(Act::Clear(AlertKind::DiskLow, folder));
             }
         }
-        // What is not one of the disks any more, as after a restart with other folders, is not low.
+        // A folder that is no longer observed is not low, for instance after a restart with other folders.
         let is_looked_at = |low: &String| {
             let mut folders = seen.rooms.iter().map(|(folder, _)| folder);
             folders.any(|folder| folder.display().to_string() == *low)
@@ -180,7 +181,7 @@ impl Watch {
             |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
         let turns = since(|sample| sample.uris);
         let minutes = self.settings.window.as_secs_f64() / 60.0;
-        // A crawl that has just gone on says nothing of what held before.
+        // The figures of a resumed crawl say nothing yet about alerts from before.
         let seen_for = Duration::try_from(seen.now.at - seen.then.at).unwrap_or_default();
         let is_telling = turns >= self.settings.window_uris || seen_for >= self.settings.window;
         let shares = [
@@ -244,7 +245,7 @@ impl Watch {
             .filter(|until| *until > seen.at + WAIT_MIN && !seen.is_overlong);
         let before = self.finished;
         let is_moving = before.is_some_and(|(uris, _)| uris != seen.now.uris);
-        // It begins, its clock was put, or what was due later is due sooner.
+        // The crawl begins, its clock was set, or the next URI became due sooner.
         let is_same = |at| seen.waits_until == Some(at) && !seen.is_overlong;
         let is_new = before.is_none_or(|(_, at)| at > seen.at && !is_same(at));
         let is_well = is_moving || seen.holds || due.is_some();
@@ -269,7 +270,7 @@ impl Watch {
         self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
     }
 
-    /// Raises what is over its limit, leaves what is in between as it was, clears what is well below.
+    /// Raises an alert over its limit, and clears one well below it. Between the two it changes nothing.
     fn hold(
         &mut self,
         kind: AlertKind,
@@ -292,7 +293,8 @@ impl Watch {
     }
 }
 
-/// How grave it is that a disk has so much left, and in words. `pauses` where the crawl does, and whether it goes on by itself.
+/// Returns the severity and message for the space left on a disk. `pauses` is set if the crawl pauses, and tells whether it
+/// resumes by itself.
 fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
     match pauses {
         None => (Severity::Warning, format!("{left} left")),
@@ -307,7 +309,7 @@ fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
     }
 }
 
-/// A size that people take in at a glance.
+/// Formats a size in one short unit.
 fn size(bytes: u64) -> String {
     const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
@@ -316,7 +318,7 @@ fn size(bytes: u64) -> String {
     }
 }
 
-/// A duration that people take in at a glance.
+/// Formats a duration in one short unit.
 fn long(time: Duration) -> String {
     let seconds = time.as_secs();
     match seconds {
@@ -359,14 +361,14 @@ mod tests {
         )
     }
 
-    /// A watch, and a crawl that it looks at second by second.
+    /// Watch and a crawl that it observes second by second.
     struct Trial {
         watch: Watch,
         began: Instant,
         second: u64,
         clock: i64,
         room: Option<u64>,
-        /// Of a second disk.
+        /// Free space of a second disk.
         other_room: Option<u64>,
         now: Sample,
         queues: Option<QueueCensus>,
@@ -392,7 +394,7 @@ mod tests {
             }
         }
 
-        /// What a look after so many seconds comes to, in a few words.
+        /// Observes after so many seconds, and returns the actions in a few words.
         fn after(&mut self, seconds: u64) -> Vec<String> {
             self.second += seconds;
             let at = |second: u64| {
@@ -519,7 +521,7 @@ mod tests {
         assert_eq!(trial.after(1), ["disk-low over", "stalled over"]);
         trial.now.uris = 100;
         assert_eq!(trial.after(1), ["failure-rate over"]);
-        // What is no longer asked for does not stay.
+        // An alert whose limit was removed is cleared.
         trial.watch = Watch::new(settings("failures-percent = 0"), &held[..1]);
         assert_eq!(trial.after(1), ["failure-rate over"]);
     }
@@ -572,13 +574,13 @@ mod tests {
         assert_eq!(trial.after(1), ["stalled warning"]);
         trial.now.uris += 1;
         assert_eq!(trial.after(1), ["stalled over"]);
-        // Nothing is due for an hour, then something is.
+        // Nothing is due for an hour; then a URI is due.
         trial.waits_s = Some(trial.second + 3601);
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(3599), [""; 0]);
         assert_eq!(trial.after(600), [""; 0]);
         assert_eq!(trial.after(1), ["stalled warning"]);
-        // Nothing is due for a day, and then the operator forces something.
+        // Nothing is due for a day; then the operator forces a URI.
         trial.waits_s = Some(trial.second + 86_400);
         assert_eq!(trial.after(1), ["stalled over"]);
         trial.waits_s = None;
@@ -595,13 +597,13 @@ mod tests {
         trial.waits_s = Some(400 * 86_400);
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(86_400), [""; 0], "what is due then is due then");
-        // Or so it seemed: the queues rest until then, since the clock was ahead.
+        // The clock was ahead before, and the queues wait until that time.
         trial.is_overlong = true;
         assert_eq!(trial.after(1), [""; 0]);
         assert_eq!(trial.after(600), ["stalled warning"]);
         trial.is_overlong = false;
         assert_eq!(trial.after(1), ["stalled over"]);
-        // A second more, and a second more.
+        // The wait is prolonged by a second again and again.
         for _ in 0..600 {
             trial.waits_s = Some(trial.second + 2);
             assert_eq!(trial.after(1), [""; 0]);

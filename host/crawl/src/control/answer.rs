@@ -1,5 +1,4 @@
-//! What a job answers. A command is answered by any number of these; the last one is [`Answer::End`] or
-//! [`Answer::Refused`].
+//! Answers of a job. A command receives any number of them. The last one is [`Answer::End`] or [`Answer::Refused`].
 
 use std::path::PathBuf;
 
@@ -20,194 +19,194 @@ use opilio_job::breakdown::Breakdown;
 use opilio_stacks::KnownStack;
 use opilio_visit::Step;
 
-/// One line of the control socket's other direction.
+/// One line of the control socket, from the job to the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
-    /// What the job is doing.
+    /// State of the job.
     Status(Box<Status>),
-    /// The crawl in numbers.
+    /// Statistics of the crawl.
     Statistics {
-        /// Over all processes of the job.
+        /// Statistics over all processes of the job.
         statistics: Box<Statistics>,
     },
-    /// What was seen of each plugin, in the order of a URI's way.
+    /// Reports on each plugin's calls, in the order of the stages.
     Plugins {
-        /// One entry for each.
+        /// One report for each plugin.
         plugins: Vec<PluginReport>,
     },
-    /// The lists that plugins look things up in, in the order of their names.
+    /// Tables of plugins, sorted by name.
     Tables {
-        /// One entry for each.
+        /// One report for each table.
         tables: Vec<TableReport>,
     },
-    /// The course of the crawl.
+    /// Time series of the crawl.
     Series {
-        /// The oldest first.
+        /// Samples, the oldest first.
         samples: Vec<Sample>,
     },
-    /// What the job has brought in.
+    /// Amounts that the job has fetched.
     Breakdown(Box<Breakdown>),
     /// Single figures of a report.
     Facts {
-        /// By their names.
+        /// Figures by name.
         facts: Value,
     },
-    /// A row of a report.
+    /// Row of a report.
     Row {
-        /// By the names of its columns.
+        /// Values by the names of their columns.
         row: Value,
     },
-    /// What the operator should know.
+    /// Alerts for the operator.
     Alerts {
-        /// Those that hold, the worst first, then those that are over, the latest first.
+        /// Alerts that hold, the worst first; then alerts that are over, the latest first.
         alerts: Vec<Alert>,
     },
-    /// A report of an observer.
+    /// Report of an observer.
     Report {
-        /// Its name in the profile.
+        /// Name of the observer in the profile.
         observer: String,
-        /// The report's name.
+        /// Name of the report.
         file: String,
-        /// What it says.
+        /// Content of the report.
         content: String,
     },
-    /// What was done, in one sentence.
+    /// Result of an action, in one sentence.
     Done {
-        /// The sentence, without a full stop.
+        /// Sentence without a full stop.
         result: String,
     },
-    /// A queue, with the names of `docs/TRANSFER.md`.
+    /// Queue, with the names of `docs/TRANSFER.md`.
     Queue {
         /// The queue.
         queue: Value,
     },
-    /// A URI, with the names of `docs/TRANSFER.md`.
+    /// URI, with the names of `docs/TRANSFER.md`.
     Uri {
         /// The URI.
         uri: Value,
-        /// It is among those of its queue that are ready; none where that was not looked at.
+        /// Whether the URI is among the ready URIs of its queue; none if that was not examined.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_ready: Option<bool>,
-        /// It is being fetched; none where that was not looked at.
+        /// Whether the URI is in process; none if that was not examined.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         in_process: Option<bool>,
     },
-    /// There is more behind this.
+    /// Cursor: the list continues after this answer.
     More {
-        /// To be given with the next command; empty where it cannot be gone on with.
+        /// Cursor for the next command; empty if the list cannot be continued.
         after: String,
     },
-    /// How far a long command is.
+    /// Progress of a long command.
     Progress {
-        /// URIs or lines looked at.
+        /// Number of URIs or lines examined so far.
         examined: u64,
-        /// Those that were meant.
+        /// Number of them that matched.
         meant: u64,
     },
-    /// What a sweep over URIs came to.
+    /// Result of a sweep over URIs.
     Swept {
-        /// `count`, `delete` or `forget`.
+        /// Action: `count`, `delete` or `forget`.
         action: String,
-        /// URIs looked at.
+        /// Number of URIs examined.
         examined: u64,
-        /// URIs that were meant, those in process left out.
+        /// Number of URIs that matched, without those in process.
         meant: u64,
-        /// URIs that were meant and are in process: they stay.
+        /// Number of URIs that matched and are in process. They stay.
         in_process: u64,
     },
-    /// Why a URI was, or was not, fetched.
+    /// Explanation of a URI's state: the reason why it was fetched or not.
     Why(Box<WhyAnswer>),
-    /// A piece of an export.
+    /// Piece of an export.
     Text {
         /// Whole lines.
         text: String,
     },
-    /// A file that was read for an import.
+    /// File that was read for an import.
     Source {
         /// The file.
         file: PathBuf,
-        /// What it was read as.
+        /// Format that the file was read as.
         format: String,
-        /// Lines read.
+        /// Number of lines read.
         lines: u64,
-        /// Lines that could not be understood.
+        /// Number of invalid lines.
         bad_lines: u64,
-        /// The first of these, and damages, a sentence each.
+        /// First invalid lines and damages, one sentence each.
         problems: Vec<String>,
     },
-    /// What became of the URIs of an import.
+    /// Result of an import.
     Imported {
-        /// Stand in their queues now.
+        /// Number of URIs that were queued.
         scheduled: u64,
-        /// Known as done now.
+        /// Number of URIs that were recorded as done.
         included: u64,
-        /// Were known before.
+        /// Number of URIs that were known before.
         known: u64,
-        /// Prerequisites, left out.
+        /// Number of prerequisites, which were left out.
         prerequisites: u64,
-        /// Left out.
+        /// Number of URIs that were left out.
         left_out: u64,
-        /// Cannot be held.
+        /// Number of URIs that the frontier cannot hold.
         refused: u64,
-        /// The first of these, a sentence each.
+        /// First of these refusals, one sentence each.
         refusals: Vec<String>,
     },
-    /// What was found wrong in the store.
+    /// Error found in the store.
     Problem {
-        /// A sentence.
+        /// Description of the error, one sentence.
         problem: String,
     },
-    /// The store was looked through.
+    /// Result of a check of the store.
     Checked(CheckedStore),
-    /// The settings of the job, in the order of their names.
+    /// Settings of the job, sorted by name.
     Settings {
-        /// One entry for each.
+        /// One entry for each setting.
         settings: Vec<SettingInForce>,
     },
-    /// What is wrong with a change; nothing of it was done. [`Answer::Refused`] follows.
+    /// Errors in a change. Nothing was changed. [`Answer::Refused`] follows.
     Faults {
-        /// All of it.
+        /// All errors found.
         faults: Vec<FaultFound>,
     },
-    /// Settings were changed, or would be.
+    /// Result of a change of settings, or of the check of one.
     Set {
-        /// The change's number in the job's history; none where it was only checked.
+        /// Number of the change in the job's history; none if the change was only checked.
         number: Option<u64>,
-        /// What has another value now.
+        /// Settings whose value is new.
         changed: Vec<SettingChanged>,
-        /// What is accepted, and said nevertheless.
+        /// Notices on accepted settings.
         notices: Vec<FaultFound>,
     },
-    /// An entry of the job's history.
+    /// Entry of the job's history.
     Change(Box<Change>),
-    /// Seeds were added.
+    /// Result of adding seeds.
     SeedsAdded {
-        /// The change's number in the job's history; none where there was nothing new.
+        /// Number of the change in the job's history; none if nothing was new.
         number: Option<u64>,
-        /// Seeds that were none before.
+        /// Number of new seeds.
         added: u64,
-        /// SURT prefixes that are in the scope now and were not written before.
+        /// Number of SURT prefixes that joined the scope and were not written before.
         prefixes: u64,
-        /// Seeds that were known.
+        /// Number of seeds that were known.
         known: u64,
-        /// What is accepted, and said nevertheless.
+        /// Notices on accepted seeds.
         #[serde(default)]
         notices: Vec<FaultFound>,
     },
-    /// A seed, and what became of it.
+    /// Seed with its outcome.
     Seed(Box<SeedReport>),
-    /// What the job makes of a URI.
+    /// Explanation of a URI: its settings and the answers of filters.
     Explained(Box<ExplainedUri>),
-    /// A copy of the job's state was kept.
+    /// Checkpoint that was made.
     Checkpoint(Checkpoint),
-    /// Everything has been said.
+    /// End of the answers: the command was carried out.
     End,
-    /// The command was not carried out, or not to its end.
+    /// Refusal: the command was not carried out, or not completed.
     Refused {
-        /// Whose fault it is.
+        /// Cause of the refusal.
         fault: Fault,
-        /// A sentence.
+        /// Message, one sentence.
         message: String,
     },
 }
@@ -346,7 +345,7 @@ pub struct CheckedStore {
 }
 
 impl Standing {
-    /// The word for it.
+    /// Returns the state's name.
     pub fn name(self) -> &'static str {
         match self {
             Standing::Running => "running",

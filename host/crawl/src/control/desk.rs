@@ -1,4 +1,4 @@
-//! What commands are performed on, and why they are refused.
+//! Access of commands to a job, and the errors of commands.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,17 +13,17 @@ use crate::crawl::{Stop, View};
 use opilio_job::inside::leads_out;
 use opilio_job::remedy::{remedy, with_remedy};
 
-/// A job as commands see it.
+/// Job as commands see it.
 pub(crate) struct Desk<'a> {
     pub(super) job: &'a Path,
     pub(super) profile: &'a Arc<Profile>,
     pub(super) log: &'a JobLog,
-    /// None: no process runs it but the one that performs the command.
+    /// Running crawl. None: only this process has the job, for the command alone.
     pub(super) running: Option<&'a Running>,
     frontier: &'a Mutex<Frontier>,
 }
 
-/// A crawl at work, as commands see it.
+/// Running crawl as commands see it.
 #[derive(Clone)]
 pub(crate) struct Running {
     pub(crate) context: Arc<Context>,
@@ -35,7 +35,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// What commands are performed on; the profile is that with all that was changed: [`Context::current`].
+    /// Returns the access for commands. `profile` includes all changes so far: [`Context::current`].
     pub(crate) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
         Desk {
             job: &self.job,
@@ -48,7 +48,7 @@ impl Running {
 }
 
 impl<'a> Desk<'a> {
-    /// Of a job that this process alone has opened.
+    /// Creates the access to a job that only this process has opened.
     pub(crate) fn new(
         job: &'a Path,
         profile: &'a Arc<Profile>,
@@ -64,17 +64,17 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The frontier, for one bounded part of a command. Never held while an answer is on its way.
+    /// Locks the frontier for one bounded part of a command. It is never locked while an answer is being sent.
     pub(super) fn frontier(&self) -> MutexGuard<'a, Frontier> {
         self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The frontier, for whoever takes it in parts of their own.
+    /// Returns the frontier for callers that lock it in parts of their own.
     pub(super) fn store(&self) -> &'a Mutex<Frontier> {
         self.frontier
     }
 
-    /// What only a running crawl has.
+    /// Returns the running crawl, or an error if no process runs the job.
     pub(super) fn running(&self, what: &str) -> Result<&'a Running, ControlError> {
         self.running.ok_or_else(|| {
             ControlError::new(
@@ -84,7 +84,7 @@ impl<'a> Desk<'a> {
         })
     }
 
-    /// The dispatcher should look again: what may be fetched has changed.
+    /// Wakes the dispatcher, because other URIs may be issued now.
     pub(super) fn nudge(&self) {
         if let Some(running) = self.running {
             running.live.nudge();
@@ -92,27 +92,27 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Why a command was not carried out, or not to its end.
+/// Reason why a command was not carried out, or not completed.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ControlError {
-    /// Whose fault it is.
+    /// Cause of the error.
     pub fault: Fault,
-    /// A sentence.
+    /// Message, one sentence.
     pub message: String,
 }
 
-/// Whose fault it is that a command was not carried out.
+/// Cause of a command's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The command's: as it stands it can never be carried out.
+    /// The command is invalid: it can never be carried out in this form.
     Request,
-    /// The command's: it names something that the job does not have.
+    /// The command names something that the job does not have.
     Unknown,
-    /// Nobody's: it does not fit what the job is or does now.
+    /// The command is valid but does not fit the present state of the job.
     State,
-    /// Opilio's or the machine's: a full disk, a damaged store.
+    /// Opilio or the machine failed: a full disk, a damaged store.
     Failure,
 }
 
@@ -124,12 +124,12 @@ impl ControlError {
         }
     }
 
-    /// A failure, with its causes.
+    /// Creates a failure with its causes.
     pub(super) fn failure(problem: &(dyn std::error::Error + 'static)) -> ControlError {
         ControlError::new(Fault::Failure, with_remedy(problem))
     }
 
-    /// A failure about a file; or that a link leads out of the job, which is for the operator to mend.
+    /// Creates a failure about a file. A link that leads out of the job is an error of state, which the operator must fix.
     pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
         if leads_out(problem) {
             return ControlError::new(Fault::State, problem.to_string());
@@ -146,7 +146,7 @@ impl ControlError {
 impl From<opilio_frontier::Error> for ControlError {
     fn from(problem: opilio_frontier::Error) -> ControlError {
         match problem {
-            // Somebody is just leaving it.
+            // Another process is just opening or closing the frontier.
             opilio_frontier::Error::InUse { .. } => ControlError::new(
                 Fault::State,
                 format!("{problem}, which begins or ends; try again"),

@@ -1,5 +1,5 @@
-//! Lines of files that an operator has dropped into the job's folder `action`, taken one part after the other. Bad ones are
-//! told by number; they cost no other.
+//! Lines of files that an operator put into the job's action directory, taken in parts. Invalid lines are reported by number and
+//! do not affect other lines.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,22 +17,22 @@ use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;
 
-/// The plugins that stand for what was excluded: of SURT prefixes and of regular expressions.
+/// Plugins that hold exclusions: of SURT prefixes and of regular expressions.
 const EXCLUDED: [(&str, &str, &str); 2] = [
     ("excluded-surts", "surt-scope", "prefixes"),
     ("excluded-regexes", "regex-list", "patterns"),
 ];
 
-/// A line of a file.
+/// Line of a file in the action directory.
 pub(crate) struct DroppedLine {
-    /// From 1.
+    /// Line number, from 1.
     pub(crate) number: u64,
-    /// Without blanks around it.
+    /// Text without surrounding blanks.
     pub(crate) text: String,
 }
 
 impl Desk<'_> {
-    /// How many lines were taken.
+    /// Takes the lines into the job. Returns the number of lines taken.
     pub(crate) fn take_lines(
         &self,
         kind: Kind,
@@ -47,12 +47,12 @@ impl Desk<'_> {
             Kind::Schedule | Kind::Force | Kind::Include => {
                 self.take_uris(kind, is_scoped, &lines, outcome)
             }
-            // Which is read as a whole.
+            // Recovery files are read as a whole: see `take_recovery`.
             Kind::Recover => Ok(0),
         }
     }
 
-    /// A journal, crawl log or export of another crawl.
+    /// Takes a journal, crawl log or export of another crawl.
     pub(crate) fn take_recovery(
         &self,
         path: &Path,
@@ -83,7 +83,7 @@ impl Desk<'_> {
         };
         let words = match words {
             Ok(words) => words,
-            // A file that is none of these is put aside like any other.
+            // A file in another format is put aside like any other file.
             Err(problem) if problem.fault == Fault::Request => {
                 outcome.said.push(format!("nothing was done: {problem}"));
                 return Ok(());
@@ -102,7 +102,7 @@ impl Desk<'_> {
         by: &By,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
-        // Of what was current before this part: the parts before it have changed that.
+        // Uses the current profile: earlier parts of the file have changed it.
         let profile = self.running.map(|running| running.context.current());
         let desk = match (&profile, self.running) {
             (Some(profile), Some(running)) => &running.desk(profile),
@@ -138,7 +138,7 @@ impl Desk<'_> {
         Ok(taken)
     }
 
-    /// URI, hop path, page it was found on: as the predecessor's files have them.
+    /// Takes lines with a URI, hop path and via, in the format of Heritrix's files.
     fn take_uris(
         &self,
         kind: Kind,
@@ -203,7 +203,7 @@ impl Desk<'_> {
     fn read(&self, line: &str, kind: Kind) -> Result<(Uri, HopPath, Option<String>), String> {
         let mut words = line.split_whitespace();
         let word = words.next().unwrap_or_default();
-        // As lines of a journal have it.
+        // Skips the first word of a journal line.
         let word = match word {
             "F+" | "Fi" | "Fr" | "Fs" | "Ff" => words.next().unwrap_or_default(),
             word => word,
@@ -229,7 +229,7 @@ impl Desk<'_> {
         Ok((uri, hops, via.map(|via| via.as_str().to_owned())))
     }
 
-    /// What the filters of the scope say of a URI. For threads that plugins may be called on.
+    /// Returns whether the filters of the scope accept a URI. For threads that may call plugins.
     fn is_in_scope(
         &self,
         uri: &Uri,
@@ -255,7 +255,7 @@ impl Desk<'_> {
         Ok(judged.decisions.iter().all(|decision| decision.accepted))
     }
 
-    /// Refused from now on: as settings, so that it is checked, told and kept like any other change.
+    /// Excludes URIs from now on. The exclusions are settings: they are checked, reported and kept like any other change.
     fn exclude(
         &self,
         lines: &[DroppedLine],
@@ -344,7 +344,7 @@ impl Desk<'_> {
     }
 }
 
-/// What is wrong, and what would be right.
+/// Formats the error and the suggested fix.
 fn sentence(fault: opilio_profile::Fault) -> String {
     match fault.suggestion {
         Some(suggestion) => format!("{}; {suggestion}", fault.problem),

@@ -1,4 +1,4 @@
-//! What only a running crawl has: its pause, what is in flight, and a way to wake who waits.
+//! State that only a running crawl has: its pause, the URIs in flight, and a way to wake the dispatcher.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,40 +14,40 @@ use super::{FetchInFlight, Standing};
 use crate::share::ShareTaken;
 use opilio_visit::Step;
 
-/// Shared by the dispatcher, the workers and whoever gives commands.
+/// State shared by the dispatcher, the workers and operator commands.
 #[derive(Default)]
 pub(crate) struct Live {
     state: Mutex<State>,
-    /// Wakes the dispatcher: something has changed that it should look at.
+    /// Wakes the dispatcher after a change that affects it.
     nudge: Notify,
 }
 
 #[derive(Default)]
 struct State {
     is_pause_asked: bool,
-    /// The dispatcher has seen that it is to begin nothing.
+    /// Whether the dispatcher has seen that it must issue nothing.
     holds: bool,
-    /// Every queue has the settings that the profile gives it now.
+    /// Whether every queue has the settings of the present profile.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
-    /// How many of them wait for servers that are slow.
+    /// Number of fetches in flight that wait for slow servers.
     slow: usize,
-    /// Nothing is due before this, as the frontier last said.
+    /// Time before which nothing is due, as the frontier last reported.
     waits_until: Option<Timestamp>,
-    /// Times that a URI could not be begun, for want of connections.
+    /// Number of times that a URI could not be issued for lack of connections.
     waited_for_connections: u64,
-    /// Those who are just changing what is queued.
+    /// Number of commands that are changing the queues now.
     hands: usize,
-    /// How many of them have begun in all.
+    /// Number of such commands that have ever begun.
     hands_begun: u64,
-    /// Nothing was left to fetch: nobody may change what is queued any more.
+    /// Whether nothing was left to fetch. Then no command may change the queues any more.
     is_over: bool,
 }
 
-/// Somebody beside the crawl changes what is queued, until this is dropped. A crawl does not end meanwhile for want of URIs.
+/// Guard of a command that changes the queues. While it exists, the crawl does not end for lack of URIs.
 pub(crate) struct Hand(Arc<Live>);
 
-/// How many hands had begun when none was at work.
+/// Number of [`Hand`]s that had begun at a time when none existed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HandsAtRest(u64);
 
@@ -61,18 +61,18 @@ struct InFlight {
     cancelled: Arc<Notify>,
 }
 
-/// How far a URI in flight is, as far as breaking it off goes.
+/// Stage of a URI in flight, with respect to cancelling.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was asked for yet, or the answer is on its way.
+    /// The request was not sent yet, or the response is being received.
     Fetching,
-    /// The operator wants it broken off.
+    /// An operator has cancelled the fetch.
     Cancelled,
-    /// The answer is here, and is being dealt with.
+    /// The response is complete and is being processed.
     Fetched,
 }
 
-/// A URI in flight, from when it is issued until it is back.
+/// URI in flight, from its issue to its outcome.
 pub(crate) struct Flight {
     live: Arc<Live>,
     ticket: Ticket,
@@ -80,42 +80,42 @@ pub(crate) struct Flight {
     received: Received,
 }
 
-/// The beginning of the time in which a fetch is to bring something, or is slow.
+/// Start of the period in which a fetch must receive data, or counts as slow.
 struct Window {
     since: Instant,
-    /// The bytes that had come by then.
+    /// Bytes received before the period.
     bytes: u64,
-    /// The time for which the server had been held up by then.
+    /// Time before the period for which the crawl had held the server up.
     held_up: Duration,
 }
 
-/// A fetch that is counted as slow, until this is dropped.
+/// Fetch that counts as slow until this is dropped.
 struct SlowFetch<'a>(&'a Live);
 
-/// A fetch that brings less in a second is slow, once it has lasted: a page of common size takes a minute at that rate.
+/// Rate below which a fetch that has lasted counts as slow. At this rate a page of common size takes a minute.
 const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 
-/// What became of the wish to break off a fetch.
+/// Result of a request to cancel a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cancelled {
-    /// It will be.
+    /// The fetch will be cancelled.
     Asked,
-    /// Its answer has come already, and is being dealt with.
+    /// The response is already complete and is being processed.
     TooLate,
-    /// It is not in process.
+    /// The URI is not in process.
     NotInProcess,
 }
 
 impl Drop for Hand {
     fn drop(&mut self) {
         self.0.state().hands -= 1;
-        // What the dispatcher saw is not what there is now.
+        // The dispatcher may have seen an older state of the queues.
         self.0.nudge();
     }
 }
 
 impl Live {
-    /// A URI takes off, with the worker of this number.
+    /// Registers a URI in flight, with the worker's number.
     pub(crate) fn begin(self: &Arc<Self>, ticket: Ticket, uri: &str, worker: usize) -> Flight {
         let cancelled = Arc::new(Notify::new());
         let now = Timestamp::now();
@@ -139,31 +139,31 @@ impl Live {
         }
     }
 
-    /// How many fetches are slow.
+    /// Returns the number of slow fetches.
     pub(crate) fn slow(&self) -> usize {
         self.state().slow
     }
 
-    /// Whether the dispatcher is to begin nothing. By asking it has seen it, so that nothing is called paused while a URI
-    /// is just being issued.
+    /// Whether the dispatcher must issue nothing. The call marks the pause as seen, so that no crawl counts as paused while a URI
+    /// is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
         state.holds = state.is_pause_asked;
         state.holds
     }
 
-    /// Every queue has been given the settings of the profile: some may be back that were retired.
+    /// Notes that every queue has the settings of the profile. Retired queues may be active again.
     pub(crate) fn queues_resolved(&self) {
         self.state().are_queues_resolved = true;
         self.nudge();
     }
 
-    /// Whether every queue has the settings of the profile. Until then a frontier that gives nothing is not at its end.
+    /// Whether every queue has the settings of the profile. Until then a frontier that issues nothing is not finished.
     pub(crate) fn are_queues_resolved(&self) -> bool {
         self.state().are_queues_resolved
     }
 
-    /// A hand that may change what is queued; none where the crawl has come to its end.
+    /// Returns a guard for a command that may change the queues; none if the crawl is over.
     pub(crate) fn hand(self: &Arc<Self>) -> Option<Hand> {
         let mut state = self.state();
         if state.is_over {
@@ -174,36 +174,36 @@ impl Live {
         Some(Hand(self.clone()))
     }
 
-    /// Whether no hand is at work. To be asked before the frontier is, for [`Live::is_over`].
+    /// Returns a count if no [`Hand`] exists. It must be taken before asking the frontier, for [`Live::is_over`].
     pub(crate) fn hands_at_rest(&self) -> Option<HandsAtRest> {
         let state = self.state();
         (state.hands == 0).then_some(HandsAtRest(state.hands_begun))
     }
 
-    /// The frontier, asked after `before`, has nothing left. That is the end, unless a hand has begun since or was at work
-    /// then; from now on none begins.
+    /// Marks the crawl as over, unless a [`Hand`] exists, existed at `before`, or has begun since. Call it after the frontier has
+    /// reported that nothing is left. After the end no [`Hand`] is given out.
     pub(crate) fn is_over(&self, before: Option<HandsAtRest>) -> bool {
         let mut state = self.state();
         state.is_over |= state.hands == 0 && before == Some(HandsAtRest(state.hands_begun));
         state.is_over
     }
 
-    /// What the frontier says of when it gives the next URI; none: it gives one, or waits for what is in process.
+    /// Notes the time at which the frontier issues the next URI. None: it issues one now, or waits for URIs in process.
     pub(crate) fn wait_until(&self, at: Option<Timestamp>) {
         self.state().waits_until = at;
     }
 
-    /// Before when nothing is due.
+    /// Returns the time before which nothing is due.
     pub(crate) fn waits_until(&self) -> Option<Timestamp> {
         self.state().waits_until
     }
 
-    /// As many URIs are in process as there may be connections, and workers have nothing to do for that reason alone.
+    /// Counts a time at which workers are idle only because all permitted connections are in use.
     pub(crate) fn wants_connections(&self) {
         self.state().waited_for_connections += 1;
     }
 
-    /// What the crawl makes of its share.
+    /// Returns the crawl's use of its share.
     pub(super) fn taken(&self, taken: Taken) -> ShareTaken {
         let state = self.state();
         ShareTaken {
@@ -214,17 +214,17 @@ impl Live {
         }
     }
 
-    /// Something has changed that the dispatcher should look at.
+    /// Wakes the dispatcher after a change that affects it.
     pub(crate) fn nudge(&self) {
         self.nudge.notify_one();
     }
 
-    /// Until somebody nudges.
+    /// Waits for a call of [`Self::nudge`].
     pub(crate) async fn nudged(&self) {
         self.nudge.notified().await;
     }
 
-    /// Asks for a pause, or for its end. False where it is so already.
+    /// Requests a pause, or the end of a pause. Returns false if it was requested already.
     pub(crate) fn pause(&self, is_pause_asked: bool) -> bool {
         let mut state = self.state();
         let changed = state.is_pause_asked != is_pause_asked;
@@ -243,7 +243,7 @@ impl Live {
         }
     }
 
-    /// What is in flight, the oldest first.
+    /// Returns the URIs in flight, the oldest first.
     pub(super) fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
         let state = self.state();
         let mut all: Vec<&InFlight> = state.in_flight.values().collect();
@@ -259,7 +259,7 @@ impl Live {
         .collect()
     }
 
-    /// Breaks off the fetch of a URI.
+    /// Cancels the fetch of a URI.
     pub(super) fn cancel(&self, uri: &str) -> Cancelled {
         let mut state = self.state();
         let mut flights = state.in_flight.values_mut();
@@ -280,7 +280,7 @@ impl Live {
 }
 
 impl Flight {
-    /// What is done about it from now on.
+    /// Sets the present step of the visit.
     pub(crate) fn step(&self, step: Step) {
         if let Some(flight) = self.live.state().in_flight.get_mut(&self.ticket) {
             flight.step = step;
@@ -288,14 +288,14 @@ impl Flight {
         }
     }
 
-    /// Counts what comes, for [`Self::waiting`].
+    /// Returns the counter of received bytes, for [`Self::waiting`].
     pub(crate) fn received(&self) -> Received {
         self.received.clone()
     }
 
-    /// Waits for a server. A fetch that brings little for `slow_after` is counted as slow from then on, so that the dispatcher
-    /// begins another one in its place. The time for which the crawl itself held the server up is left out: little may come of
-    /// a fast one then.
+    /// Waits for a server. A fetch that receives little for `slow_after` counts as slow from then on, so that the dispatcher
+    /// starts another one in its place. Time for which the crawl itself held the server up does not count: even a fast server
+    /// delivers little then.
     pub(crate) async fn waiting<T>(
         &self,
         slow_after: Option<Duration>,
@@ -304,14 +304,14 @@ impl Flight {
         let Some(slow_after) = slow_after else {
             return work.await;
         };
-        // Where servers are held up again and again, what is left gets ever shorter.
+        // Without a minimum, servers that are held up repeatedly would leave ever shorter periods.
         let least_pause = slow_after / 8;
         let mut work = std::pin::pin!(work);
         let mut window = Window::begin(&self.received);
         loop {
             let left = slow_after.saturating_sub(window.server_time(&self.received));
             tokio::select! {
-                // The timer first: work that always has something to do leaves it no budget.
+                // The timer comes first: work that is always ready would leave it no budget.
                 biased;
                 () = tokio::time::sleep(left.max(least_pause)) => {}
                 done = &mut work => return done,
@@ -330,7 +330,7 @@ impl Flight {
         work.await
     }
 
-    /// Fetches, unless the operator wants it broken off; none where that is so. Later wishes come too late.
+    /// Fetches unless an operator cancels. Returns `None` if cancelled. Later requests to cancel come too late.
     pub(crate) async fn unless_cancelled<T>(&self, fetch: impl Future<Output = T>) -> Option<T> {
         let fetched = tokio::select! {
             biased;
@@ -356,7 +356,7 @@ impl Window {
         }
     }
 
-    /// The server's part of the time since then.
+    /// Returns the time since the start of the period for which the server was responsible.
     fn server_time(&self, received: &Received) -> Duration {
         let held_up = received.held_up().saturating_sub(self.held_up);
         self.since.elapsed().saturating_sub(held_up)
@@ -397,14 +397,14 @@ mod tests {
     #[test]
     fn a_crawl_is_not_over_while_or_after_somebody_may_have_queued_something() {
         let live = Arc::new(Live::default());
-        // At work when the frontier is asked, and still when it has answered.
+        // The command runs when the frontier is asked, and still after its answer.
         let hand = live.hand().unwrap();
         let before = live.hands_at_rest();
         assert!(!live.is_over(before));
-        // Done before it has answered.
+        // The command has ended before the answer.
         drop(hand);
         assert!(!live.is_over(before));
-        // Begun and done while it answers.
+        // The command begins and ends before the answer.
         let before = live.hands_at_rest();
         drop(live.hand());
         assert!(!live.is_over(before));
@@ -413,7 +413,7 @@ mod tests {
         assert!(live.hand().is_none());
     }
 
-    /// A ticket, which frontiers alone make.
+    /// Returns a ticket. Only frontiers make tickets.
     fn ticket() -> Ticket {
         let home = tempfile::tempdir().unwrap();
         let mut frontier = Frontier::open(home.path(), Config::default()).unwrap();
@@ -477,7 +477,7 @@ mod tests {
         let mut config = opilio_fetch::Config::new("test", std::env::temp_dir());
         config.addresses.loopback = true;
         let fetcher = opilio_fetch::Fetcher::new(config).unwrap();
-        // The first piece that it reads is paid for after many hours.
+        // The first piece that the fetch reads uses the allowance of many hours.
         fetcher.throttle().allow(opilio_fetch::Allowance {
             bytes_per_second: Some(1),
             connections: None,
@@ -519,7 +519,7 @@ mod tests {
         assert!(!live.pause(true));
         assert_eq!(live.standing(), Standing::Pausing);
         drop(flight);
-        // It may just be issuing another one.
+        // The dispatcher may just be issuing another URI.
         assert_eq!(live.standing(), Standing::Pausing);
         assert!(live.holds());
         assert_eq!(live.standing(), Standing::Paused);

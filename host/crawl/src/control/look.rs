@@ -1,4 +1,4 @@
-//! What an operator may look at: queues, their URIs, all URIs, and why one was or was not fetched.
+//! Queries of operators: queues, their URIs, all URIs, and explanations of a URI's state.
 
 use std::cmp::Reverse;
 
@@ -16,10 +16,10 @@ use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
 use opilio_visit::reading::NOT_EXTRACTED;
 
-/// After so many URIs it is said how far a list has got.
+/// Number of URIs after which a list reports its progress.
 const LIST_TELL: u64 = 10_000;
 
-/// Queues or URIs of a queue that are read while the frontier is held.
+/// Maximum number of queues, or URIs of a queue, that are read while the frontier is locked.
 const LIST_PART: usize = 500;
 
 impl Desk<'_> {
@@ -65,7 +65,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// The first queues in an order that the store does not have.
+    /// Lists the first queues in an order that the store does not have.
     pub(super) fn sorted_queues(
         &self,
         state: Option<QueueStateFilter>,
@@ -88,7 +88,7 @@ impl Desk<'_> {
                     state.is_none_or(|state| state.name() == report.state.name())
                 }));
             meant += first.len() - held;
-            // Each part is sorted with what is held, so that no more is held than is asked for.
+            // Each part is sorted together with the queues held so far, so that memory holds at most the requested number.
             sort.apply(&mut first);
             first.truncate(limit);
             if is_last {
@@ -153,7 +153,7 @@ impl Desk<'_> {
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
-        // Reads a state of the store as it is now, without holding the frontier.
+        // The list reads the store's present state without locking the frontier.
         let after = match after {
             Some(text) => from_hexadecimal(text)
                 .and_then(|key| String::from_utf8(key).ok())
@@ -167,7 +167,7 @@ impl Desk<'_> {
         for (examined, record) in (1..).zip(records) {
             let (key, record) = record?;
             if examined % LIST_TELL == 0 {
-                // Whoever looks for something rare may have gone long since.
+                // The client of a rare match may have disconnected long ago.
                 listened(say(Answer::Progress {
                     examined,
                     meant: listed,
@@ -215,7 +215,7 @@ impl Desk<'_> {
             Why::Unknown => ("unknown", None),
             Why::Refused(rejection) => {
                 if rejection.reason.is_empty() {
-                    // No filter said anything, and what none lets in is out.
+                    // No filter gave a reason. A URI that no filter accepts is out of scope.
                     answer.sentence = format!(
                         "refused, since no scope filter let it in, when it was found on {} at {}",
                         rejection.via, rejection.at
@@ -243,7 +243,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// The plugins that the record speaks of.
+    /// Adds the plugins that the record refers to.
     fn name_plugins(&self, record: &UriRecord, answer: &mut WhyAnswer) -> Result<(), ControlError> {
         let Ok(uri) = Uri::parse(&record.uri) else {
             return Ok(());
@@ -278,7 +278,7 @@ impl Desk<'_> {
     }
 }
 
-/// What a record says of its last turn, and where the filter stands that said so.
+/// Returns a record's reason for its last refusal, and the stages of the filter that gave it.
 fn refusal(
     reason: &str,
     settings: &Settings,
@@ -307,7 +307,7 @@ fn refusal(
     })
 }
 
-/// A queue's cursors begin with its name, which whoever asks knows.
+/// Formats a queue's cursor without the queue's name, which the client knows.
 fn to_cursor(queue: &str, cursor: &[u8]) -> String {
     let (order, key) = cursor.split_first().map_or((0, cursor), |(o, k)| (*o, k));
     let key = key.get(queue.len() + 1..).unwrap_or_default();
@@ -328,7 +328,7 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
     }
 }
 
-/// Cursors stand in addresses and command lines, where anything else would have to be quoted.
+/// Formats bytes as hexadecimal. Cursors appear in addresses and command lines, where other characters would need quoting.
 fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

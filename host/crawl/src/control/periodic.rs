@@ -1,5 +1,5 @@
-//! Checkpoints that a running crawl makes by itself, every `checkpoint.every`. Of these the last `checkpoint.keep` stay;
-//! those that operators made are never removed.
+//! Checkpoints that a running crawl makes by itself, every `checkpoint.every`. The last `checkpoint.keep` of these stay.
+//! Checkpoints made by operators are never removed.
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +14,19 @@ use super::snapshot::DESCRIPTION;
 use super::{ControlError, Running};
 use crate::alerts::{AlertKind, Severity};
 
-/// How often the crawl looks whether a checkpoint is due.
+/// Interval at which the crawl examines whether a checkpoint is due.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// When the next checkpoint is due.
+/// Schedule of the next checkpoint.
 struct Schedule {
-    /// When the last one was made or tried; before the first, when the process began.
+    /// Time of the last checkpoint or attempt. Before the first one, the start of the process.
     last: Timestamp,
-    /// URIs that the process had finished then.
+    /// Number of URIs that the process had finished at that time.
     finished: u64,
 }
 
 impl Schedule {
-    /// Of a job whose last checkpoint of this kind was made then, if there is one.
+    /// Creates the schedule of a job. `last` is the time of its last periodic checkpoint, if there is one.
     fn new(last: Option<Timestamp>, now: Timestamp) -> Schedule {
         Schedule {
             last: last.unwrap_or(now),
@@ -34,8 +34,8 @@ impl Schedule {
         }
     }
 
-    /// Whether one is due. A crawl that has finished nothing since the last one needs none, and a clock that was put back
-    /// delays none.
+    /// Whether a checkpoint is due. A crawl that has finished nothing since the last one needs no checkpoint. A clock that was
+    /// set back does not delay a checkpoint.
     fn is_due(&self, every: Option<Duration>, finished: u64, now: Timestamp) -> bool {
         let Some(every) = every.filter(|_| finished != self.finished) else {
             return false;
@@ -73,7 +73,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
     }
 }
 
-/// Makes one, and removes those that are too many.
+/// Makes a checkpoint, and removes the oldest ones over the limit.
 fn make(running: &Running) {
     let context = &running.context;
     let profile = context.current();
@@ -95,7 +95,7 @@ fn make(running: &Running) {
     }
 }
 
-/// The checkpoints of this kind, the last first.
+/// Returns the periodic checkpoints, the latest first.
 fn periodic(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     let mut kept = checkpoints(job)?;
     kept.retain(|kept| kept.is_periodic);
@@ -106,7 +106,7 @@ fn periodic(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
 fn remove_old(job: &Path, keep: usize) -> Result<(), ControlError> {
     for old in periodic(job)?.into_iter().skip(keep) {
         let directory = &old.directory;
-        // Its description first: half a checkpoint is not taken for a whole one.
+        // The description goes first, so that half a checkpoint is not mistaken for a whole one.
         fs::remove_file(directory.join(DESCRIPTION))
             .and_then(|()| fs::remove_dir_all(directory))
             .map_err(|problem| ControlError::file(directory, &problem))?;
@@ -126,9 +126,9 @@ mod tests {
         assert!(!schedule.is_due(Some(hour), 5, began + hour / 2));
         assert!(schedule.is_due(Some(hour), 5, began + hour));
         assert!(!schedule.is_due(None, 5, began + hour));
-        // Nothing was finished since.
+        // Nothing was finished since the last checkpoint.
         assert!(!schedule.is_due(Some(hour), 0, began + hour));
-        // A restart does not put it off, nor does a clock that was put back.
+        // Neither a restart nor a clock that was set back delays the checkpoint.
         let resumed = Schedule::new(Some(began), began + hour);
         assert!(resumed.is_due(Some(hour), 1, began + hour));
         assert!(resumed.is_due(Some(hour), 1, began - hour));

@@ -1,4 +1,4 @@
-//! What plugins have done, and what observers report.
+//! Reports on the calls of plugins, and reports of observers.
 
 use opilio_sandbox::Report;
 
@@ -7,7 +7,7 @@ use super::{Answer, ControlError, Desk, Fault};
 use crate::{observers, plugin_report};
 
 impl Desk<'_> {
-    /// What was seen of each plugin: by the process that runs the job, or by the one that last ran it.
+    /// Sends the report on each plugin's calls by the process that runs the job, or by the last one.
     pub(super) fn plugins(&self, say: Say<'_>) -> Result<String, ControlError> {
         let plugins = match self.running {
             Some(running) => running.context.plugin_reports(),
@@ -19,7 +19,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// The reports of one observer, or of all: as of now, or as they were when the job last ended.
+    /// Sends the reports of one observer or of all: the present ones, or those from the end of the last process.
     pub(super) fn observe(&self, name: Option<&str>, say: Say<'_>) -> Result<String, ControlError> {
         let known = self.profile.settings().stacks.observe.clone();
         if let Some(name) = name

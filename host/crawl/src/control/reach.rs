@@ -1,4 +1,4 @@
-//! How a command reaches a job: through the socket of the process that runs it, or by opening the job for it.
+//! Delivery of a command to a job: through the socket of the process that runs it, or by opening the job.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -13,13 +13,13 @@ use crate::crawl::CrawlError;
 use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_visit::policy;
 
-/// Takes a command to the job in this directory and its answers back. `say` answers whether anybody still listens. The
+/// Delivers a command to the job in this directory, and its answers to `say`. `say` returns whether a client still listens. The
 /// last answer is [`Answer::End`] or [`Answer::Refused`].
 ///
 /// Blocks until the command is carried out.
 ///
 /// # Errors
-/// [`ControlError`] where the job cannot be reached.
+/// [`ControlError`] if the job cannot be reached.
 pub fn carry_out(
     job: &Path,
     request: &Request,
@@ -39,15 +39,15 @@ pub fn carry_out(
     Ok(())
 }
 
-/// Whether a process runs the job in this directory and takes commands.
+/// Whether a process runs the job in this directory and accepts commands.
 pub fn is_reachable(job: &Path) -> bool {
     matches!(Connection::open(job), Ok(Some(_)))
 }
 
-/// Writes a line into the job's log: who did what, and what came of it. For whoever begins and ends its processes.
+/// Writes a line with author, action and result into the job's log. For programs that start and stop the job's processes.
 ///
 /// # Errors
-/// The directory is no job, or the log cannot be written.
+/// The directory is not a job, or the log cannot be written.
 pub fn note(job: &Path, by: &str, what: &str, result: &str) -> Result<(), ControlError> {
     let file = log_file(job)?;
     let logs = file.parent().unwrap_or(job);
@@ -56,18 +56,18 @@ pub fn note(job: &Path, by: &str, what: &str, result: &str) -> Result<(), Contro
     noted.map_err(|problem| ControlError::file(&file, &problem))
 }
 
-/// Where the log of what was done to a job is.
+/// Returns the path of the log of actions on a job.
 ///
 /// # Errors
-/// [`ControlError`] where the directory is no job, or its profile cannot be read.
+/// [`ControlError`] if the directory is not a job, or its profile cannot be read.
 pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
     must_be_job(job)?;
     let profile = profile(job)?;
     Ok(job.join(&profile.logs.directory).join("job.log"))
 }
 
-/// Holds a job that no process may run meanwhile, and ends a restore that was cut short. `then` says what the operator wants to
-/// do, for the refusal where a process has it.
+/// Locks a job against other processes, and completes an interrupted restore. `then` names the operator's next step, for the
+/// error if a process holds the job.
 pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::Hold, ControlError> {
     let in_use = |process: &str| {
         ControlError::new(
@@ -112,14 +112,14 @@ pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlErro
     })
 }
 
-/// A job that this process holds for a command.
+/// Job that this process holds for a command.
 struct Held {
     job: Job,
     profile: Arc<opilio_profile::Profile>,
     log: JobLog,
 }
 
-/// With its frontier, which is closed before the job is given back: fields are dropped in their order.
+/// Held job with its open frontier. Fields are dropped in order, so the frontier is closed before the job is released.
 struct Opened {
     frontier: Mutex<Frontier>,
     held: Held,
@@ -127,7 +127,7 @@ struct Opened {
 
 impl Held {
     fn open(directory: &Path) -> Result<Held, ControlError> {
-        // What a job that exists is made of does not come from here.
+        // An existing job uses its own copies, not these.
         let nothing = Copies {
             profile: "",
             name: "",
@@ -162,7 +162,7 @@ impl Held {
         })
     }
 
-    /// Looks through the store, which nobody has open.
+    /// Checks the store, which no process has open.
     fn check(
         &self,
         repair: bool,

@@ -1,11 +1,11 @@
-//! Reports: what the job has come to, in the lines that operators and their scripts know, or as JSON.
+//! Reports on a job's results, as text lines in the format that operators and their scripts know, or as JSON.
 //!
 //! ```text
 //! ledger, frontier, plugins ─► Page ─┬► text: the predecessor's columns under their names
 //!                                    └► facts (one object) and rows (one object each)
 //! ```
-//! Rows are read from the store in parts and written as they are read, so that a report on a million hosts takes no more
-//! memory than one on ten. `JOB/reports/` has all of them as they were when the job last ended.
+//! Rows are read from the store in parts and written at once. A report on a million hosts takes no more memory than one on ten.
+//! `JOB/reports/` has all reports from the end of the last process.
 
 mod counts;
 mod crawl;
@@ -29,7 +29,7 @@ use crate::series;
 use opilio_job::breakdown::Breakdown;
 use opilio_job::ledger::{Ledger, Whole};
 
-/// Rows that are read while the frontier is held.
+/// Maximum number of rows that are read while the frontier is locked.
 pub(super) const PART: usize = 500;
 
 /// Which report.
@@ -61,7 +61,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// All of them, in the order in which they are read.
+    /// All reports, in the order in which people read them.
     pub const ALL: [ReportKind; 11] = [
         ReportKind::Crawl,
         ReportKind::Seeds,
@@ -76,7 +76,7 @@ impl ReportKind {
         ReportKind::Freshness,
     ];
 
-    /// The word for it; its file is this and `-report.txt`.
+    /// Returns the report's name. Its file is this name and `-report.txt`.
     pub fn name(self) -> &'static str {
         match self {
             ReportKind::Crawl => "crawl",
@@ -93,14 +93,14 @@ impl ReportKind {
         }
     }
 
-    /// By its word.
+    /// Returns the report of this name.
     pub fn named(name: &str) -> Option<ReportKind> {
         ReportKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
 impl Desk<'_> {
-    /// A report, as text or as objects.
+    /// Sends a report as text or as objects.
     pub(super) fn report_of(
         &self,
         kind: ReportKind,
@@ -133,7 +133,7 @@ impl Desk<'_> {
         }
     }
 
-    /// The course of the crawl.
+    /// Sends the time series of the crawl.
     pub(super) fn series(
         &self,
         since: Option<Timestamp>,
@@ -154,26 +154,26 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// What the job has brought in.
+    /// Sends the amounts that the job has fetched.
     pub(super) fn breakdown(&self, say: Say<'_>) -> Result<String, ControlError> {
         let breakdown = Box::new(Breakdown::new(&self.counted()?));
         say(Answer::Breakdown(breakdown));
         Ok(String::new())
     }
 
-    /// What the operator should know. Of a job that nobody runs: what held when it was last crawled.
+    /// Sends the alerts. For a job that no process runs, these are the alerts of its last process.
     pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
         let alerts = self.on_board(Board::all);
         say(Answer::Alerts { alerts });
         Ok(String::new())
     }
 
-    /// Alerts that hold.
+    /// Returns the alerts that hold.
     pub(super) fn active_alerts(&self) -> Vec<Alert> {
         self.on_board(Board::active)
     }
 
-    /// Somebody knows of an alert.
+    /// Acknowledges an alert.
     pub(super) fn acknowledge(
         &self,
         by: &By,
@@ -213,7 +213,7 @@ impl Desk<'_> {
         }
     }
 
-    /// Every log goes on in a new file.
+    /// Continues every log in a new file.
     pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
         let running = self.running("nobody writes its logs: rename them by hand")?;
         let rotated = running.context.logs.rotate().map_err(|problem| {
@@ -226,7 +226,7 @@ impl Desk<'_> {
         Ok(super::perform::done(&result, say))
     }
 
-    /// What is counted, the last line of the log included; all of it is in the store then.
+    /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
     fn counted(&self) -> Result<Whole, ControlError> {
         if let Some(running) = self.running {
             running.context.ledger.store(self.store())?;
@@ -239,8 +239,8 @@ impl Desk<'_> {
     }
 }
 
-/// Writes every report below the job's `reports/`, as text and as lines of JSON. `last` is what was counted when the crawl
-/// still ran. What cannot be written is said and left.
+/// Writes every report below the job's `reports/`, as text and as lines of JSON. `last` is the last count of the running crawl.
+/// Returns the first error; the remaining reports are then not written.
 pub(crate) fn write_all(desk: &Desk<'_>, last: &Census) -> io::Result<()> {
     let folder = desk.job.join("reports");
     std::fs::create_dir_all(&folder)?;
@@ -253,7 +253,7 @@ pub(crate) fn write_all(desk: &Desk<'_>, last: &Census) -> io::Result<()> {
     Ok(())
 }
 
-/// Both forms of a report, made at one go; each is written whole or not at all.
+/// Writes both forms of a report in one pass. Each file is written completely or not at all.
 fn write_one(
     kind: ReportKind,
     folder: &Path,
@@ -281,7 +281,7 @@ fn write_one(
     objects.keep()
 }
 
-/// A file that takes its name once all of it is written.
+/// File that gets its name when it is complete.
 struct Draft {
     file: PathBuf,
     draft: PathBuf,

@@ -1,4 +1,4 @@
-//! What is made of checkpoints: which there are, a new job of one, or the same job as it was then.
+//! Use of checkpoints: the list of a job's checkpoints, a new job from one, and a job's return to one.
 
 use std::fs;
 use std::io;
@@ -48,11 +48,11 @@ pub struct KeptCheckpoint {
     pub problem: Option<String>,
 }
 
-/// The checkpoints that the job in this directory keeps, by their names, the last first: whoever gives none has the time for
-/// one. Those elsewhere are not known.
+/// Returns the checkpoints that the job in this directory keeps, the latest name first. By default a name is a time. Checkpoints
+/// in other directories are not known.
 ///
 /// # Errors
-/// The directory is no job, or its checkpoints cannot be looked at.
+/// The directory is not a job, or its checkpoints cannot be read.
 pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     must_be_job(job)?;
     let parent = parent(job);
@@ -65,7 +65,7 @@ pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     let mut kept = Vec::new();
     for entry in entries {
         let entry = entry.map_err(failed)?;
-        // One that a link leads to is not the job's, and one that is being made or never was finished is none.
+        // A folder behind a link does not belong to the job. A folder without a description is not a finished checkpoint.
         let is_finished = entry.path().join(DESCRIPTION).symlink_metadata().is_ok();
         if entry.file_type().map_err(failed)?.is_dir() && is_finished {
             kept.push(look(job, entry.path()));
@@ -75,10 +75,10 @@ pub fn checkpoints(job: &Path) -> Result<Vec<KeptCheckpoint>, ControlError> {
     Ok(kept)
 }
 
-/// The checkpoint of this name in the job's folder `checkpoints`.
+/// Returns the checkpoint of this name in the job's folder `checkpoints`.
 ///
 /// # Errors
-/// There is none.
+/// No checkpoint has this name.
 pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError> {
     let kept = checkpoints(job)?;
     let found = kept.into_iter().find(|kept| kept.name == name);
@@ -105,7 +105,7 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     let (made, components, problem) = match sound {
         Ok((made, components)) => (Some(made), components, None),
         Err(problem) => {
-            // Where it is stands beside it.
+            // The directory is shown next to the problem, so the text does not repeat it.
             let place = directory.display().to_string();
             let said = problem.message.replace(&format!("{place}/"), "its ");
             (None, Vec::new(), Some(said.replace(&place, "it")))
@@ -127,21 +127,21 @@ fn look(job: &Path, directory: PathBuf) -> KeptCheckpoint {
     }
 }
 
-/// Makes a new job from a checkpoint. `opilio crawl` goes on with it; the WARC files stay with the old job.
+/// Makes a new job from a checkpoint. `opilio crawl` resumes it. The WARC files stay with the old job.
 ///
 /// # Errors
-/// [`ControlError`]; where `job` is there already, or `checkpoint` is none, nothing has been made.
+/// [`ControlError`]. If `job` exists already or `checkpoint` is not a checkpoint, nothing has been made.
 pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError> {
     let made = described(checkpoint)?;
     directory::make_restored(job, |growing| put_together(checkpoint, growing))?;
     Ok(made)
 }
 
-/// Takes a job back to a checkpoint of its own: frontier, settings, seeds and plugins are as they were then. Its archive, logs
-/// and history stay, and what it crawled since is crawled again as though it never had been.
+/// Takes a job back to one of its checkpoints: frontier, settings, seeds and plugins are as they were then. Archive, logs and
+/// history stay. Everything crawled since is crawled again as if for the first time.
 ///
 /// # Errors
-/// [`ControlError`]: a process has the job, or the checkpoint is none, is damaged, or is another job's. Nothing was changed.
+/// [`ControlError`]: a process holds the job, or the checkpoint is invalid, damaged, or of another job. Nothing was changed.
 pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
     must_be_job(job)?;
     let gone = held_and_back(job, checkpoint, by);
@@ -179,7 +179,7 @@ fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, C
     Ok(made)
 }
 
-/// Puts together what the job is to be, and opens it as the next process will: what is damaged takes nobody's place.
+/// Assembles the restored job and opens it as the next process will. A damaged checkpoint replaces nothing.
 fn prepare(
     job: &Path,
     checkpoint: &Path,
@@ -198,7 +198,7 @@ fn prepare(
     }
     let config = policy::frontier_config(&profile(growing)?.into());
     let state = growing.join("state");
-    // Looking through it finds what opening does not read.
+    // The check finds damage in parts that opening does not read.
     let statistics = Frontier::open(&state, config.clone())?.statistics();
     Frontier::check(&state, &config, &mut |finding| {
         tracing::warn!("{}: {finding}", checkpoint.display());
@@ -209,7 +209,7 @@ fn prepare(
         made.made
     );
     Course::went_back(job, growing, statistics, why).map_err(at(job))?;
-    // What was done since is not undone in the history, which tells of this, too.
+    // The history keeps the changes since then, and also records the return.
     let history = growing.join(history::FILE);
     match fs::copy(job.join(history::FILE), &history) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
@@ -227,7 +227,7 @@ fn prepare(
     history::add(growing, &change).map_err(at(&history))
 }
 
-/// All that a checkpoint has of a job. `job.json` comes last, so that a job that was made halfway is no job yet.
+/// Copies a checkpoint's files into a job. `job.json` comes last, so that a half-made job does not count as a job.
 fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
     let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
     copy_folder(&checkpoint.join("state"), &job.join("state")).map_err(failed)?;
@@ -236,7 +236,7 @@ fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
     copy(&checkpoint.join(JOB_COPY), &job.join("job.json")).map_err(failed)
 }
 
-/// What a checkpoint says of itself. One that is whole has nothing that leads elsewhere.
+/// Reads and checks the description of a checkpoint. No part of a valid checkpoint is a link to another place.
 fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     let leads_out = |problem: io::Error| ControlError::file(checkpoint, &problem);
     for part in [DESCRIPTION, JOB_COPY, "state"] {
@@ -284,13 +284,13 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     Ok(made)
 }
 
-/// A job goes back to what it was, never to what another one was.
+/// Checks that the checkpoint was made of this job. A job cannot go back to another job's state.
 fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     let text = |path: PathBuf| {
         fs::read_to_string(&path).map_err(|problem| ControlError::file(&path, &problem))
     };
     directory::made(job)?;
-    // It is written once, when a job is made.
+    // `job.json` is written once, when a job is made.
     if text(job.join("job.json"))? == text(checkpoint.join(JOB_COPY))? {
         return Ok(());
     }
@@ -303,7 +303,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     ))
 }
 
-/// What stands on a disk of its own cannot be exchanged in one step.
+/// Checks that no restored folder is a link or on a separate disk. Such a folder cannot be exchanged in one step.
 fn must_have_folders(job: &Path) -> Result<(), ControlError> {
     for folder in directory::RESTORED_FOLDERS.map(|folder| job.join(folder)) {
         let Ok(found) = folder.symlink_metadata() else {

@@ -1,4 +1,4 @@
-//! A seed is removed: from the job's own copies, from the scope, and from the queues what it alone brought in.
+//! Removal of a seed from the job's copies, from the scope, and of queued URIs found only through it.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,8 @@ use super::{By, ControlError, Desk, Fault};
 use opilio_job::directory;
 
 impl Desk<'_> {
-    /// What waits that only the seed brought in is forgotten, so that it may be found again on another way. What has
-    /// been fetched for good stays known.
+    /// Forgets queued URIs that were found only through the seed, so that they may be found again on another path. Fetched URIs
+    /// stay known.
     pub(super) fn remove_seed(
         &self,
         seed: &Uri,
@@ -24,7 +24,7 @@ impl Desk<'_> {
     ) -> Result<String, ControlError> {
         let record = self.frontier().record(seed)?;
         let is_seed = record.as_ref().is_some_and(|record| record.seed);
-        // Whoever runs it again wants the rest of what it brought in, which was being fetched the first time.
+        // A repeated command removes the remaining URIs of the seed, which were in process the first time.
         let was_struck = directory::removed_seeds(self.job).contains(seed.as_str());
         let is_struck = strike(self.job, seed)
             .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
@@ -37,7 +37,7 @@ impl Desk<'_> {
         if let Some(running) = self.running {
             let prefixes = prefixes(self.job)
                 .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
-            // Commands are carried out on threads that may wait.
+            // Commands run on threads that may block.
             tokio::runtime::Handle::current()
                 .block_on(running.context.replace_seed_prefixes(prefixes))
                 .map_err(|problem| ControlError::failure(&problem))?;
@@ -71,8 +71,8 @@ impl Desk<'_> {
 
 type FileError = (std::path::PathBuf, io::Error);
 
-/// Takes a seed out of the job's copies; false where it was in none. Its profile may name it, too, and stays as it was
-/// frozen: `removed-seeds.txt` goes before it.
+/// Removes a seed from the job's copies. Returns false if no copy lists it. The frozen profile may also list the seed and stays
+/// as it is: `removed-seeds.txt` overrules it.
 fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -89,7 +89,7 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     let removed = job.join(directory::REMOVED_SEEDS);
     let mut list = read_or_empty(&removed).map_err(at(&removed))?;
     list.push_str(&format!("{seed}\n"));
-    // This one first: should the process die in between, the seed is removed nevertheless.
+    // This file comes first: the seed counts as removed even if the process dies before the next one.
     directory::write_text(&removed, &list).map_err(at(&removed))?;
     if let Some(kept) = kept {
         directory::write_text(&file, &kept).map_err(at(&file))?;
@@ -115,12 +115,12 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     Ok(true)
 }
 
-/// The list without the seed and the prefix that it was written with; none where it is not in it.
+/// Returns the list without the seed and the prefix that it was written with. Returns `None` if the list does not have the seed.
 fn without_seed(text: &str, seed: &Uri) -> Option<String> {
     let is_seed = |line: &str| {
         !line.starts_with(['+', '#']) && Uri::parse_seed(line).is_ok_and(|uri| uri == *seed)
     };
-    // Without its slash, `http://example.org/` implies another prefix, which has a line of its own.
+    // Without its slash, `http://example.org/` implies another prefix, which has its own line.
     let written = seed.as_str().strip_suffix('/').unwrap_or(seed.as_str());
     let wider = implied_surt_prefix(written).map(|prefix| format!("+{prefix}"));
     let mut kept = String::new();
@@ -138,7 +138,7 @@ fn without_seed(text: &str, seed: &Uri) -> Option<String> {
     is_found.then_some(kept)
 }
 
-/// The prefixes of all seeds that are left.
+/// Returns the prefixes of all remaining seeds.
 pub(super) fn prefixes(job: &Path) -> Result<SurtPrefixSet, FileError> {
     let file = job.join("seeds.txt");
     let text = fs::read_to_string(&file).map_err(|problem| (file.clone(), problem))?;

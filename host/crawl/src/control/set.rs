@@ -1,4 +1,4 @@
-//! Settings while the job runs: what they are, and how they are changed.
+//! Settings of a job: their values, and changes while the job runs.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -107,7 +107,7 @@ fn level_name(level: Level) -> &'static str {
     }
 }
 
-/// What a change is called until it is kept.
+/// File name of a change until the change is kept.
 const NAME: &str = "set";
 
 impl Desk<'_> {
@@ -137,7 +137,7 @@ impl Desk<'_> {
         String::new()
     }
 
-    /// Checks a change as a whole profile is checked, keeps it, and has it take effect as far as that can be at once.
+    /// Checks a change as a whole profile is checked, keeps it, and applies what can take effect at once.
     pub(super) fn set(
         &self,
         (set, matching): (&[String], Option<&MatchFile>),
@@ -174,7 +174,7 @@ impl Desk<'_> {
             Ok(profile) if faults.is_empty() => profile,
             Ok(_) => return Err(refused(faults, say)),
             Err(more) => {
-                // What is only worth a word was said when the profile or an earlier change said it.
+                // Warnings and notices of the profile and of earlier changes were reported before.
                 let is_news = |fault: &opilio_profile::Fault| {
                     fault.level == Level::Error || fault.file == NAME
                 };
@@ -193,7 +193,7 @@ impl Desk<'_> {
             desk: self,
             plugins: Plugins::of(&said),
         };
-        // Configured before anything is kept: what a plugin refuses is refused.
+        // Plugins are configured before anything is kept: an error of a plugin refuses the change.
         let loaded = match changing.load(&profile) {
             Ok(loaded) => loaded,
             Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
@@ -243,8 +243,8 @@ impl Desk<'_> {
         Ok(format!("change {number}: {words}"))
     }
 
-    /// Settings of plugins that would have no effect, since others were given when the plugin was replaced. Overrides add to
-    /// those, and so do have one.
+    /// Finds plugin settings that would have no effect, because the plugin's replacement came with other settings. Overrides add
+    /// to those, and so have an effect.
     fn replaced(
         &self,
         profile: &Profile,
@@ -275,7 +275,7 @@ impl Desk<'_> {
         Ok(said.iter().filter_map(fault).collect())
     }
 
-    /// What was changed, by whom, when.
+    /// Returns the changes of the job, with author and time.
     pub(super) fn history(
         &self,
         after: u64,
@@ -301,7 +301,7 @@ impl Desk<'_> {
         Ok(String::new())
     }
 
-    /// Keeps a change of the job under the next number, and in its history.
+    /// Keeps a change of the job under the next number, and adds it to the history.
     pub(super) fn keep(
         &self,
         by: &By,
@@ -342,13 +342,13 @@ impl Desk<'_> {
     }
 }
 
-/// Which plugins a change is about.
+/// Plugins that a change affects.
 enum Plugins {
-    /// None.
+    /// No plugin is affected.
     None,
-    /// These alone: their own settings, limits, filters.
+    /// Only these plugins are affected: their own settings, limits or breakers.
     Some(BTreeSet<String>),
-    /// Which plugins there are, and where they stand.
+    /// All plugins are affected: for instance, the list of plugins or a stack changes.
     All,
 }
 
@@ -373,20 +373,20 @@ impl Plugins {
     }
 }
 
-/// A change of settings on its way.
+/// Change of settings that is being made.
 struct Changing<'c> {
     desk: &'c Desk<'c>,
     plugins: Plugins,
 }
 
-/// Why plugins do not take a change.
+/// Reason why the plugins do not accept a change.
 enum Unloaded {
     Faults(Faults),
     Other(ControlError),
 }
 
 impl Changing<'_> {
-    /// The plugins as they would be; none where they stay, or nobody runs the job.
+    /// Loads the changed plugins. Returns `None` if they do not change, or no process runs the job.
     fn load(&self, profile: &Profile) -> Result<Option<Loaded>, Unloaded> {
         if matches!(self.plugins, Plugins::None) {
             return Ok(None);
@@ -447,8 +447,9 @@ impl Changing<'_> {
     }
 }
 
-/// A change of settings as the profile that it is: `set` are settings in TOML, or `key = value` as people type it, and hold
-/// where `matching` says, or everywhere. Whoever judges a change before it is made reads this text, for it is what is taken.
+/// Formats a change of settings as the profile text that is parsed. `set` contains TOML settings, or `key = value` as an operator
+/// types it. The settings apply where `matching` matches, or everywhere. A check before the change reads this text, because
+/// exactly this text is taken.
 pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
     let mut text = String::new();
     if let Some(matching) = matching {
@@ -461,7 +462,7 @@ pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
     text
 }
 
-/// The plugin whose settings a JSON Pointer leads to.
+/// Returns the plugin whose settings a JSON Pointer refers to.
 fn settings_of(pointer: &str) -> Option<&str> {
     let mut keys = pointer.split('/').skip(1);
     match (keys.next(), keys.next(), keys.next()) {
@@ -470,7 +471,7 @@ fn settings_of(pointer: &str) -> Option<&str> {
     }
 }
 
-/// Settings that a job has for good.
+/// Finds settings that a job cannot change.
 fn unchangeable(text: &str, said: &[Said]) -> Faults {
     let is_nothing = |one: &Said| one.pointer == "/override" && one.toml == "[]";
     let fixed = said

@@ -1,5 +1,5 @@
-//! A checkpoint of a job: its frontier as it was at one moment, its own copies of profile and seeds, and a list of its
-//! WARC files as they were. The job goes on meanwhile; what is made of the checkpoint is in `restore.rs`.
+//! Checkpoints of a job: its frontier at one moment, its copies of profile and seeds, and a list of its WARC files with their
+//! sizes. The job continues meanwhile. `restore.rs` uses checkpoints.
 //!
 //! ```text
 //! CHECKPOINT/checkpoint.json   written last: without it the checkpoint is none
@@ -24,16 +24,16 @@ use opilio_job::inside::{copies_stay_inside, stays_inside};
 use opilio_stacks::components;
 use opilio_stacks::known;
 
-/// The version of the layout above.
+/// Version of the layout above.
 pub(super) const VERSION: u32 = 1;
 
-/// What tells a whole checkpoint.
+/// File that marks a checkpoint as complete.
 pub(super) const DESCRIPTION: &str = "checkpoint.json";
 
-/// The job's `job.json`, by another name so that nobody takes the checkpoint for a job.
+/// Copy of the job's `job.json`, under another name so that the checkpoint is not mistaken for a job.
 pub(super) const JOB_COPY: &str = "job.json.copy";
 
-/// The job's other copies; those that are not there are none.
+/// Other copies of the job's files. A missing file is not copied.
 pub(super) const COPIES: [&str; 8] = [
     "profile.toml",
     "seeds.txt",
@@ -91,14 +91,14 @@ impl Desk<'_> {
         Ok(result)
     }
 
-    /// Makes a checkpoint in this directory, or in the job's folder of them. Where that fails nothing is left of it.
+    /// Makes a checkpoint in the directory `to`, or in the job's folder of checkpoints. On failure nothing of it remains.
     pub(super) fn make_checkpoint(
         &self,
         to: Option<&Path>,
         is_periodic: bool,
     ) -> Result<Checkpoint, ControlError> {
         let made = Timestamp::now();
-        // In a copy it would be a file like any other.
+        // A copied link would become an ordinary file.
         copies_stay_inside(self.job).map_err(|problem| ControlError::file(self.job, &problem))?;
         let job = std::path::absolute(self.job)
             .map_err(|problem| ControlError::file(self.job, &problem))?;
@@ -123,7 +123,7 @@ impl Desk<'_> {
         })?;
         let written = self.write_checkpoint(&directory, job, made, is_periodic);
         if written.is_err() {
-            // Nothing depends on it; what cannot be removed is no checkpoint without its description.
+            // Errors are ignored: nothing depends on the files, and without a description they are not a checkpoint.
             let _ = fs::remove_dir_all(&directory);
         }
         let checkpoint = written?;
@@ -145,14 +145,14 @@ impl Desk<'_> {
         is_periodic: bool,
     ) -> Result<Checkpoint, ControlError> {
         if let Some(running) = self.running {
-            // What was counted so far goes along.
+            // The counts so far are part of the checkpoint.
             running.context.ledger.store(self.store())?;
         }
-        // Taken at once; written while the crawl goes on.
+        // The checkpoint is taken at once, and written while the crawl continues.
         let frontier = self.frontier().checkpoint();
         let summary = frontier.write(&directory.join("state"))?;
         let failed = |(path, problem): (PathBuf, io::Error)| ControlError::file(&path, &problem);
-        // Behind the frontier's moment, so that all it knows as archived is within.
+        // The files are listed after the frontier's moment, so that they contain all that the frontier knows as archived.
         let warcs = warcs(&self.job.join(&self.profile.archive.directory)).map_err(failed)?;
         copy_some(self.job, directory, &COPIES).map_err(failed)?;
         copy_components(self.job, directory).map_err(failed)?;
@@ -176,13 +176,13 @@ impl Desk<'_> {
     }
 }
 
-/// Where checkpoints are that nobody wants elsewhere.
+/// Returns the default folder of a job's checkpoints.
 pub(super) fn parent(job: &Path) -> PathBuf {
     job.join("checkpoints")
 }
 
-/// Removes checkpoints in the job's folder whose making was cut short. For whoever holds the job before it makes any. Returns
-/// their names.
+/// Removes unfinished checkpoints from the job's folder, and returns their names. The caller holds the job, and has not made a
+/// checkpoint yet.
 pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
     let mut removed = Vec::new();
     let entries = match fs::read_dir(parent(job)) {
@@ -200,7 +200,7 @@ pub(crate) fn remove_unfinished(job: &Path) -> io::Result<Vec<String>> {
     Ok(removed)
 }
 
-/// Whether a folder holds parts of a checkpoint, and nothing else, and lacks what is written last.
+/// Whether a folder holds only parts of a checkpoint, and lacks the file that is written last.
 fn is_unfinished(directory: &Path) -> io::Result<bool> {
     let folders = [
         "state",
@@ -227,14 +227,14 @@ fn warcs(folder: &Path) -> Result<Vec<WarcFile>, FileError> {
     for entry in fs::read_dir(folder).map_err(at)? {
         let entry = entry.map_err(at)?;
         let mut file = entry.file_name().to_string_lossy().into_owned();
-        // Indexes lie in the same folder, and drafts whose names begin with a dot.
+        // The folder also has indexes, and drafts whose names begin with a dot.
         let finished = file.strip_suffix(".open").unwrap_or(&file);
         if file.starts_with('.') || !is_archive(finished) {
             continue;
         }
         let mut found = entry.metadata();
         if let (Err(_), Some(finished)) = (&found, file.strip_suffix(".open")) {
-            // Finished meanwhile, and so renamed.
+            // The file was finished and renamed meanwhile.
             file = finished.to_owned();
             found = fs::metadata(folder.join(&file));
         }
@@ -260,7 +260,7 @@ pub(super) fn copy_some(from: &Path, to: &Path, names: &[&str]) -> Result<(), Fi
     Ok(())
 }
 
-/// What the job keeps of its plugins. Components first: a list names none that is not there.
+/// Copies the job's plugin files. Components come first, so that the list never names a missing one.
 pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     if from.join(changes::CHANGES).exists() {
         copy_folder(&from.join(changes::CHANGES), &to.join(changes::CHANGES))?;
@@ -274,7 +274,7 @@ pub(super) fn copy_components(from: &Path, to: &Path) -> Result<(), FileError> {
     copy_some(from, to, &[components::LIST])
 }
 
-/// Everything but the lock, which belongs to whoever holds it, and what leads elsewhere by a link.
+/// Copies everything except the lock, which belongs to its holder. Fails at a link that leads out of the folder.
 pub(super) fn copy_folder(from: &Path, to: &Path) -> Result<(), FileError> {
     fs::create_dir_all(to).map_err(|problem| (to.to_owned(), problem))?;
     let at = |problem| (from.to_owned(), problem);

@@ -1,8 +1,8 @@
-//! The job's control socket: `control` in its directory, for its owner alone. A line of JSON is a [`Request`], answered
-//! by a line of JSON for each [`Answer`]; then the next request may come.
+//! Control socket of a job: `control` in its directory, for its owner only. A client sends a [`Request`] as a line of JSON. The
+//! answer is a line of JSON for each [`Answer`]; then the next request may follow.
 //!
-//! A client can be slow, silent or mad without the crawl noticing: commands run beside it, requests and waiting have
-//! limits, and nothing of the crawl is held while an answer is written.
+//! A slow, silent or misbehaving client does not disturb the crawl. Commands run in parallel to it, and requests and waits have
+//! limits. No part of the crawl is locked while an answer is written.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, Write};
@@ -22,28 +22,28 @@ use tokio::time::timeout;
 
 use super::{Answer, ControlError, Fault, Request, Running};
 
-/// The socket's name in the job's directory.
+/// Name of the socket in the job's directory.
 const NAME: &str = "control";
 
-/// Longest request. A URI has up to 64 KiB, and JSON may write a byte as six.
+/// Maximum length of a request. A URI has up to 64 KiB, and JSON may write a byte as six.
 const REQUEST_BYTES_MAX: u64 = 512 * 1024;
 
-/// Clients at the same time; more wait until one has gone.
+/// Maximum number of clients at the same time. Further clients wait until one disconnects.
 const CLIENTS_MAX: u32 = 16;
 
-/// How long a client may be silent, or take for reading one answer.
+/// Maximum time that a client may be silent, or take to read one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long commands that are being carried out may take when the crawl ends; then they are left where they are.
+/// Maximum time for commands in progress when the crawl ends. Then the commands are abandoned.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Answers on their way to a client; past it the command waits for it.
+/// Maximum number of answers that wait for a client. At this number the command waits for the client.
 const ANSWERS_AHEAD: usize = 16;
 
-/// Longest path that every system takes for a socket's; Linux takes 107 bytes, others 103.
+/// Maximum length of a socket's path on every system. Linux takes 107 bytes, others 103.
 const PATH_BYTES_MAX: usize = 100;
 
-/// The socket of a running crawl.
+/// Control socket of a running crawl.
 pub(crate) struct Server {
     path: PathBuf,
     accepting: JoinHandle<()>,
@@ -52,7 +52,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Begins to take commands. Needs the job's lock, which makes whatever socket is there a dead one.
+    /// Starts to accept commands. The caller holds the job's lock, so an existing socket is stale.
     pub(crate) fn start(running: Running) -> Result<Server, ControlError> {
         let path = running.job.join(NAME);
         let listener =
@@ -71,24 +71,24 @@ impl Server {
         })
     }
 
-    /// Takes no more commands. Those that are being carried out are answered, as far as that takes no longer than
-    /// [`GRACE`], and in any case come to the end of a part.
+    /// Stops accepting commands. Commands in progress are answered if they finish within [`GRACE`]; every command completes its
+    /// current part.
     pub(crate) async fn close(mut self) {
-        // The name first, so that nobody comes in vain.
+        // The socket's name goes first, so that no client connects in vain.
         let _ = fs::remove_file(&self.path);
         self.ending.send_replace(true);
         if timeout(GRACE, &mut self.accepting).await.is_err() {
             self.accepting.abort();
             let _ = self.accepting.await;
         }
-        // A command holds its client's place for as long as it works.
+        // A command holds the permit of its client for as long as it works.
         let _ = self.clients.acquire_many(CLIENTS_MAX).await;
     }
 }
 
-/// A socket that nobody else could have opened, in the place of whatever is there.
+/// Creates a socket that no other user could have opened. It replaces any existing one.
 fn listen(job: &Path) -> io::Result<UnixListener> {
-    // In a folder of our own until its mode is right, so that there is no moment at which others may connect.
+    // The socket is in a folder of our own until its mode is set, so that other users can never connect.
     let folder = job.join(format!(".{NAME}-{}", std::process::id()));
     remove(&folder)?;
     fs::DirBuilder::new().mode(0o700).create(&folder)?;
@@ -115,10 +115,10 @@ fn bind(folder: &Path) -> io::Result<StdListener> {
     StdListener::bind(&reach.path)
 }
 
-/// A way to a socket that is short enough: addresses of sockets hold some hundred bytes.
+/// Path of a socket that is short enough: socket addresses hold about a hundred bytes.
 struct Reach {
     path: PathBuf,
-    // Open as long as the path goes by its number.
+    // Open for as long as the path refers to the folder by this number.
     _folder: Option<File>,
 }
 
@@ -155,7 +155,7 @@ async fn accept(
     clients: Arc<Semaphore>,
     is_ending: watch::Receiver<bool>,
 ) {
-    // Dropped, and so ended, with this task.
+    // Conversations end with this task, because they are dropped with it.
     let mut conversations = JoinSet::new();
     let mut ending = is_ending.clone();
     let next = async || {
@@ -174,7 +174,7 @@ async fn accept(
                 let client = converse(stream, owner, running, Arc::new(permit), is_ending);
                 conversations.spawn(client);
             }
-            // Too many open files, most likely; a moment later there may be fewer.
+            // The usual cause is too many open files. A moment later there may be fewer.
             Some((Err(_), _)) => tokio::time::sleep(Duration::from_millis(100)).await,
             None => break,
         }
@@ -182,7 +182,7 @@ async fn accept(
     while conversations.join_next().await.is_some() {}
 }
 
-/// Everything that one client asks.
+/// Answers all requests of one client.
 async fn converse(
     stream: UnixStream,
     owner: u32,
@@ -193,7 +193,7 @@ async fn converse(
     let Ok(peer) = stream.peer_cred() else {
         return;
     };
-    // The socket's mode says so already, where systems heed it.
+    // The socket's mode enforces this already on systems that respect it.
     if peer.uid() != owner && peer.uid() != 0 {
         return;
     }
@@ -212,7 +212,7 @@ async fn converse(
         }
         let mut request = match read_request(&line) {
             Ok(request) => request,
-            // What comes next would only be understood by accident.
+            // After an invalid request, the following bytes could only be understood by accident.
             Err(refused) => {
                 let _ = send(&mut write, &refused).await;
                 return;
@@ -260,11 +260,11 @@ async fn send(write: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
     timeout(PATIENCE, write.write_all(&line)).await?
 }
 
-/// A way to the process that runs a job.
+/// Connection to the process that runs a job.
 pub(super) struct Connection(StdStream);
 
 impl Connection {
-    /// None: no process takes commands there.
+    /// Connects to the process. Returns `None` if no process accepts commands there.
     pub(super) fn open(job: &Path) -> Result<Option<Connection>, ControlError> {
         let path = job.join(NAME);
         if !path.exists() {
@@ -273,7 +273,7 @@ impl Connection {
         let connected = Reach::of(job).and_then(|reach| StdStream::connect(&reach.path));
         match connected {
             Ok(stream) => Ok(Some(Connection(stream))),
-            // A process that was killed has left it, or one that is just ending has taken it away.
+            // A killed process left the socket, or an ending process has just removed it.
             Err(problem)
                 if matches!(
                     problem.kind(),
@@ -329,7 +329,7 @@ mod tests {
         let deep = home.path().join("d".repeat(90)).join("e".repeat(90));
         fs::create_dir_all(&deep).unwrap();
         for job in [home.path(), &deep] {
-            // A dead one in its place.
+            // A stale socket is in its place.
             let dead = bind(job).unwrap();
             drop(dead);
             assert!(Connection::open(job).unwrap().is_none());

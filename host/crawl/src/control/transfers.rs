@@ -1,4 +1,4 @@
-//! URIs in from files and out to whoever asked, while the crawl goes on.
+//! Import of URIs from files and export of URIs to the client, while the crawl continues.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,10 +14,10 @@ use opilio_job::transfer::{
 };
 use opilio_visit::policy;
 
-/// URIs of an import that go to the frontier at once.
+/// Maximum number of imported URIs that go to the frontier at once.
 const IMPORT_PART: usize = 2_000;
 
-/// Pieces of an export, in bytes.
+/// Size of the pieces of an export, in bytes.
 const TEXT_BYTES: usize = 64 * 1024;
 
 impl Desk<'_> {
@@ -53,7 +53,7 @@ impl Desk<'_> {
         self.import_those(file, elsewhere, &|_, _| true, say)
     }
 
-    /// Of what is found there those that are admitted.
+    /// Imports the URIs of a file that `admits` accepts.
     pub(super) fn import_those(
         &self,
         file: &Path,
@@ -86,7 +86,7 @@ impl Desk<'_> {
         let mut total = ImportReport::default();
         let mut brought = 0;
         loop {
-            // Read before the frontier is held.
+            // The part is read before the frontier is locked.
             let part: Vec<Result<Imported, TransferError>> =
                 gathered.by_ref().take(IMPORT_PART).collect();
             if part.is_empty() {
@@ -172,7 +172,7 @@ fn add(total: &mut ImportReport, part: ImportReport) {
     total.refusals.extend(part.refusals.into_iter().take(room));
 }
 
-/// An export on its way, in pieces of whole lines.
+/// Output of an export, in pieces of whole lines.
 struct Pieces<'s> {
     text: Vec<u8>,
     say: Say<'s>,

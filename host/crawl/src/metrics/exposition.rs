@@ -1,21 +1,21 @@
-//! The text exposition format of Prometheus, version 0.0.4: each metric with its heading once, its samples under it.
+//! Text exposition format of Prometheus, version 0.0.4: one heading for each metric, followed by its samples.
 
 use std::fmt::Write as _;
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It only grows.
+    /// Value that only grows.
     Counter,
-    /// It goes up and down.
+    /// Value that goes up and down.
     Gauge,
-    /// Counts up to bounds, and a count of all.
+    /// Counts up to bounds, and a total count.
     Histogram,
     /// Quantiles, a sum and a count.
     Summary,
 }
 
-/// Metrics on their way to be a text. They come out in the order in which each was first given a sample.
+/// Metrics to be written as text, in the order of their first samples.
 #[derive(Default)]
 pub(crate) struct Exposition {
     metrics: Vec<Metric>,
@@ -41,7 +41,7 @@ impl Exposition {
         self.part(name, "", kind, help, labels, value);
     }
 
-    /// Adds a sample of which the metric's name is not the whole: `_sum`, `_count`.
+    /// Adds a sample whose name is the metric's name with a suffix: `_sum`, `_count`.
     pub(crate) fn part<V: AsRef<str>>(
         &mut self,
         name: &'static str,
@@ -66,7 +66,7 @@ impl Exposition {
         samples.push_str(suffix);
         for (index, (label, said)) in labels.iter().enumerate() {
             samples.push(if index == 0 { '{' } else { ',' });
-            // Writing to a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(samples, "{label}=\"{}\"", escaped(said.as_ref()));
         }
         if !labels.is_empty() {
@@ -97,7 +97,7 @@ impl Exposition {
         self.sample(name, Kind::Counter, help, labels, value);
     }
 
-    /// The text.
+    /// Returns the text.
     pub(crate) fn finish(self) -> String {
         let mut text = String::new();
         for metric in self.metrics {
@@ -122,7 +122,7 @@ impl Exposition {
     }
 }
 
-/// A label's value as the format wants it between quotes.
+/// Escapes a label's value for the quotes of the format.
 fn escaped(value: &str) -> String {
     value
         .replace('\\', "\\\\")

@@ -1,4 +1,4 @@
-//! The crawl in a few lines, its seeds, and how fresh its pages are.
+//! Reports on the crawl as a whole, its seeds, and the freshness of its pages.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const CLASSES: [Column; 3] = [
     ("#visited-ago", "visited_ago"),
 ];
 
-/// URIs that are counted while the end of a process waits for it: a matter of some seconds.
+/// Maximum number of URIs that are counted when a process ends. Counting takes some seconds at this number.
 const COUNTED_AT_THE_END_MAX: u64 = 1_000_000;
 
 impl Desk<'_> {
@@ -37,12 +37,12 @@ impl Desk<'_> {
         let totals = self.counted()?.totals;
         let statistics = self.frontier().statistics();
         let course = self.course()?;
-        // What is counted in logs is not undone by going back to a checkpoint, and neither is the time that it took.
+        // Going back to a checkpoint does not undo the counts of the logs, nor the run time behind them.
         let undone = course.as_ref().map(|course| course.undone);
         let mut ran = statistics.run_time + undone.unwrap_or_default();
         let status = match self.running {
             Some(running) => {
-                // What this process has run is added to the statistics now and then.
+                // The statistics receive the run time of this process from time to time only.
                 let passed = running.view.progress().elapsed;
                 let added = running
                     .context
@@ -137,10 +137,10 @@ impl Desk<'_> {
             .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
     }
 
-    /// Those that were not crawled first, as whoever reads the report looks for them.
+    /// Writes the seeds. Seeds that were not crawled come first, because readers look for those.
     pub(super) fn seeds_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         page.head(&SEEDS);
-        // What is counted is counted to the last line.
+        // Counts to the last line of the log.
         self.counted()?;
         let mut seeds = self.seed_reports(self.profile.seeds.list.iter())?;
         seeds.sort_by_key(|seed| seed.crawled);
@@ -166,7 +166,7 @@ impl Desk<'_> {
     }
 
     pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
-        // Counted anew: between two counts of a running crawl pages grow older.
+        // Counts anew, because pages of a running crawl age between two counts.
         let pages = census::pages(self.store(), |took| {
             std::thread::sleep(took);
             true
@@ -174,8 +174,8 @@ impl Desk<'_> {
         pages.map_or(Ok(()), |pages| freshness(&pages, page))
     }
 
-    /// The same at the end of a process, when nobody shall wait for many million URIs to be read: of a large store what was
-    /// counted last, where anything was.
+    /// Writes the freshness report at the end of a process. For a large store it uses the last count, if there is one: reading
+    /// many million URIs would delay the end.
     pub(super) fn last_freshness_report(
         &self,
         last: Option<&PageCensus>,
@@ -193,7 +193,7 @@ impl Desk<'_> {
     }
 }
 
-/// How the last process ended.
+/// Describes the end of the last process.
 fn last_end(course: Option<Course>) -> String {
     match course.map(|course| course.ended) {
         Some(Some(ended)) => ended.why,
@@ -235,7 +235,7 @@ fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError
     Ok(())
 }
 
-/// As the predecessor spells it, such as `1h33m38s651ms`.
+/// Formats a duration as Heritrix does, such as `1h33m38s651ms`.
 fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let parts = [
