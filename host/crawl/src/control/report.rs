@@ -1,7 +1,7 @@
 //! Reports on a job's results, as text lines in the format that operators and their scripts know, or as JSON.
 //!
 //! ```text
-//! ledger, frontier, plugins ─► Page ─┬► text: the predecessor's columns under their names
+//! ledger, frontier, plugins ─► Page ─┬► text: Heritrix's columns under their names
 //!                                    └► facts (one object) and rows (one object each)
 //! ```
 //! Rows are read from the store in parts and written at once. A report on a million hosts takes no more memory than one on ten.

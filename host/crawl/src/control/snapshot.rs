@@ -2,7 +2,7 @@
 //! sizes. The job continues meanwhile. `restore.rs` uses checkpoints.
 //!
 //! ```text
-//! CHECKPOINT/checkpoint.json   written last: without it the checkpoint is none
+//! CHECKPOINT/checkpoint.json   written last: a checkpoint without it is invalid
 //! CHECKPOINT/job.json.copy, profile.toml, seeds.txt, redirected-seeds.txt, removed-seeds.txt, …
 //! CHECKPOINT/state/            the frontier
 //! ```
