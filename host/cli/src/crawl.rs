@@ -32,7 +32,7 @@ pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
     .map(|done| done.code)
 }
 
-/// A crawl that has been run, or could not be.
+/// The result of a crawl that ran, or could not run.
 pub(crate) struct Done {
     pub code: u8,
     pub summary: Option<Summary>,
@@ -47,21 +47,21 @@ impl Done {
     }
 }
 
-/// What holds when the first fetch may be made.
+/// The conditions under which the first fetch may be made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Opening {
-    /// None is before somebody resumes the job.
+    /// Whether the job starts paused, until an operator resumes it.
     is_paused: bool,
-    /// What it may take of what all crawls have together.
+    /// The crawl's share of the limits of the machine.
     share: Share,
 }
 
-/// A share as the daemon hands it over.
+/// Parses a share in the form in which the daemon passes it.
 pub(crate) fn share(json: &str) -> Result<Share, serde_json::Error> {
     serde_json::from_str(json)
 }
 
-/// Prints the faults of a profile of which no job can be made. The exit code.
+/// Prints the errors of an invalid profile. Returns the exit code.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -76,7 +76,7 @@ pub(crate) fn refused(faults: &Faults) -> u8 {
     exit::USAGE
 }
 
-/// Plans, crawls, shows, sums up.
+/// Plans and runs the crawl, shows its progress and prints the summary.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -132,7 +132,7 @@ pub(crate) async fn run_order(
     summary::print(&summary, sequel, display);
     let code = match &summary.end {
         End::Halted(_) => exit::FAILED,
-        // Where nothing can be gone on with, its limit is its end.
+        // If the crawl cannot be resumed, its limit is its end.
         end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
         _ => exit::OK,
     };
@@ -142,7 +142,7 @@ pub(crate) async fn run_order(
     })
 }
 
-/// Runs a crawl with the live view and the two meanings of Ctrl-C.
+/// Runs a crawl with the live view and the handling of repeated Ctrl-C.
 async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     let stop = crawl.stop();
     let interrupts = tokio::spawn(heed_interrupts(stop, display));
@@ -153,8 +153,8 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     summary
 }
 
-/// The first interrupt (or termination) ends politely, the second waits no longer for what is being fetched, the third
-/// ends at once.
+/// Handles interrupts. The first interrupt (or termination) ends the crawl politely. The second stops waiting for fetches in
+/// flight. The third ends the process at once.
 async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
     let say = |words| {
         if !display.quiet {
@@ -179,11 +179,11 @@ async fn heed_interrupts(stop: Stop, display: DisplayArgs) {
     }
 }
 
-/// Who wants a crawl to end.
+/// The source of a request to end a crawl.
 enum Interrupt {
-    /// Somebody who pressed Ctrl-C.
+    /// An operator who pressed Ctrl-C.
     Key,
-    /// The system, by SIGTERM, or a terminal that is gone.
+    /// The system, by SIGTERM, or a closed terminal.
     Termination,
 }
 
@@ -227,8 +227,8 @@ fn order(args: &CrawlArgs) -> Order {
     }
 }
 
-/// A profile's file, or the name of one that ships where there is no such file. Where there is neither, what looks like a name
-/// is taken for one, so that the fault says which there are.
+/// Returns the source of a profile: a file, or a built-in profile if the file does not exist. If neither exists, a text that
+/// looks like a name counts as a name, so that the error lists the built-in profiles.
 pub(crate) fn profile_source(what: &str) -> ProfileSource {
     let is_name = !what.is_empty() && !what.contains(['/', '\\', '.']);
     if is_name && !Path::new(what).exists() {
@@ -238,14 +238,14 @@ pub(crate) fn profile_source(what: &str) -> ProfileSource {
     }
 }
 
-/// A URL with its host, for the name of the job.
+/// Returns a URL with its host, for the name of the job.
 fn as_url(what: &str) -> Option<(String, String)> {
     let url = what.starts_with("http://") || what.starts_with("https://");
     let uri = opilio_uri::Uri::parse(what).ok().filter(|_| url)?;
     Some((what.to_owned(), job_name(&uri)))
 }
 
-/// Host and port; a URL may hold a password, which no directory shall show.
+/// Returns host and port. A URL may contain a password, which must not appear in the name of a directory.
 fn job_name(uri: &opilio_uri::Uri) -> String {
     let host = uri.host().unwrap_or_default();
     uri.port()

@@ -1,4 +1,4 @@
-//! `opilio demo` and `opilio selftest`: a crawl of the demo web, which is served for as long as it takes.
+//! `opilio demo` and `opilio selftest`: a crawl of the demo web, which is served until the crawl ends.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::crawl::{Opening, component_cache, run_order};
 use crate::summary::Sequel;
 use crate::{DemoArgs, exit, judge, terminal};
 
-/// Crawls the demo web and says what to try next.
+/// Crawls the demo web and suggests further commands.
 pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     let quiet = args.display.quiet || args.display.json;
     let (code, _, done) = crawl(&args).await?;
@@ -20,7 +20,7 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     Ok(code)
 }
 
-/// Crawls the demo web and judges the archive.
+/// Crawls the demo web and checks the archive.
 pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     let (code, web, done) = crawl(&args).await?;
     let Some(summary) = done else { return Ok(code) };
@@ -60,7 +60,7 @@ async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
     Ok((done.code, web, done.summary))
 }
 
-/// A directory that is not there yet: the demo web gets another port each time, so a job cannot be resumed.
+/// Returns a directory that does not exist: the demo web gets another port each time, so a job cannot be resumed.
 fn temporary_job() -> PathBuf {
     let now = jiff::Timestamp::now().as_millisecond();
     std::env::temp_dir().join(format!("opilio-demo-{now}-{}", std::process::id()))
@@ -68,7 +68,7 @@ fn temporary_job() -> PathBuf {
 
 fn what_next(summary: &Summary) -> String {
     let job = summary.job.display();
-    // As it was called, so that the lines can be pasted.
+    // The command as it was called, so that the lines can be pasted.
     let opilio = std::env::args()
         .next()
         .unwrap_or_else(|| "opilio".to_owned());

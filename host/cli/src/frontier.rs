@@ -1,4 +1,4 @@
-//! `opilio frontier`: what waits to be fetched, why, and in which order; and the hand that changes it.
+//! `opilio frontier`: queued URIs, their order and reasons, and the commands that change them.
 
 pub(crate) mod show;
 
@@ -286,7 +286,7 @@ impl From<Sort> for QueueSort {
     }
 }
 
-/// A number, or the word that stands for none.
+/// A number, or the word for none.
 #[derive(Clone, Copy, Debug)]
 struct NumberOr(Option<u8>);
 
@@ -359,7 +359,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::Export(args) => export(args),
         FrontierCommand::Import(args) => {
             let command = Command::Import {
-                // The process that runs the job may stand elsewhere.
+                // The process that runs the job may have another working directory.
                 file: std::path::absolute(&args.file)?,
                 done: match args.include {
                     None => DoneElsewhere::Known,
@@ -376,7 +376,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
     }
 }
 
-/// Counts; with `--yes` does it at once.
+/// Counts the matching URIs. With `--yes` the command is carried out at once.
 fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u8> {
     let which = Which::from(args.which);
     if args.yes || which == Which::default() {

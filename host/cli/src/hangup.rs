@@ -1,12 +1,12 @@
-//! SIGHUP: the terminal that a process was begun in is gone, or the connection to it. Who wants to go on without (`nohup`)
-//! has had the signal ignored from the beginning, and it stays ignored.
+//! SIGHUP: the terminal of a process, or the connection to it, was closed. A process that is to continue without it (`nohup`) was
+//! started with the signal ignored, and it stays ignored.
 
 use std::io;
 
-/// Waits until the terminal is gone; for ever where that is to be ignored.
+/// Waits until the terminal is closed; for ever if that is to be ignored.
 ///
 /// # Errors
-/// The system takes no handler.
+/// Fails if the system does not accept a handler.
 #[cfg(unix)]
 pub(crate) async fn hangup() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -22,14 +22,14 @@ pub(crate) async fn hangup() -> io::Result<()> {
     std::future::pending().await
 }
 
-/// Whether whoever began the process has the signal ignored. Asked before a handler is set, which would hide it. Linux alone
-/// says so; elsewhere nothing is taken to be ignored.
+/// Whether the process was started with the signal ignored. It must be checked before a handler is set, which would hide it. Only
+/// Linux reports it; elsewhere the signal counts as not ignored.
 #[cfg(unix)]
 fn is_ignored() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status))
 }
 
-/// The lowest bit of the mask is signal 1.
+/// Whether the mask contains signal 1, its lowest bit.
 #[cfg(unix)]
 fn ignores(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! `opilio job`: what a job is doing, and the course of it.
+//! `opilio job`: the state of a job, and its control.
 
 pub(crate) mod ask;
 mod checkpoints;
@@ -188,7 +188,7 @@ fn log(args: &LogArgs) -> Result<u8> {
     let read = std::fs::File::open(&file);
     let mut log = match read {
         Ok(log) => log,
-        // Nothing has been done to it.
+        // The job has done nothing yet.
         Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(exit::OK),
         Err(problem) => {
             return Err(problem).with_context(|| format!("cannot read {}", file.display()));
@@ -196,7 +196,7 @@ fn log(args: &LogArgs) -> Result<u8> {
     };
     let mut out = std::io::stdout().lock();
     match std::io::copy(&mut log, &mut out).and_then(|_| out.flush()) {
-        // Whoever read it has seen enough.
+        // The reader of the output has closed it.
         Err(problem) if problem.kind() == std::io::ErrorKind::BrokenPipe => Ok(exit::OK),
         other => other
             .map(|()| exit::OK)

@@ -1,5 +1,5 @@
-//! Judges a demo crawl. The archive: every record whole, every digest right, everything there that must be, nothing that must
-//! not. The log: one line for each capture and a capture for each line. Indexes and frontier: they know what there is.
+//! Checks of a demo crawl. Archive: all records complete, all digests right, all required captures present, no forbidden ones.
+//! Log: one line for each capture and a capture for each line. Indexes and frontier: they match the archive.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,10 +15,10 @@ use opilio_test_web::demo::{Expected, expected};
 use crate::job::verify;
 use crate::warc::archives;
 
-/// Most of a record's block that is looked at: its status line.
+/// Most bytes of a record's block that are read: its status line.
 const STATUS_LINE_MAX: usize = 4096;
 
-/// What was found.
+/// The result of the checks.
 pub(crate) struct Judgement {
     faults: Vec<String>,
     passed: usize,
@@ -37,7 +37,7 @@ struct Captures {
 }
 
 impl Judgement {
-    /// Nothing is wrong.
+    /// Whether no errors were found.
     pub(crate) fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }
@@ -50,7 +50,7 @@ impl Judgement {
         };
         let faults = &mut self.faults;
         let verified = control::verify(&summary.job, &by, false, &mut |found| {
-            // What is damaged has been found by whoever reads the archive.
+            // Damage has been found already while the archive was read.
             if found.kind != DiscrepancyKind::ArchiveDamaged {
                 faults.push(verify::line(&found));
             }

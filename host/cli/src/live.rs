@@ -1,4 +1,4 @@
-//! The live view of a crawl: a few calm lines on a terminal, plain lines elsewhere, JSON on request.
+//! The live view of a crawl: a few lines on a terminal, plain lines elsewhere, JSON on request.
 
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal, Write};
@@ -15,11 +15,11 @@ use tokio::task::JoinHandle;
 
 use crate::{DisplayArgs, terminal};
 
-/// Between two pictures on a terminal.
+/// Interval between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
-/// Between two lines where there is no terminal, as the predecessor's progress log has it.
+/// Interval between two lines without a terminal, as in Heritrix's progress log.
 const LINE_INTERVAL: Duration = Duration::from_secs(20);
-/// Pictures over which the rate of the moment is taken: three seconds.
+/// Updates over which the current rate is measured: three seconds.
 const RECENT: usize = 12;
 /// Busiest queues shown.
 const QUEUES_SHOWN: usize = 4;
@@ -30,10 +30,10 @@ const QUEUE_WIDTH: usize = 44;
 /// Width of the names before the totals; those of the summary's first lines.
 pub(crate) const NAME_WIDTH: usize = 10;
 
-/// The picture that is being drawn, for whoever writes to the terminal besides.
+/// The live view that is being drawn, for other code that writes to the terminal.
 static SCREEN: Mutex<Option<MultiProgress>> = Mutex::new(None);
 
-/// Standard error for diagnostics. They come above the picture, which steps aside for them.
+/// Standard error for diagnostics. They appear above the live view.
 pub(crate) struct Diagnostics;
 
 impl Write for Diagnostics {
@@ -61,7 +61,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Ends the view and clears what it drew.
+    /// Ends the view and clears its lines.
     pub(crate) async fn finish(self) {
         let _ = self.end.send(());
         let _ = self.task.await;
@@ -106,7 +106,7 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     let head = line("{spinner:.green} {msg}");
     let totals: Vec<ProgressBar> = (0..TOTALS).map(|_| line("{msg}")).collect();
     let queues: Vec<ProgressBar> = (0..=QUEUES_SHOWN).map(|_| line("  {msg:.dim}")).collect();
-    // Last, so that there is no gap where there is none.
+    // Alerts come last, so that there is no gap without them.
     let alerts: Vec<ProgressBar> = (0..ALERTS_SHOWN).map(|_| line("{msg:.yellow}")).collect();
     let mut ticks = tokio::time::interval(REFRESH);
     let mut recent: VecDeque<(Duration, u64)> = VecDeque::with_capacity(RECENT + 1);
@@ -140,7 +140,7 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     let _ = drawn.clear();
 }
 
-/// What the operator should know, a line each.
+/// Returns the active alerts, a line each.
 fn alerts_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
     now.alerts.iter().map(|alert| {
         let words = [alert.kind.name(), &alert.subject, &alert.message];
@@ -149,7 +149,7 @@ fn alerts_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// Lines of totals.
+/// Number of the lines of totals.
 const TOTALS: usize = 5;
 
 fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
@@ -193,7 +193,7 @@ fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
     ]
 }
 
-/// A line of names, then the busiest queues; empty where there are fewer.
+/// Returns a line of column names, then the busiest queues; empty lines if there are fewer.
 fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
     let names = format!(
         "{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}",
@@ -214,7 +214,7 @@ fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
         .chain(std::iter::repeat(String::new()))
 }
 
-/// URIs per second between the first and the last of these moments.
+/// Returns the URIs per second between the first and the last of these moments.
 fn rate_of(recent: &VecDeque<(Duration, u64)>) -> f64 {
     let (Some((from, before)), Some((to, after))) = (recent.front(), recent.back()) else {
         return 0.0;
@@ -257,7 +257,7 @@ fn one_line(progress: &Progress) -> String {
     )
 }
 
-/// Progress for machines. Sizes in bytes, times in seconds.
+/// Returns the progress as JSON. Sizes are in bytes, times in seconds.
 pub(crate) fn as_json(progress: &Progress) -> serde_json::Value {
     json!({
         "elapsed": progress.elapsed.as_secs_f64(),
@@ -281,7 +281,7 @@ fn clip(text: &str, width: usize) -> String {
     }
 }
 
-/// What is no progress and worth knowing. With `--json` a line of it is an object of its own, as progress is.
+/// Prints a note that is not progress. With `--json` it is a JSON object on a line of its own.
 pub(crate) fn note(words: &str, display: DisplayArgs) {
     match display.json {
         true => words
@@ -292,7 +292,7 @@ pub(crate) fn note(words: &str, display: DisplayArgs) {
     }
 }
 
-/// Says something to whoever watches; results go to standard output. Nobody need be left who does: the terminal may be gone.
+/// Writes a line to standard error; results go to standard output. Errors are ignored: the terminal may be gone.
 fn say(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
 }

@@ -29,7 +29,7 @@ use opilio_crawl::Share;
 
 use crate::telemetry::{LogFormat, Telemetry};
 
-/// Most of what a crawl does is to make and drop small things on many threads. Measured in docs/PERFORMANCE.md.
+/// The global allocator. A crawl mostly allocates and frees small objects on many threads. Measured in docs/PERFORMANCE.md.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -37,9 +37,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod exit {
     /// All went well.
     pub(crate) const OK: u8 = 0;
-    /// It ran into something it cannot go on with; nothing is lost.
+    /// It cannot continue; nothing is lost.
     pub(crate) const FAILED: u8 = 1;
-    /// The command line, the profile or a component is at fault; nothing was created.
+    /// The command line, the profile or a component is invalid; nothing was created.
     pub(crate) const USAGE: u8 = 2;
     /// Another process has the job; nothing was done.
     pub(crate) const IN_USE: u8 = 3;
@@ -148,7 +148,7 @@ struct DisplayArgs {
     json: bool,
 }
 
-/// By this the program, run as its own child, is told to compile components; no command of people's.
+/// The argument by which the program, as its own child process, compiles components. It is not a command for people.
 const COMPILER: &str = "compile-components";
 
 fn main() -> ExitCode {
@@ -197,8 +197,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Has a file that reaches its limit (`ulimit -f`) be an error that is told, as a full disk is: the signal SIGXFSZ, which
-/// nobody handles otherwise, would end the process without a word.
+/// Ignores the signal SIGXFSZ, so that a file at its size limit (`ulimit -f`) causes an error like a full disk. The signal would
+/// otherwise end the process without a message.
 fn take_no_signal_for_large_files() {
     #[cfg(unix)]
     {
@@ -210,7 +210,7 @@ fn take_no_signal_for_large_files() {
     }
 }
 
-/// The file that this process runs; on Linux by a name that holds when another version has taken its place.
+/// Returns the program file of this process. On Linux the name stays valid after another version has replaced the file.
 fn own_program() -> Option<PathBuf> {
     let own = PathBuf::from("/proc/self/exe");
     match own.exists() {

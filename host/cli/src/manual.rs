@@ -1,4 +1,4 @@
-//! Manual pages and completions for shells, made from the description of the command line that `--help` prints.
+//! Manual pages and shell completions, made from the same description of the command line as `--help`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ pub(crate) fn completions<C: CommandFactory>(args: &CompletionsArgs) -> Result<u
     print(&script)
 }
 
-/// Prints a page, or writes them all.
+/// Prints a page, or writes all pages.
 pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
     let mut command = C::command();
-    // Names of commands as they are typed, and what all of them take.
+    // Builds the full names of commands and the options common to all.
     command.build();
     let Some(dir) = &args.dir else {
         let mut page = Vec::new();
@@ -49,7 +49,7 @@ pub(crate) fn man<C: CommandFactory>(args: &ManArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// With what stands at its head and foot: title, version, and which manual it belongs to.
+/// Creates a page with header and footer: title, version and manual.
 fn page_of(command: clap::Command, name: &str) -> Man {
     Man::new(command)
         .title(name.to_uppercase())
@@ -57,7 +57,7 @@ fn page_of(command: clap::Command, name: &str) -> Man {
         .manual("Opilio")
 }
 
-/// That of a command, then those of the commands below it.
+/// Writes the page of a command, then those of its subcommands.
 fn write_pages(command: &clap::Command, name: &str, dir: &Path) -> Result<()> {
     let mut page = Vec::new();
     page_of(command.clone(), name).render(&mut page)?;
@@ -74,7 +74,7 @@ fn write_pages(command: &clap::Command, name: &str, dir: &Path) -> Result<()> {
 fn print(text: &[u8]) -> Result<u8> {
     let mut out = io::stdout().lock();
     match out.write_all(text).and_then(|()| out.flush()) {
-        // Whoever read it has seen enough.
+        // The reader of the output has closed it.
         Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
             Err(problem).context("cannot write standard output")
         }

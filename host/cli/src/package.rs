@@ -16,7 +16,7 @@ use opilio_crawl::is_job;
 use crate::warc::{archives, note, places, row::Row};
 use crate::{exit, terminal};
 
-/// Longest metadata block that is looked through for what a capture is to the crawl.
+/// Longest metadata block that is searched for the role of a capture in the crawl.
 const METADATA_BYTES_MAX: usize = 16 << 20;
 
 /// The command line.
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &PackageArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The logs of the jobs among what was named.
+/// Returns the logs of the jobs among the arguments.
 fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let jobs: Vec<&PathBuf> = what.iter().filter(|path| is_job(path)).collect();
     let [job] = jobs.as_slice() else {
@@ -107,7 +107,7 @@ fn logs(what: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(vec![log])
 }
 
-/// The pages of archives, each capture of its own, and which of them the crawl began with.
+/// Returns the pages of archives, each with its capture, and which of them are seeds.
 fn pages(files: &[PathBuf]) -> Result<Vec<Page>> {
     let mut pages = Vec::new();
     let mut seeds = HashSet::new();
@@ -142,7 +142,7 @@ fn unreadable(file: &Path, problem: ReadError) -> anyhow::Error {
     ))
 }
 
-/// The page that a response is; none where it is none.
+/// Returns the page of a response; none if the response is not a page.
 fn page(record: &mut StoredRecord<'_>) -> Result<Option<Page>> {
     let (row, start) = Row::with_start(record)?;
     let is_html = matches!(
@@ -168,7 +168,7 @@ fn page(record: &mut StoredRecord<'_>) -> Result<Option<Page>> {
     }))
 }
 
-/// Whether a metadata record says that the crawl began there, or was led on from there by redirects alone.
+/// Whether a metadata record describes a seed, or a URI that redirects led to from a seed.
 fn is_seed(record: &mut StoredRecord<'_>) -> Result<bool> {
     if record.headers().first("Content-Type") != Some(WARC_FIELDS) {
         return Ok(false);
@@ -182,7 +182,7 @@ fn is_seed(record: &mut StoredRecord<'_>) -> Result<bool> {
     Ok(is_seed)
 }
 
-/// A record id as an id of a page: without brackets and scheme.
+/// Converts a record id to the id of a page: without brackets and scheme.
 fn id_of(id: &str) -> String {
     let bare = id.trim_matches(['<', '>']);
     bare.strip_prefix("urn:uuid:").unwrap_or(bare).to_owned()

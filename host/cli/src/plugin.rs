@@ -1,5 +1,5 @@
-//! `opilio plugin`: what authors of plugins need, from an empty folder to what a new version would change on a real
-//! archive. Every command works on components through the same sandbox as a crawl.
+//! `opilio plugin`: tools for authors of plugins, from an empty folder to the effect of a new version on a real archive. Every
+//! command runs components in the same sandbox as a crawl.
 
 mod anatomy;
 mod bench;
@@ -70,7 +70,7 @@ enum PluginCommand {
 /// Runs the command.
 ///
 /// # Errors
-/// The answer could not be written. What is wrong with the question is said on standard error.
+/// Fails if the answer could not be written. Usage errors are printed on standard error.
 pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     // Guests need a larger stack than the main thread may have, and block.
     let runtime = tokio::runtime::Handle::current();
@@ -99,7 +99,7 @@ pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     }
 }
 
-/// Whoever read the answer has seen enough.
+/// Whether the reader of the answer has closed the output.
 fn is_broken_pipe(problem: &anyhow::Error) -> bool {
     problem
         .downcast_ref::<io::Error>()
@@ -115,13 +115,13 @@ fn say(text: &str) -> Result<()> {
         .context("cannot write the answer")
 }
 
-/// A note for the person at the terminal, apart from the answer.
+/// Prints a note on standard error, apart from the answer.
 #[expect(clippy::print_stderr, reason = "for the person at the terminal")]
 fn note(text: &str) {
     eprintln!("{}", terminal::lines(text));
 }
 
-/// Work of which somebody at a terminal would like to see that it goes on.
+/// Shows a spinner during long work, if there is a terminal.
 fn spinner(what: &str) -> indicatif::ProgressBar {
     if !io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
@@ -131,8 +131,8 @@ fn spinner(what: &str) -> indicatif::ProgressBar {
     bar
 }
 
-/// Rows in columns, the last as long as it is. Control characters are blanks; further lines of a row's last cell stand
-/// below its first.
+/// Formats rows in columns; the last column is not padded. Control characters become blanks. Further lines of a row's last cell
+/// are below its first line.
 fn table(rows: &[Vec<String>], indent: usize) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let chars = |cell: &String| cell.chars().count();
@@ -161,7 +161,7 @@ fn table(rows: &[Vec<String>], indent: usize) -> String {
     text
 }
 
-/// How many of what.
+/// Returns a number with its noun.
 fn count(n: u64, one: &str, many: &str) -> String {
     match n {
         1 => format!("1 {one}"),

@@ -1,4 +1,4 @@
-//! `opilio profile`: what is wrong with a profile, and what it makes of a URI.
+//! `opilio profile`: checks of a profile, and its effect on a URI.
 
 mod import;
 mod new;
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<u8> {
     }
 }
 
-/// A profile by file, or by the name of one that ships. Seeds are no concern here.
+/// Loads a profile by file, or a built-in one by name. Its seeds are ignored.
 pub(crate) fn load(name: &str) -> std::result::Result<Profile, Faults> {
     let given = Given {
         builtins: opilio_builtin::all()
@@ -245,7 +245,7 @@ fn refused(faults: &Faults) -> u8 {
     exit::USAGE
 }
 
-/// Whoever reads the answer may have seen enough before its end.
+/// Prints the answer. The reader may close the output before its end.
 fn print(answer: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(answer.as_bytes()).and_then(|()| out.flush()) {

@@ -1,4 +1,4 @@
-//! `opilio robots`: what a robots.txt says about URIs, by which line.
+//! `opilio robots`: the decisions of a robots.txt on URIs, with the deciding lines.
 
 use std::io::{self, BufRead, Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::uri::is_broken_pipe;
 use crate::{exit, terminal};
 
-/// Our own product token.
+/// Opilio's product token.
 const OWN_AGENT: &str = "opilio";
 
 /// The command line.
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
         is_any_refused: false,
     };
     match inquiry.answer_all(&args.uris) {
-        // Whoever read the answers has seen enough.
+        // The reader of the answers has closed the output.
         Err(problem) if is_broken_pipe(&problem) => {}
         other => other?,
     }
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
     })
 }
 
-/// A byte more than counts, so that it can be said that there was more.
+/// Reads a file up to one byte beyond the limit, so that a longer file can be reported.
 fn read(file: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let most = ROBOTS_BYTES_MAX as u64 + 1;
@@ -116,7 +116,7 @@ impl Inquiry<'_> {
         Ok(())
     }
 
-    /// What holds for all of them.
+    /// Writes the part that applies to all URIs.
     fn write_head(&self, out: &mut impl Write) -> io::Result<()> {
         let token = product_token(self.agent);
         let group = match self.robots.names(self.agent) {

@@ -15,7 +15,7 @@ use crate::hangup::hangup;
 use crate::telemetry::Telemetry;
 use crate::terminal;
 
-/// The file that is read where none is named and it is there.
+/// The file that is read by default, if it exists.
 const FILE: &str = "opilio.toml";
 
 /// The command line. What it says goes before what the file says.
@@ -79,12 +79,12 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         }
         Err(problem) => return Err(problem.into()),
     };
-    // Nobody need read that for it to go on.
+    // The daemon runs even if nobody reads this.
     let _ = writeln!(io::stdout(), "{scheme}://{}/", console.address()?);
     let (closing, closed) = oneshot::channel();
     let running = console.run(async {
         ended().await;
-        // Heard as long as the daemon runs.
+        // Received as long as the daemon runs.
         let _ = closing.send(());
     });
     let twice_ended = async {
@@ -100,7 +100,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The file's config, or what holds without one.
+/// Returns the configuration of the file, or the defaults.
 pub(crate) fn config(file: Option<&Path>) -> Result<Config, opilio_console::ConfigError> {
     match file {
         Some(file) => Config::load(file),
@@ -109,7 +109,7 @@ pub(crate) fn config(file: Option<&Path>) -> Result<Config, opilio_console::Conf
     }
 }
 
-/// Somebody wants the daemon to end.
+/// Waits for a request to end the daemon.
 async fn ended() {
     #[cfg(unix)]
     {

@@ -1,4 +1,4 @@
-//! `opilio simulate`: a crawl of a synthetic web in virtual time; several side by side; a web made of a crawl's log.
+//! `opilio simulate`: a crawl of a synthetic web in virtual time, comparisons of profiles, and scenarios fitted to a crawl's log.
 
 mod compare;
 mod fit;
@@ -103,11 +103,11 @@ fn run_scenario(args: &SimulateArgs) -> Result<u8> {
     print(&answer, drawn)
 }
 
-/// Prints what was measured, after it was drawn: where nobody reads any more, printing ends the process. It is printed, too, where
-/// drawing failed.
+/// Prints the results, after the plots were drawn: if the output is closed, printing ends the process. The results are printed
+/// even if drawing failed.
 fn print(answer: &str, drawn: Result<()>) -> Result<u8> {
     if drawn.is_err() {
-        // That nobody reads it is the lesser fault.
+        // A closed output is the lesser error.
         let _ = io::stdout().write_all(answer.as_bytes());
     }
     drawn?;
@@ -115,7 +115,7 @@ fn print(answer: &str, drawn: Result<()>) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The scenario as it is to be crawled; what is wrong with it has been said otherwise.
+/// Returns the scenario to crawl. Its errors have been printed if the inner result is an exit code.
 fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
     let scenario = match Scenario::load(name) {
         Ok(scenario) => scenario,
@@ -132,7 +132,7 @@ fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
     }
 }
 
-/// A profile; what is wrong with it has been said otherwise.
+/// Returns a profile. Its errors have been printed if the inner result is an exit code.
 fn profile(name: &str) -> Result<Result<Profile, u8>> {
     match crate::profile::load(name) {
         Ok(profile) => Ok(Ok(profile)),
@@ -140,7 +140,7 @@ fn profile(name: &str) -> Result<Result<Profile, u8>> {
     }
 }
 
-/// One profile on one web; what is wrong with the profile's plugins has been said otherwise.
+/// Runs one profile on one web. Errors of its plugins have been printed if the inner result is an exit code.
 fn run_one(scenario: Scenario, profile: Profile, seed: u64) -> Result<Result<Report, u8>> {
     let simulation = Simulation {
         scenario,
@@ -155,11 +155,11 @@ fn run_one(scenario: Scenario, profile: Profile, seed: u64) -> Result<Result<Rep
     }
 }
 
-/// The folder of drawings.
+/// The folder of plots.
 struct Plots<'d>(&'d Path);
 
 impl<'d> Plots<'d> {
-    /// Makes sure of it before anything runs: a simulation may take hours.
+    /// Checks the folder before the simulation runs, which may take hours.
     fn new(dir: &'d Path) -> Result<Self> {
         let remedy = || {
             format!(

@@ -1,4 +1,4 @@
-//! The last words of a crawl.
+//! The summary at the end of a crawl.
 
 use std::io::{self, Write as _};
 
@@ -9,16 +9,16 @@ use serde_json::json;
 use crate::live::NAME_WIDTH;
 use crate::{DisplayArgs, live};
 
-/// What may come after a crawl.
+/// The continuation after a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sequel {
-    /// The same command goes on.
+    /// The same command resumes it.
     Resume,
-    /// Nothing: what was crawled is gone.
+    /// The crawl cannot be resumed: its job is removed.
     None,
 }
 
-/// Prints the summary to standard output. The crawl is whole even where nobody is left who reads it: its terminal may be gone.
+/// Prints the summary to standard output. The crawl is complete even if the output is closed: its terminal may be gone.
 pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
     let words = match display {
         DisplayArgs { json: true, .. } => format!("{}\n", as_json(summary)),
@@ -73,7 +73,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     lines.push(("received", HumanBytes(progress.bytes).to_string()));
     lines.push(("job", summary.job.display().to_string()));
     lines.push(("logs", summary.logs.display().to_string()));
-    // Whole, to be pasted into a command.
+    // Complete paths, for pasting into a command.
     lines.extend(
         summary
             .warcs
@@ -86,7 +86,7 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     text.chain(plugins(summary)).collect()
 }
 
-/// A table of the plugins that were called, as far to the right as the values above it.
+/// Returns a table of the plugins that were called, aligned with the values above it.
 fn plugins(summary: &Summary) -> Vec<String> {
     let table = plugin_table(&summary.plugins);
     let lines = table.lines().enumerate();
@@ -108,7 +108,7 @@ fn as_json(summary: &Summary) -> serde_json::Value {
     })
 }
 
-/// What became of a WARC file that a killed process had left open.
+/// Returns the result of repairing a WARC file that a killed process had left open.
 pub(crate) fn repaired(repaired: &Repaired) -> String {
     let found = repaired.found.display();
     match &repaired.file {

@@ -1,7 +1,7 @@
-//! What the process tells of itself: diagnostics on standard error, and traces for a collector of OpenTelemetry.
+//! Telemetry of the process: diagnostics on standard error, and traces for an OpenTelemetry collector.
 //!
-//! Traces are the spans that all crates make with `tracing`. Until a profile or the daemon's settings say where they go they
-//! are switched off where they are made, so they cost a look at one number each.
+//! Traces are the spans that all crates make with `tracing`. They are switched off until a profile or the daemon's settings name
+//! a collector. A span that is switched off costs one comparison.
 
 use std::fmt;
 use std::future::Future;
@@ -28,13 +28,13 @@ use tracing_subscriber::{EnvFilter, Layer as _, Registry, reload};
 
 use crate::live;
 
-/// What is traced: our own crates and what plugins say, at this level.
+/// The traced spans: those of Opilio's crates and the messages of plugins, at this level.
 const TRACED: (&str, LevelFilter) = ("opilio", LevelFilter::INFO);
 
-/// How long the last traces may take when the process ends.
+/// Longest time for sending the last traces when the process ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Answers of collectors are short; a longer one is cut off.
+/// Longest answer of a collector that is read. Answers are short; a longer one is cut off.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// How diagnostics are written.
@@ -48,25 +48,25 @@ pub(crate) enum LogFormat {
 
 /// The process's diagnostics and traces.
 pub(crate) struct Telemetry {
-    /// What of all spans is traced.
+    /// The filter for the spans that are traced.
     filter: reload::Handle<Targets, Registry>,
     provider: Arc<OnceLock<SdkTracerProvider>>,
     tracer: LateTracer,
 }
 
-/// A tracer that is known once the settings are.
+/// A tracer that is set once the settings are known.
 #[derive(Clone, Default)]
 struct LateTracer(Arc<OnceLock<SdkTracer>>);
 
-/// Posts traces with the HTTP client that everything else goes through, on the runtime of the process: the thread that sends
-/// them has none.
+/// Sends traces with the HTTP client of the other requests, on the runtime of the process. The thread that sends traces has no
+/// runtime.
 struct Poster {
     client: reqwest::Client,
     runtime: Handle,
 }
 
 impl Telemetry {
-    /// Diagnostics go to standard error from now on, by default warnings alone; `RUST_LOG` asks for more.
+    /// Writes diagnostics to standard error from now on: warnings by default, more with `RUST_LOG`.
     pub(crate) fn start(format: LogFormat) -> Telemetry {
         let wanted = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("warn"));
         let tracer = LateTracer::default();
@@ -95,7 +95,7 @@ impl Telemetry {
         }
     }
 
-    /// Sends traces from now on, where the settings want that. `what` is what all of them are of: names and values.
+    /// Sends traces from now on, if the settings want that. `what` are the attributes of all traces: names and values.
     pub(crate) fn trace(
         &self,
         settings: &opilio_profile::Telemetry,
@@ -127,7 +127,7 @@ impl Telemetry {
             .with_sampler(Sampler::ParentBased(Box::new(by_share)))
             .with_resource(Resource::builder().with_attributes(resource).build())
             .build();
-        // Once in a process: it runs one crawl, or the daemon.
+        // Set once in a process: it runs one crawl, or the daemon.
         let _ = self.tracer.0.set(provider.tracer("opilio"));
         let _ = self.provider.set(provider);
         global::set_text_map_propagator(TraceContextPropagator::new());
@@ -137,7 +137,7 @@ impl Telemetry {
             .context("cannot switch on traces")
     }
 
-    /// Sends what is left.
+    /// Sends the remaining traces.
     pub(crate) fn finish(&self) {
         if let Some(provider) = self.provider.get()
             && let Err(problem) = provider.shutdown_with_timeout(GRACE)
@@ -153,7 +153,7 @@ impl Tracer for LateTracer {
     fn build_with_context(&self, builder: SpanBuilder, parent: &Context) -> Span {
         match self.0.get() {
             Some(tracer) => tracer.build_with_context(builder, parent),
-            // Nothing is let through before there is one.
+            // Spans are dropped before the tracer is set.
             None => SdkTracerProvider::builder()
                 .with_sampler(Sampler::AlwaysOff)
                 .build()

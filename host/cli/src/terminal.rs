@@ -1,5 +1,4 @@
-//! Text that guests and the web had a hand in, made fit for a terminal: what they wrote moves no cursor and changes no
-//! colour.
+//! Text from guests and the web, made safe for a terminal: it cannot move the cursor or change colours.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -9,14 +8,14 @@ use opilio_sandbox::is_unprintable;
 
 use crate::exit;
 
-/// Writes a line of what a command results in, as `println!` does; see [`print`].
+/// Writes a line of a command's result, as `println!` does; see [`print`].
 macro_rules! outln {
     ($($text:tt)*) => {
         $crate::terminal::print(format_args!("{}\n", format_args!($($text)*)))
     };
 }
 
-/// Writes what a command results in, as `print!` does; see [`print`].
+/// Writes a command's result, as `print!` does; see [`print`].
 macro_rules! out {
     ($($text:tt)*) => {
         $crate::terminal::print(format_args!($($text)*))
@@ -25,8 +24,8 @@ macro_rules! out {
 
 pub(crate) use {out, outln};
 
-/// Writes to standard output. Where that cannot be written the command ends: well, if whoever read it has seen enough, as
-/// `head` has. Not for crawls and daemons, which have more to do than to be read.
+/// Writes to standard output. If that fails, the command ends. It ends with success if the reader has closed the output, as
+/// `head` does. Not for crawls and daemons, which do more than print.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -43,8 +42,8 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     std::process::exit(exit::FAILED.into());
 }
 
-/// A text of several lines. Line ends and tabs stay, other control characters become blanks. Those past ASCII, and marks
-/// that change the direction of text, become escapes that JSON has as well, so that a text of JSON says the same as before.
+/// Returns a text of several lines. Line ends and tabs stay, other ASCII control characters become blanks. Control characters
+/// beyond ASCII, and marks that change the direction of text, become JSON escapes, so that a JSON text keeps its meaning.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| !is_unprintable(c) || matches!(c, '\n' | '\t');
     if text.chars().all(stays) {
@@ -62,7 +61,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// A word or a sentence, to stand in a line: every unprintable character becomes a blank, line ends too.
+/// Returns a word or a sentence for one line: every unprintable character becomes a blank, including line ends.
 pub(crate) fn line(text: &str) -> String {
     let blank = |c: char| if is_unprintable(c) { ' ' } else { c };
     text.chars().map(blank).collect()

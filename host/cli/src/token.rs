@@ -1,4 +1,4 @@
-//! `opilio token`: who may use the daemon.
+//! `opilio token`: the users of the daemon and their tokens.
 
 use std::path::{Path, PathBuf};
 

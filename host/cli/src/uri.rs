@@ -1,4 +1,4 @@
-//! `opilio uri`: what Opilio makes of a URI, and why.
+//! `opilio uri`: the forms of a URI in Opilio, with reasons.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, Write};
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::{exit, profile};
 
-/// Longest line of standard input that is kept, in bytes. Well above what may be a URI, since blanks around it and dot
-/// segments in it count for nothing; the rest of a longer line is counted and dropped.
+/// Longest line of standard input that is kept, in bytes. It is well above the longest URI, since surrounding blanks and dot
+/// segments do not count. The rest of a longer line is counted and dropped.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// Longest beginning of a text that stands at the head of its answer, in characters. The normalised form is shown whole.
+/// Longest beginning of a text that heads its answer, in characters. The normalised form is shown in full.
 const HEAD_CHARS_MAX: usize = 100;
-/// Width of the names before the forms: that of `implied prefix`, and two blanks before it.
+/// Width of the names before the forms: that of `implied prefix`, with two blanks before it.
 const NAME_WIDTH: usize = 16;
-/// Width up to which the names of rules stand in a column.
+/// Width up to which the names of rules are aligned in a column.
 const RULE_WIDTH_MAX: usize = 32;
 
 /// The command line.
@@ -73,7 +73,7 @@ pub(crate) fn run(args: &UriArgs) -> Result<u8> {
         refused: 0,
     };
     match inquiry.answer_all(&args.uris) {
-        // Whoever read the answers has seen enough.
+        // The reader of the answers has closed the output.
         Err(problem) if is_broken_pipe(&problem) => {}
         other => other?,
     }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &UriArgs) -> Result<u8> {
     })
 }
 
-/// What is asked, and what came of it so far.
+/// The questions, and the results so far.
 struct Inquiry {
     base: Option<Uri>,
     profile: Profile,
@@ -117,7 +117,7 @@ impl Inquiry {
         Ok(())
     }
 
-    /// A URI a line; blank lines are no question.
+    /// Answers for a URI a line; blank lines are skipped.
     fn answer_lines(&mut self, input: &mut impl BufRead, out: &mut impl Write) -> Result<()> {
         let mut line = Vec::new();
         while let Some(length) =
@@ -137,7 +137,7 @@ impl Inquiry {
         self.write(bytes, self.forms(bytes), out)
     }
 
-    /// Everything about a URI, or why it is refused.
+    /// Returns everything about a URI, or the reason that it is refused.
     fn forms(&self, bytes: &[u8]) -> Result<Forms> {
         let text = std::str::from_utf8(bytes).map_err(|problem| {
             let at = problem.valid_up_to();
@@ -165,7 +165,7 @@ impl Inquiry {
         })
     }
 
-    /// One answer goes out in one piece, so that a program at the other end of a pipe is not kept waiting.
+    /// Writes one answer in one piece, so that a program at the other end of a pipe is not kept waiting.
     fn write(&mut self, bytes: &[u8], forms: Result<Forms>, out: &mut impl Write) -> Result<()> {
         let input = String::from_utf8_lossy(bytes);
         let mut answer = match (&forms, self.json) {
@@ -237,7 +237,7 @@ impl Forms {
     }
 }
 
-/// Reads up to a line end, of which at most [`LINE_BYTES_MAX`] bytes are kept; how many there were. None at the end.
+/// Reads up to a line end, and keeps at most [`LINE_BYTES_MAX`] bytes. Returns the length of the line; none at the end of input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<usize>> {
     line.clear();
     let mut length = 0;
@@ -262,7 +262,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
     }
 }
 
-/// The beginning of what was asked, such that no terminal takes it for an order.
+/// Returns the beginning of a question, with control characters made safe for a terminal.
 fn head(input: &str) -> String {
     let mut head = String::new();
     for (index, character) in input.chars().enumerate() {

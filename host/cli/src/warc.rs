@@ -1,4 +1,4 @@
-//! `opilio warc`: look into archives, verify them, take out of them what must go.
+//! `opilio warc`: inspection, verification and redaction of archives.
 
 mod cat;
 mod check;
@@ -20,7 +20,7 @@ use opilio_crawl::{Places, is_job};
 
 use crate::terminal;
 
-/// Endings of the files that are taken from a directory.
+/// Extensions of the files that are taken from a directory.
 const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
 
 /// The command line.
@@ -67,14 +67,14 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
         WarcCommand::Redact(args) => redact::run(args),
     };
     match done {
-        // Whoever read the answer has seen enough.
+        // The reader of the answer has closed the output.
         Err(problem) if is_broken_pipe(&problem) => Ok(crate::exit::OK),
         other => other,
     }
 }
 
-/// The files that are meant: files as given; of a job its archive; of any other directory what is called like an
-/// archive. By name, each once.
+/// Returns the files of the arguments: files as given, the archive of a job, and the files with an archive's extension of any
+/// other directory. They are sorted by name, each once.
 pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in given {
@@ -104,7 +104,7 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The archives of a directory, by name. One that a job has not come to yet is empty.
+/// Returns the archives of a directory, by name. It is empty for a directory that a job has not created yet.
 fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = || format!("cannot read {}", directory.display());
     let entries = match fs::read_dir(directory) {
@@ -122,7 +122,7 @@ fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Where a job has its files.
+/// Returns the places of a job's files.
 pub(crate) fn places(job: &Path) -> Result<Places> {
     Places::of(job).with_context(|| {
         format!(
@@ -132,14 +132,14 @@ pub(crate) fn places(job: &Path) -> Result<Places> {
     })
 }
 
-/// Whether a file is called like an archive, finished or being written.
+/// Whether a file has the name of an archive, finished or being written.
 fn is_archive(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".open").unwrap_or(&name);
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Hands every record of the files over; damage is said on standard error and counted, and what is behind it is read.
+/// Passes every record of the files on. Damage is printed on standard error and counted, and the records after it are read.
 fn each_record(
     files: &[PathBuf],
     mut take: impl FnMut(&Path, StoredRecord<'_>) -> Result<()>,
@@ -170,7 +170,7 @@ fn each_record(
     Ok(damaged)
 }
 
-/// A note for the person at the terminal, apart from the answer.
+/// Prints a note on standard error, apart from the answer.
 #[expect(clippy::print_stderr, reason = "for the person at the terminal")]
 pub(crate) fn note(text: &str) {
     eprintln!("opilio: {}", terminal::lines(text));
@@ -181,7 +181,7 @@ fn answer() -> BufWriter<io::StdoutLock<'static>> {
     BufWriter::new(io::stdout().lock())
 }
 
-/// Standard output for content: as it is to a file or a program, and harmless on a terminal.
+/// Standard output for content: unchanged to a file or a program, made safe on a terminal.
 struct Content {
     out: BufWriter<io::StdoutLock<'static>>,
     terminal: bool,

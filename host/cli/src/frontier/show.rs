@@ -1,4 +1,4 @@
-//! Answers as people read them: tables, and lines of a name and a value; or as JSON, one object a line.
+//! Answers for people, as tables and as lines of a name and a value; or as JSON, one object a line.
 
 mod lines;
 mod rows;
@@ -17,7 +17,7 @@ use self::rows::{
 use self::value::numbered;
 use crate::terminal;
 
-/// Rows whose columns are made equally wide. Later ones keep to these widths as far as they can.
+/// Rows whose columns are aligned. Later rows use the same widths as far as they can.
 const ROWS_ALIGNED: usize = 1_000;
 
 /// Shows the answers to one command.
@@ -26,13 +26,13 @@ pub(crate) struct Show {
     kind: Kind,
     rows: Vec<Vec<String>>,
     widths: Vec<usize>,
-    /// The command that goes on with the next page, its cursor missing.
+    /// The command for the next page, without its cursor.
     more: String,
     /// Whether an observer has reported anything.
     any_report: bool,
 }
 
-/// What the answers are answers to, where they look different for it.
+/// The kind of command that was answered, if it affects the form of the answers.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Queues,
@@ -70,7 +70,7 @@ impl Show {
     pub(crate) fn answer(&mut self, answer: Answer, out: &mut dyn Write) -> io::Result<()> {
         match (answer, self.json) {
             (Answer::Text { text }, _) => out.write_all(text.as_bytes()),
-            // An export is its lines alone.
+            // An export consists of its lines only.
             (Answer::Done { .. }, _) if self.kind == Kind::Export => Ok(()),
             (Answer::Queue { queue }, true) => writeln!(out, "{queue}"),
             (
@@ -238,7 +238,7 @@ impl Show {
             }
             Answer::Text { text } => out.write_all(text.as_bytes()),
             Answer::Settings { settings } => crate::job::show::settings(&settings, out),
-            // The refusal that follows says them.
+            // The refusal that follows contains the errors.
             Answer::Faults { .. } => Ok(()),
             Answer::Set {
                 number,
@@ -313,7 +313,7 @@ impl Show {
         Ok(())
     }
 
-    /// Prints what has been held back. Only where the answer is whole does an empty one mean that there is nothing.
+    /// Prints the rows held back. An empty table means that nothing was found only if the answer is complete.
     pub(crate) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
         let is_table = matches!(
             self.kind,

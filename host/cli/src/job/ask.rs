@@ -1,4 +1,4 @@
-//! A command on its way to a job, and its answers on their way to whoever asked.
+//! Sending of a command to a job, and output of its answers.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::MetadataExt as _;
@@ -18,7 +18,7 @@ pub(crate) fn ask(asked: &Asked, command: Command) -> Result<u8> {
     ask_to(asked, command, &mut out)
 }
 
-/// The same of what `choose` leaves of its answers; what it refuses, in a sentence, is a fault of the request.
+/// Asks a job and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
 pub(crate) fn ask_choosing(
     asked: &Asked,
     command: Command,
@@ -28,7 +28,7 @@ pub(crate) fn ask_choosing(
     ask_and_write(asked, command, choose, &mut out)
 }
 
-/// Asks a job and writes its answers. Exit code.
+/// Asks a job and writes its answers. Returns the exit code.
 pub(crate) fn ask_to(asked: &Asked, command: Command, out: &mut dyn Write) -> Result<u8> {
     ask_and_write(asked, command, Ok, out)
 }
@@ -63,7 +63,8 @@ fn ask_and_write(
     }
 }
 
-/// How many URIs a sweep would mean, and how many of these are in process; or the exit code where that cannot be said.
+/// Returns the number of URIs that a sweep matches, and how many of these are in process. If they cannot be counted, returns the
+/// exit code.
 pub(crate) fn count(
     asked: &Asked,
     command: Command,
@@ -85,7 +86,7 @@ pub(crate) fn count(
     })
 }
 
-/// A command and what has come of it so far.
+/// A command and its result so far.
 struct Asking<'a> {
     asked: &'a Asked,
     request: Request,
@@ -107,7 +108,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Hands answers on, those left out that say how far it is or that it is done.
+    /// Passes answers on, except those that report progress or completion.
     fn each(&mut self, mut hand: impl FnMut(Answer) -> io::Result<()>) -> Result<()> {
         let mut failed = None;
         let (progress, code) = (&mut self.progress, &mut self.code);
@@ -117,7 +118,7 @@ impl<'a> Asking<'a> {
                 true
             }
             Answer::End => true,
-            // Nobody is there to hear what follows from that.
+            // The output has failed, so later refusals are not shown.
             Answer::Refused { .. } if failed.is_some() => true,
             Answer::Refused { fault, message } => {
                 *code = refused(&ControlError { fault, message });
@@ -148,7 +149,7 @@ impl<'a> Asking<'a> {
             self.code = refused(&problem);
         }
         match failed {
-            // Whoever read the answers has seen enough.
+            // The reader of the answers has closed the output.
             Some(problem) if problem.kind() == io::ErrorKind::BrokenPipe => {
                 self.code = exit::OK;
                 Ok(())
@@ -159,7 +160,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Who this process runs as; empty where nobody says.
+/// Returns the user of this process; empty if unknown.
 pub(crate) fn user() -> String {
     ["USER", "LOGNAME", "USERNAME"]
         .into_iter()
@@ -168,7 +169,7 @@ pub(crate) fn user() -> String {
         .unwrap_or_default()
 }
 
-/// Who this process runs as, in the words that a running crawl has for whoever gives no name.
+/// Returns the user of this process in the form that a running crawl uses for clients without a name.
 fn by_number() -> Option<String> {
     let process = std::fs::metadata("/proc/self").ok()?;
     Some(format!("uid-{}", process.uid()))
@@ -190,7 +191,7 @@ fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) 
     ));
 }
 
-/// Says why a command was not carried out. Exit code.
+/// Prints the reason that a command was not carried out. Returns the exit code.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"

@@ -1,4 +1,4 @@
-//! `opilio job checkpoints|restore`: which checkpoints a job keeps, and the two ways back to one.
+//! `opilio job checkpoints|restore`: the checkpoints of a job, and the two ways to restore one.
 
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ fn line(kept: &KeptCheckpoint) -> String {
     }
 }
 
-/// Makes a job of a checkpoint, or takes the job back to it.
+/// Makes a job from a checkpoint, or restores the job to it.
 pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
     let restored = match args.in_place {
         true => {

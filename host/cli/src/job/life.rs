@@ -1,5 +1,5 @@
-//! `opilio job list|new|start|status|pause|resume|stop|clone|delete`: jobs side by side in a folder. They work whether a daemon sees to the
-//! folder or not; where one does, it begins what is to begin.
+//! `opilio job list|new|start|status|pause|resume|stop|clone|delete`: the jobs of a folder. The commands work with or without a
+//! daemon for the folder. If there is a daemon, it starts the jobs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,10 +21,10 @@ use crate::crawl::{component_cache, profile_source, refused};
 use crate::exit;
 use crate::terminal;
 
-/// How often a process that was begun is looked at until it has its job.
+/// Interval between checks of a started process until it has its job.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// As long is waited for a process that was begun and has not come to the job: one of a job of many plugins loads them first.
+/// Longest wait for a started process that has not taken its job yet: a job with many plugins loads them first.
 const ON_ITS_WAY_MAX: Duration = Duration::from_secs(60);
 
 /// The command line of `list`.
@@ -119,19 +119,19 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
     Ok(line.trim_end().to_owned())
 }
 
-/// Shows what a job is doing, and of one that no process runs what it waits for, or how it ended.
+/// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     let code = ask(asked, Command::Status)?;
     if asked.json || control::is_reachable(&asked.job) {
         return Ok(code);
     }
-    // One that cannot be opened, since its profile has a fault now, has come to its end as any other.
+    // A job that cannot be opened, because its profile now has an error, has ended like any other.
     let Ok((folder, name)) = existing(&asked.job) else {
         return Ok(code);
     };
     let jobs = glance(&folder).await;
     let found = jobs.into_iter().find(|job| job.name == name);
-    // A process that was refused has told of itself in its log alone.
+    // A process that was refused has reported that in its log only.
     let known = found.as_ref().map(|job| job.ended.or(job.started));
     if let Some((job, why)) = found.and_then(|job| Some((job.state, job.ended_why?))) {
         let state = serde_json::to_value(job)?;
@@ -149,7 +149,7 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     Ok(code)
 }
 
-/// What the last process has said since this time at the end; none where nothing was said since then.
+/// Returns the end of the last process's log since this time; none if it logged nothing since then.
 fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
     let log = fs::metadata(job.join(PROCESS_LOG)).ok()?;
     let written = Timestamp::try_from(log.modified().ok()?).ok()?;
@@ -159,8 +159,8 @@ fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
         .filter(|said| !said.is_empty())
 }
 
-/// Begins nothing new until somebody resumes it, be it by another process of the job. Where its window had paused the job
-/// already, from now on somebody has, and the window resumes it no more.
+/// Pauses a job until an operator resumes it, even in another process of the job. If a crawl window had already paused the job,
+/// the pause is now the operator's, and the window no longer resumes it.
 pub(crate) fn pause(asked: &Asked) -> Result<u8> {
     if order_awaited(&asked.job, |orders| orders.paused = true)? {
         return told(asked, "pause", "the job will start paused");
@@ -174,7 +174,7 @@ pub(crate) fn pause(asked: &Asked) -> Result<u8> {
     Ok(code)
 }
 
-/// Goes on after a pause, but not after that of a window.
+/// Resumes a job after a pause, but not after the pause of a crawl window.
 pub(crate) fn resume(asked: &Asked) -> Result<u8> {
     if order_awaited(&asked.job, |orders| orders.paused = false)? {
         return told(
@@ -197,13 +197,13 @@ pub(crate) fn resume(asked: &Asked) -> Result<u8> {
     Ok(code)
 }
 
-/// What is wanted of a job; none where nothing ever was.
+/// Returns the orders for a job; none if there never were any.
 fn wanted(job: &Path) -> Option<Orders> {
     Orders::read(job).ok().flatten()
 }
 
-/// Changes what is wanted of a job that has no process and is to get one; whether it is such. A process on its way to the job is
-/// waited for, since what it was told when it was begun would come before this.
+/// Changes the orders of a job that has no process yet and is to get one. Returns whether the job is in that state. A process
+/// that is starting is waited for, since the orders that it was started with would apply before these.
 fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
     let until = Instant::now() + ON_ITS_WAY_MAX;
     loop {
@@ -225,7 +225,7 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
     }
 }
 
-/// Ends a job politely. One that is to begin, and has not, does not begin.
+/// Ends a job politely. A job that is waiting to start does not start.
 pub(crate) fn stop(asked: &Asked) -> Result<u8> {
     match order_awaited(&asked.job, |orders| *orders = Orders::new(false, &user()))? {
         true => told(asked, "stop", "the job will not start"),
@@ -233,7 +233,7 @@ pub(crate) fn stop(asked: &Asked) -> Result<u8> {
     }
 }
 
-/// Tells what came of a command that no process of the job was asked for.
+/// Reports the result of a command that did not need a process of the job.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -246,7 +246,7 @@ fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
         true => terminal::outln!("{}", serde_json::to_string(&done)?),
         false => terminal::outln!("{result}"),
     }
-    // Done it is, even where the profile says no more where the log is.
+    // The command is done, even if the profile no longer shows where the log is.
     if let Err(problem) = control::note(&asked.job, &user(), command, result) {
         eprintln!("opilio: {problem}");
     }
@@ -281,13 +281,13 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
     }
 }
 
-/// Begins a job.
+/// Starts a job.
 pub(crate) fn start(args: &StartArgs) -> Result<u8> {
     let (folder, name) = existing(&args.job)?;
     start_named(&folder, &name)
 }
 
-/// Begins it, and waits until its process has the job or has ended.
+/// Starts a job, and waits until its process has the job or has ended.
 #[expect(
     clippy::print_stderr,
     reason = "what the process said is for the person at the terminal"
@@ -314,7 +314,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
         {
             break ended;
         }
-        // From here on it has the job, and what becomes of it stands there.
+        // From here on the process has the job and reports its own state.
         if control::is_reachable(&job) {
             terminal::outln!(
                 "started as process {}; opilio job status {} shows its progress",
@@ -381,7 +381,7 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The folder of a job that is there, and its name.
+/// Returns the folder of an existing job, and its name.
 pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
     let folder = std::path::absolute(job)?;
     match folder.parent().filter(|folder| folder.is_dir()) {
@@ -390,7 +390,7 @@ pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
     }
 }
 
-/// The folder of a job, and its name there. The folder is made where it is missing.
+/// Returns the folder of a job, and its name in it. A missing folder is created.
 fn split(job: &Path) -> Result<(Folder, String)> {
     let job = std::path::absolute(job)?;
     let name = job.file_name().and_then(|name| name.to_str());

@@ -1,4 +1,4 @@
-//! `opilio job logs`: a job's logs, of any time, and as they are written.
+//! `opilio job logs`: a job's logs, from any time or as they are written.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use super::Asked;
 use super::ask::{self, ask};
 use crate::{exit, terminal};
 
-/// How often a log that is followed is looked at.
+/// Interval between checks of a followed log.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Lines shown where neither a number nor a time is given.
+/// Lines shown if neither a number nor a time is given.
 const TAIL: usize = 20;
 
 /// Of the command.
@@ -92,7 +92,7 @@ fn list(folder: &Path) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// By its whole name, or by that without its ending.
+/// Finds a log by its whole name, or by its name without the extension.
 fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
     let files = read::files(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let is_it = |file: &str| file == name || file.strip_suffix(".log") == Some(name);
@@ -100,7 +100,7 @@ fn find(folder: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(found.map(|file| folder.join(file.name)))
 }
 
-/// A moment, or one so long ago.
+/// Parses a time, or a duration before now.
 fn time(text: &str) -> Result<Timestamp> {
     if let Ok(at) = text.parse() {
         return Ok(at);
@@ -114,7 +114,7 @@ fn time(text: &str) -> Result<Timestamp> {
     }
 }
 
-/// What a log says, also in the files in which it was before it was rotated.
+/// Shows the lines of a log, including its rotated files.
 fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timestamp>) -> Result<u8> {
     let rotated = read::rotated(file).with_context(|| unreadable(file))?;
     let chain: Vec<&Path> = rotated.iter().map(PathBuf::as_path).chain([file]).collect();
@@ -135,7 +135,7 @@ fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timesta
     }
 }
 
-/// The last lines. Where the newest file ended; none where whoever read it has seen enough.
+/// Prints the last lines. Returns the end of the newest file; none if the reader has closed the output.
 fn tail(
     chain: &[&Path],
     lines: usize,
@@ -146,7 +146,7 @@ fn tail(
     let mut pages: Vec<LogPage> = Vec::new();
     let mut left = lines;
     for file in chain.iter().rev() {
-        // As many pages as it takes: a page ends where much was looked at for few lines.
+        // As many pages as needed: a page ends after much reading even if few lines matched.
         let mut wanted = Wanted {
             tail: true,
             since,
@@ -176,7 +176,7 @@ fn tail(
     Ok(Some(end))
 }
 
-/// All lines of this time and later. Where the newest file ended; none where whoever read it has seen enough.
+/// Prints all lines of this time and later. Returns the end of the newest file; none if the reader has closed the output.
 fn from(
     chain: &[&Path],
     since: Timestamp,
@@ -205,7 +205,8 @@ fn from(
     Ok(Some(end))
 }
 
-/// What is written later. `rotated` are the files that were there before, `end` is how far the log was read.
+/// Prints lines that are written later. `rotated` are the files that existed before, `end` is the offset up to which the log was
+/// read.
 fn follow(
     file: &Path,
     mut rotated: Vec<PathBuf>,
@@ -221,14 +222,14 @@ fn follow(
         };
         match read::page(file, &wanted) {
             Ok(page) => Ok(Some(page)),
-            // Between a rename and a new file there is none for a moment.
+            // Between a rename and a new file, no file exists for a moment.
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(problem) => Err(problem).with_context(|| unreadable(file)),
         }
     };
     loop {
         let newest = page(file, end)?;
-        // Asked after the page was read: that may be of a file that came since, and what was followed has another name now.
+        // Checked after the page was read: the page may be of a new file, and the followed file may have another name now.
         let now = read::rotated(file).with_context(|| unreadable(file))?;
         let come: Vec<_> = now.iter().filter(|it| !rotated.contains(it)).collect();
         for older in &come {
@@ -260,7 +261,7 @@ fn unreadable(file: &Path) -> String {
     format!("cannot read {}", file.display())
 }
 
-/// False: whoever read it has seen enough.
+/// Prints a page. Returns false if the reader has closed the output.
 fn print(out: &mut dyn Write, page: &LogPage) -> Result<bool> {
     let mut write = || {
         for line in &page.lines {

@@ -1,4 +1,4 @@
-//! `opilio job report`, `alerts`, `metrics`: what a job has come to, and what is wrong with it.
+//! `opilio job report`, `alerts`, `metrics`: the results of a job, and its problems.
 
 use std::io::{self, Write};
 
@@ -55,7 +55,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8> {
     ask(&args.asked, command)
 }
 
-/// Prints the figures of a job as Prometheus reads them.
+/// Prints the metrics of a job in the format of Prometheus.
 pub(super) fn figures(asked: &Asked) -> Result<u8> {
     let figures = match Figures::ask(&asked.job, &By::default()) {
         Ok(figures) => figures,
@@ -89,7 +89,7 @@ pub(super) struct AlertsArgs {
 }
 
 impl AlertsArgs {
-    /// What it asks of the job.
+    /// Returns the command for the job.
     pub(super) fn command(&self) -> Command {
         match self.acknowledge {
             None => Command::Alerts,
@@ -110,7 +110,7 @@ fn alert_kind(name: &str) -> Result<AlertKind, String> {
     })
 }
 
-/// Alerts as people read them.
+/// Prints alerts for people.
 pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
     if alerts.is_empty() {
         return writeln!(out, "no active alerts, no past alerts");
@@ -124,7 +124,7 @@ pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
             None => alert.severity.name().to_owned(),
             Some(until) => format!("ended {}", until.strftime("%H:%M:%S")),
         };
-        // Some are of the whole crawl and have no subject.
+        // Some alerts concern the whole crawl and have no subject.
         let what = format!("{} {}", alert.kind.name(), alert.subject);
         let line = format!(
             "{since}  {state:<22}  {}: {}",
@@ -136,7 +136,7 @@ pub(crate) fn alerts(alerts: &[Alert], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// What a job has brought in, as people read it.
+/// Prints the results of a job for people.
 pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Result<()> {
     let totals = &breakdown.totals;
     writeln!(

@@ -1,4 +1,4 @@
-//! `opilio job settings`, `set`, `history`, `seeds`, `explain`: what a job goes by, and changes of it.
+//! `opilio job settings`, `set`, `history`, `seeds`, `explain`: the settings and seeds of a job, and changes to them.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use opilio_profile::MatchFile;
 use super::Asked;
 use super::ask::{ask, ask_choosing};
 
-/// Bytes of seeds that are sent at once; the job's socket takes no longer requests.
+/// Bytes of seeds that are sent in one request, within the limit of the job's socket.
 const SEEDS_AT_ONCE: usize = 256 * 1024;
 
 #[derive(Debug, Args)]

@@ -1,4 +1,4 @@
-//! What a job says of its settings, its seeds and its history, as people read it.
+//! Answers about a job's settings, seeds and history, for people.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -21,28 +21,28 @@ pub(crate) const SEED_COLUMNS: [&str; 6] = [
     "redirects to",
 ];
 
-/// Longest value that is shown in a column, in characters; what comes after it stands behind the longer ones.
+/// Longest aligned value of a column, in characters. After a longer value, the row continues unaligned.
 const VALUE_WIDTH_MAX: usize = 48;
 
-/// What stands where there is nothing to say.
+/// The sign for a missing value.
 const NOTHING: &str = "-";
 
-/// Names that are offered in place of one that is none.
+/// Suggestions for an unknown name.
 const CLOSE_MAX: usize = 5;
 
-/// Which settings are shown.
+/// The settings to show.
 pub(crate) struct Choice {
-    /// Those whose names begin so.
+    /// Prefix of their names.
     pub(crate) name: String,
-    /// Those too that few ever change.
+    /// Whether to include expert settings.
     pub(crate) expert: bool,
 }
 
 impl Choice {
-    /// A setting that somebody has written is shown in any case, and so is what few ever change where nothing else is called so.
+    /// Selects the settings. A setting in the profile is always shown. Expert settings are also shown if nothing else matches.
     ///
     /// # Errors
-    /// In a sentence, where no setting is called so.
+    /// Returns a sentence if no setting has this prefix.
     pub(crate) fn of(&self, settings: Vec<SettingInForce>) -> Result<Vec<SettingInForce>, String> {
         let is_usual = |one: &SettingInForce| self.expert || !one.expert || one.file.is_some();
         let (called, others): (Vec<_>, Vec<_>) = settings
@@ -56,8 +56,8 @@ impl Choice {
         Ok(chosen.collect())
     }
 
-    /// That no setting is called so, and which ones may have been meant: those that have it somewhere in their names, or are a letter
-    /// or so off.
+    /// Returns the message that no setting has this prefix, with suggestions: settings that contain the text, or that differ from
+    /// it by a letter or so.
     fn close(&self, settings: &[SettingInForce]) -> String {
         let keys = || settings.iter().map(|one| one.key.as_str());
         let mut close: Vec<&str> = keys().filter(|key| key.contains(&self.name)).collect();
@@ -86,7 +86,7 @@ impl Choice {
     }
 }
 
-/// Name, value, place, and when a change takes effect.
+/// Prints name, value, place, and the time at which a change takes effect.
 pub(crate) fn settings(settings: &[SettingInForce], out: &mut dyn Write) -> io::Result<()> {
     let rows = settings.iter().map(|one| {
         let place = place(one.file.as_deref(), one.line);
@@ -99,14 +99,14 @@ pub(crate) fn settings(settings: &[SettingInForce], out: &mut dyn Write) -> io::
     out.write_all(table(&rows.collect::<Vec<_>>()).as_bytes())
 }
 
-/// A fault a line, as compilers have them.
+/// Prints an error a line, in the form of compilers.
 pub(crate) fn faults(faults: &[FaultFound], out: &mut dyn Write) -> io::Result<()> {
     faults
         .iter()
         .try_for_each(|one| writeln!(out, "{}", terminal::line(&fault_line(one))))
 }
 
-/// What has another value now.
+/// Prints the settings whose values have changed.
 pub(crate) fn changed(
     number: Option<u64>,
     changed: &[SettingChanged],
@@ -128,7 +128,7 @@ pub(crate) fn changed(
     }
 }
 
-/// An entry of the history.
+/// Prints an entry of the history.
 pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
     let at = change.at.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = match &change.what {
@@ -144,7 +144,7 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
         .try_for_each(|line| writeln!(out, "    {line}"))
 }
 
-/// How many seeds have come in, and what is to be said of them.
+/// Prints the number of added seeds, with notes on them.
 pub(crate) fn seeds_added(
     added: u64,
     prefixes: u64,
@@ -162,7 +162,7 @@ pub(crate) fn seeds_added(
     )
 }
 
-/// A seed in columns.
+/// Returns a seed as columns.
 pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
     let time = |at: &Option<jiff::Timestamp>| {
         at.map_or_else(
@@ -183,7 +183,7 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
     ]
 }
 
-/// What holds for a URI, and what plugins say of it.
+/// Prints the settings and decisions for a URI.
 pub(crate) fn explained(explained: &ExplainedUri, out: &mut dyn Write) -> io::Result<()> {
     let verdict = |yes: bool| if yes { "yes" } else { "no" };
     writeln!(out, "{}", explained.uri)?;
@@ -291,7 +291,7 @@ fn wait_answer_line(answer: &WaitAnswer) -> String {
     line
 }
 
-/// The largest unit that it has, and the next: `8d 3h`, `1m 30s`, `40ms`.
+/// Formats a duration in its largest unit and the next: `8d 3h`, `1m 30s`, `40ms`.
 fn duration(seconds: f64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "d"), (3_600, "h"), (60, "m"), (1, "s")];
     let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
@@ -309,7 +309,7 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// Plugins of a stack, in order, with their versions; and with their own names where the profile has others for them.
+/// Returns the plugins of a stack in order, with their versions, and with their own names if the profile has other ones.
 pub(crate) fn plugin_names(plugins: &[StackedPlugin]) -> String {
     let named = plugins.iter().map(|one| match one.name == one.plugin {
         true => format!("{} {}", one.name, one.version),
@@ -354,7 +354,7 @@ fn when(effect: Effect) -> &'static str {
     }
 }
 
-/// Three columns; a long value takes its own room.
+/// Returns a table of three columns; a long value is not aligned.
 pub(crate) fn table(rows: &[(String, String, String)]) -> String {
     let chars = |text: &str| text.chars().count();
     let key_width = rows.iter().map(|(key, ..)| chars(key)).max().unwrap_or(0);

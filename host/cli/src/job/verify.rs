@@ -1,4 +1,4 @@
-//! `opilio job verify`: do archive, indexes, log and frontier of a job agree?
+//! `opilio job verify`: a comparison of archive, indexes, log and frontier of a job.
 
 use std::path::PathBuf;
 
@@ -55,7 +55,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<u8> {
     })
 }
 
-/// A discrepancy in a line.
+/// Returns a discrepancy as a line.
 pub(crate) fn line(found: &Discrepancy) -> String {
     let what = match found.kind {
         DiscrepancyKind::ArchiveOpen => "was left open",

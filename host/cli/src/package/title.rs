@@ -1,4 +1,4 @@
-//! The title of a page, for lists of pages. A person reads it; nothing depends on it.
+//! The title of a page, for lists of pages. It is for people only.
 
 use anyhow::Result;
 use opilio_archive::StoredRecord;
@@ -6,14 +6,14 @@ use opilio_fetch::charset::{self, Clues};
 
 use crate::warc::payload;
 
-/// Beginning of a page in which its title is looked for, decoded. Titles further down are those of generated pages with
-/// a library inlined before them.
+/// Length of the beginning of a page that is searched for its title, decoded. Titles further down occur in generated pages with
+/// an inlined library before them.
 const LOOKED_THROUGH_BYTES: usize = 256 * 1024;
 
 /// Longest title, in characters; the rest becomes an ellipsis.
 const TITLE_CHARS_MAX: usize = 300;
 
-/// The title of the page in a record, of whose block `start` was read already.
+/// Returns the title of the page in a record. `start` is the part of its block that was read already.
 pub(super) fn of(
     record: &mut StoredRecord<'_>,
     start: &[u8],
@@ -33,7 +33,7 @@ pub(super) fn of(
     Ok(find(&text.decode(&beginning)))
 }
 
-/// The first title element of an HTML text, as a browser shows it.
+/// Returns the first title element of an HTML text, as a browser shows it.
 fn find(html: &str) -> Option<String> {
     let lower = html.to_ascii_lowercase();
     let mut from = 0;
@@ -43,7 +43,7 @@ fn find(html: &str) -> Option<String> {
         match lower[from..].chars().next()? {
             '>' => break from + 1,
             c if c.is_whitespace() || c == '/' => break from + lower[from..].find('>')? + 1,
-            // Another element that begins so.
+            // Another element with the same beginning.
             _ => {}
         }
     };
@@ -84,7 +84,7 @@ mod tests {
         check("<title>never ends", None);
         check("no title", None);
         check("<title", None);
-        // Letters whose lower case is longer move nothing.
+        // Letters whose lower case is longer do not shift the result.
         check("İİİ<title>İ</title>", Some("İ"));
         let long = "x".repeat(400);
         let shown = format!("{}…", "x".repeat(300));

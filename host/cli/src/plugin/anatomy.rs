@@ -1,17 +1,17 @@
-//! What a component is made of, read from its bytes without running it.
+//! The parts of a component, read from its bytes without running it.
 
 use anyhow::{Context, Result};
 use wasmparser::{Parser, Payload};
 
-/// The package of the contract, as names of interfaces begin.
+/// Prefix of the interfaces of the contract.
 const PACKAGE: &str = "opilio:plugin/";
 
 /// A component's interfaces.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Anatomy {
-    /// Interfaces that it asks for, in their order.
+    /// Imported interfaces, in their order.
     pub(super) imports: Vec<String>,
-    /// Interfaces that it offers.
+    /// Exported interfaces.
     pub(super) exports: Vec<String>,
 }
 
@@ -40,14 +40,14 @@ impl Anatomy {
         Ok(anatomy)
     }
 
-    /// The version of the contract that it was made for.
+    /// Returns the version of the contract for which the component was made.
     pub(super) fn contract(&self) -> Option<&str> {
         self.exports
             .iter()
             .find_map(|name| name.strip_prefix(PACKAGE)?.strip_prefix("setup@"))
     }
 
-    /// What it asks for beside what every plugin has.
+    /// Returns the imports that are not part of the contract.
     pub(super) fn foreign(&self) -> impl Iterator<Item = &str> {
         let imports = self.imports.iter().map(String::as_str);
         imports.filter(|name| !name.starts_with(PACKAGE))

@@ -1,4 +1,4 @@
-//! `opilio plugin bench`: time and memory of a plugin on documents, and beside another.
+//! `opilio plugin bench`: time and memory of a plugin on documents, compared with another plugin if one is given.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ use super::workbench::{Workbench, settings};
 use super::{note, say, spinner, table};
 use crate::exit;
 
-/// Content that is held in memory to be measured on; the rest of the documents is left out and said.
+/// Most content that is held in memory for measuring. Further documents are left out, with a note.
 const CONTENT_BYTES_HELD: usize = 512 << 20;
 
 /// The command line.
@@ -51,7 +51,7 @@ pub(super) struct BenchArgs {
     json: bool,
 }
 
-/// One of those measured.
+/// A plugin that is measured.
 struct Runner {
     named: String,
     trial: Trial,
@@ -59,7 +59,7 @@ struct Runner {
     times: Vec<Duration>,
 }
 
-/// What was measured of one.
+/// The measurements of a plugin.
 struct Figures {
     named: String,
     kind: &'static str,
@@ -75,7 +75,7 @@ struct Figures {
 
 /// Runs the command.
 pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
-    // Three arguments of their own rather than a list, so that options may stand between them.
+    // Three arguments of their own rather than a list, so that options may come between them.
     let (plugins, material) = match &args.third {
         Some(material) => (vec![&args.plugin, &args.second], material),
         None => (vec![&args.plugin], &args.second),
@@ -146,7 +146,7 @@ fn hold(args: &BenchArgs, what: &str, runtime: &Handle) -> Result<Vec<Material>>
     Ok(held)
 }
 
-/// Contents are shared.
+/// Returns a copy that shares the content.
 fn copy(material: &Material) -> Material {
     Material {
         sample: material.sample.clone(),
@@ -155,7 +155,7 @@ fn copy(material: &Material) -> Material {
     }
 }
 
-/// All rounds on all documents, the plugins in turn.
+/// Runs all rounds on all documents, with the plugins in turn.
 fn measure(rounds: u32, kind: KindName, runners: &mut [Runner]) {
     let spinner = spinner("measuring");
     let documents = runners.iter().map(|one| one.documents.len()).max();
@@ -166,11 +166,11 @@ fn measure(rounds: u32, kind: KindName, runners: &mut [Runner]) {
                 let Some(prepared) = runner.documents.get(at) else {
                     continue;
                 };
-                // Decoding is the host's work, and done once for all plugins.
+                // The host decodes, once for all plugins.
                 let document = prepared.sample.document();
                 document.text();
                 let begun = Instant::now();
-                // Faults are counted by the plugin's statistics.
+                // The plugin's statistics count its errors.
                 let _ = runner.trial.call(kind, prepared, &document);
                 let took = begun.elapsed();
                 // The first round warms up.

@@ -1,4 +1,4 @@
-//! `opilio plugin build`: from a crate to a component, beside its `Cargo.toml`.
+//! `opilio plugin build`: builds a crate into a component, next to its `Cargo.toml`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .with_context(|| format!("folder {} not found", folder.display()))?;
     let built = match opilio_build::build(&folder, args.sdk.as_deref()) {
         Ok(built) => built,
-        // The compiler has said what is wrong with the project.
+        // The compiler has reported the errors of the project.
         Err(problem @ opilio_build::BuildError::Compile { .. }) => {
             note(&format!("opilio: {problem}"));
             return Ok(exit::FAILED);
@@ -48,7 +48,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .out
         .clone()
         .unwrap_or_else(|| args.folder.join(format!("{}.wasm", built.name)));
-    // What a crawl would refuse is said now, and a file that was good stays.
+    // An invalid component is reported now, and the earlier valid file stays.
     let component = Workbench::new()?
         .load_bytes(&built.component, &file.display().to_string())
         .context("the component was not written")?;

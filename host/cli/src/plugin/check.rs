@@ -1,5 +1,5 @@
-//! `opilio plugin check`: whether a component is fit to be given to others. What the sandbox refuses at load is refused
-//! here in the same words; the rest is what only shows later.
+//! `opilio plugin check`: checks whether a component is fit for publication. Errors of the sandbox at load appear in the same
+//! words. The other checks find problems that only show later.
 
 use std::path::PathBuf;
 
@@ -14,9 +14,9 @@ use super::workbench::{Subject, Workbench, as_in_a_crawl, complete};
 use super::{count, say, table};
 use crate::exit;
 
-/// Components live in archives' repositories for ever; above this one is told so.
+/// Size above which a note is printed: components stay in the repositories of archives for ever.
 const BYTES_NOTED: usize = 4 << 20;
-/// The dialect that settings schemas are written in.
+/// The dialect of settings schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The command line.
@@ -33,7 +33,7 @@ pub(super) struct CheckArgs {
     json: bool,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
     Good,
@@ -51,7 +51,7 @@ impl Weight {
     }
 }
 
-/// What was looked at, and what was seen.
+/// The subject of a check, and its result.
 #[derive(Debug)]
 struct Finding {
     weight: Weight,
@@ -106,7 +106,7 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
     let foreign: Vec<&str> = anatomy.foreign().collect();
     match foreign.is_empty() {
         true => findings.add(Weight::Good, "imports", "only those of the contract"),
-        // The sandbox has taken it, so these are given, inert.
+        // The sandbox has accepted the component, so these imports are provided without effect.
         false => findings.add(
             Weight::Note,
             "imports",
@@ -208,7 +208,7 @@ fn check_start(subject: &Subject, description: &Description, findings: &mut Find
     }
 }
 
-/// Every case twice: an answer depends on the call and on nothing else.
+/// Runs every case twice: an answer must depend on the call only.
 fn check_answers(subject: &Subject, cases: Option<PathBuf>, findings: &mut Findings) -> Result<()> {
     const WHAT: &str = "same answers";
     let Some(folder) = cases else {

@@ -1,4 +1,4 @@
-//! `opilio plugin diff`: what another version of a plugin, or other settings, would change on an archive, before it is
+//! `opilio plugin diff`: the effect of another version of a plugin, or of other settings, on an archive, before the change is
 //! deployed.
 
 use std::collections::BTreeMap;
@@ -42,12 +42,12 @@ pub(super) struct DiffArgs {
     json: bool,
 }
 
-/// What is lost and gained in one document.
+/// Items lost and gained in one document.
 struct Change {
     kind: &'static str,
     lost: Vec<Item>,
     gained: Vec<Item>,
-    /// Faults that one of them has and the other has not, notes and remarks that differ.
+    /// Errors of only one of the two, and differing notes and remarks.
     besides: Vec<String>,
 }
 
@@ -143,7 +143,7 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     })
 }
 
-/// What differs, kind by kind.
+/// Returns the differences, kind by kind.
 fn compare(old: Vec<Outcome>, new: Vec<Outcome>) -> Vec<Change> {
     let mut changes = Vec::new();
     let mut new = new.into_iter().map(Some).collect::<Vec<_>>();
@@ -201,9 +201,9 @@ fn change(old: Option<Outcome>, new: Option<Outcome>) -> Change {
     }
 }
 
-/// Takes out what both have, as often as both have it.
+/// Removes the common items of both lists, as often as both have them.
 fn cancel<T: PartialEq>(one: &mut Vec<T>, other: &mut Vec<T>) {
-    // Most answers are the same from end to end.
+    // Most answers are equal.
     if one == other {
         one.clear();
         other.clear();

@@ -1,4 +1,4 @@
-//! `opilio plugin inspect`: who a component is.
+//! `opilio plugin inspect`: the plugins and metadata of a component.
 
 use anyhow::Result;
 use clap::Args;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// How its calls begin, with the settings that it has by default.
+/// Returns the way in which its calls start, with default settings.
 fn start(subject: &Subject, description: &Description) -> String {
     let settings = match complete(description, &json!({})) {
         Ok(settings) => settings,
@@ -63,7 +63,7 @@ fn start(subject: &Subject, description: &Description) -> String {
     }
 }
 
-/// The kinds of a plugin, as people write them.
+/// Returns the kinds of a plugin, by their names for people.
 pub(super) fn kinds(description: &Description) -> Vec<&str> {
     let kinds = description.kinds.iter();
     kinds

@@ -1,4 +1,4 @@
-//! What a plugin is tried on: a file, standard input, a URL, the responses of a WARC file, all files of a folder.
+//! Documents for trying a plugin: a file, standard input, a URL, the responses of a WARC file, all files of a folder.
 
 use std::fs;
 use std::io::Read as _;
@@ -18,11 +18,11 @@ use tokio::runtime::Handle;
 
 use super::{count, note};
 
-/// Bytes of content that plugins see: as much as the default profile lets them.
+/// Bytes of content that plugins see: the same as in the default profile.
 pub(super) const CONTENT_BYTES_MAX: u64 = 20 << 20;
-/// Largest record of a WARC file that is read; what is longer is passed over and said.
+/// Largest record of a WARC file that is read. Longer ones are skipped with a note.
 const RECORD_BYTES_MAX: usize = 256 << 20;
-/// Where a file is said to lie that has no address of its own.
+/// Base of the addresses of files that have none of their own.
 const SOMEWHERE: &str = "http://example.com/";
 
 /// How documents are come by.
@@ -42,27 +42,27 @@ pub(super) struct MaterialArgs {
     private: bool,
 }
 
-/// One document, and when it was that.
+/// One document, and its time.
 pub(super) struct Material {
     pub(super) sample: Sample,
     pub(super) at: Timestamp,
-    /// File and offset, where there are several.
+    /// File and offset, if there are several.
     pub(super) place: Option<String>,
 }
 
-/// What came of the reading.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Reading {
-    /// Documents handed over.
+    /// Documents passed on.
     pub(super) documents: u64,
-    /// Damaged records. Each has been said.
+    /// Damaged records. Each has been reported.
     damaged: u64,
-    /// Whether behind one of these nothing could be read any more.
+    /// Whether nothing could be read after one of these.
     ended_early: bool,
 }
 
 impl Reading {
-    /// With what was read of something else.
+    /// Adds the result of reading something else.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
             documents: self.documents + other.documents,
@@ -71,12 +71,12 @@ impl Reading {
         }
     }
 
-    /// Whether all that there is was read.
+    /// Whether everything was read.
     pub(super) fn is_whole(self) -> bool {
         self.damaged == 0
     }
 
-    /// What a total says of it; nothing, where it was whole.
+    /// Returns the text for a total; empty if everything was read.
     pub(super) fn as_text(self) -> String {
         let records = count(self.damaged, "damaged record", "damaged records");
         match (self.damaged, self.ended_early) {
@@ -86,14 +86,14 @@ impl Reading {
         }
     }
 
-    /// The same for machines.
+    /// Returns the result as JSON.
     pub(super) fn as_json(self) -> Value {
         json!({"damaged_records": self.damaged, "ended_early": self.ended_early})
     }
 }
 
 impl MaterialArgs {
-    /// The same, where standard input has no type: it is taken for the first that the plugin handles, and so said.
+    /// Sets the type of standard input, if none is given, to the first that the plugin handles, with a note.
     pub(super) fn with_type_of_input(&self, what: &str, media_types: &[String]) -> Self {
         let mut args = self.clone();
         let first = media_types.iter().find(|one| !one.contains('*'));
@@ -107,7 +107,7 @@ impl MaterialArgs {
     }
 }
 
-/// Hands every document over, in the order found; what cannot be read is said, and the rest goes on.
+/// Passes every document on, in the order found. Unreadable ones are reported and skipped.
 pub(super) fn each(
     what: &str,
     args: &MaterialArgs,
@@ -164,7 +164,7 @@ pub(super) fn each(
     })
 }
 
-/// The address given, or one that is made of the file's name.
+/// Returns the given address, or one made from the name of the file.
 fn address(args: &MaterialArgs, name: Option<&Path>) -> Result<Uri> {
     let base = args.uri.as_deref().unwrap_or(SOMEWHERE);
     let uri = Uri::parse(base).with_context(|| format!("invalid --uri {base}"))?;
@@ -195,7 +195,7 @@ fn of_content(
     }
 }
 
-/// The file, or all files of a folder and the folders in it, by name.
+/// Returns the file, or all files of a folder and its subfolders, by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
     let metadata = fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
     if !metadata.is_dir() {
@@ -221,7 +221,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 
 fn is_warc(file: &Path) -> Result<bool> {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
-    // A file that is being written carries `.open`.
+    // A file that is being written has the extension `.open`.
     let name = name.strip_suffix(".open").unwrap_or(&name);
     let endings = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"];
     if endings.iter().any(|ending| name.ends_with(ending)) {
@@ -235,7 +235,7 @@ fn is_warc(file: &Path) -> Result<bool> {
     Ok(head.starts_with(b"WARC/") || head == b"filedesc:")
 }
 
-/// Every response in a WARC or ARC file.
+/// Passes every response of a WARC or ARC file on.
 fn each_record(
     file: &Path,
     take: &mut dyn FnMut(Material) -> Result<()>,
@@ -300,7 +300,7 @@ fn each_record(
     }
 }
 
-/// Says what is damaged, and whether there is a record behind it.
+/// Reports damage. Returns whether there is a record after it.
 fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading) -> Result<bool> {
     note(&format!("{:#}", anyhow::Error::new(problem)));
     reading.damaged += 1;
@@ -309,7 +309,7 @@ fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading
     Ok(goes_on)
 }
 
-/// One polite fetch: robots.txt is asked first, redirects are not followed.
+/// Makes one polite fetch: robots.txt comes first, redirects are not followed.
 async fn fetch(url: &str, private: bool) -> Result<Sample> {
     let uri = Uri::parse(url).with_context(|| format!("cannot fetch {url}"))?;
     let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;

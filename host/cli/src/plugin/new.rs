@@ -1,4 +1,4 @@
-//! `opilio plugin new`: the project of a plugin that works as it stands, to be changed into what is wanted.
+//! `opilio plugin new`: the project of a plugin that works at once and is to be changed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::trial::KindName;
 use super::{note, say};
 use crate::{exit, profile};
 
-/// Words that mean something in Rust, now or some day (the Rust Reference, "Keywords").
+/// Keywords of Rust, including reserved ones (the Rust Reference, "Keywords").
 const KEYWORDS: [&str; 51] = [
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
@@ -22,7 +22,7 @@ const KEYWORDS: [&str; 51] = [
     "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
-/// Crates of the template and of Rust. Another of that name cannot be built beside them.
+/// Crates of the template and of Rust. A crate of the same name cannot be built next to them.
 const CRATES: [&str; 8] = [
     "alloc",
     "core",
@@ -33,7 +33,7 @@ const CRATES: [&str; 8] = [
     "std",
     "test",
 ];
-/// Types that the template names beside its own.
+/// Types that the template uses besides its own.
 const TYPES: [&str; 36] = [
     "CandidateView",
     "ChangeEvaluator",
@@ -124,7 +124,7 @@ impl LanguageName {
         }
     }
 
-    /// As templates are filed.
+    /// Returns the name of its template folder.
     fn word(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -212,7 +212,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Whether a crate may be called that.
+/// Checks whether a crate may have this name.
 fn check_crate_name(name: &str) -> Result<()> {
     ensure!(
         !KEYWORDS.contains(&name),
@@ -237,7 +237,7 @@ fn is_name(name: &str) -> bool {
         && name.split('-').all(word)
 }
 
-/// What the plugin's type is called: none that the template needs, whatever the plugin's name.
+/// Returns the name of the plugin's type. It never equals a type of the template, whatever the plugin's name.
 fn type_name(name: &str) -> String {
     let words = name.split('-');
     let type_name: String = words
@@ -249,7 +249,7 @@ fn type_name(name: &str) -> String {
     }
 }
 
-/// Cases of what the templates of every language do, one a kind, and one of a setting that does not fit.
+/// Returns cases for the behaviour of the templates of every language, one a kind, and one of an invalid setting.
 fn cases(name: &str, kinds: &[KindName]) -> String {
     let mut cases: Vec<Value> = kinds.iter().map(|kind| case(name, *kind)).collect();
     cases.push(json!({
@@ -306,7 +306,7 @@ fn case(name: &str, kind: KindName) -> Value {
     })
 }
 
-/// A folder as a URI (RFC 8089), since what is in a pyproject.toml must be one.
+/// Returns a folder as a URI (RFC 8089), as a pyproject.toml requires.
 fn file_uri(folder: &Path) -> String {
     let path = folder.display().to_string().replace('\\', "/");
     let mut uri = "file:///".to_owned();
@@ -320,7 +320,7 @@ fn file_uri(folder: &Path) -> String {
     uri
 }
 
-/// The stack that plugins of a kind stand in.
+/// Returns the stack for plugins of a kind.
 fn stage(kind: KindName) -> Stage {
     match kind {
         KindName::Extractor => Stage::Extract,
@@ -333,7 +333,8 @@ fn stage(kind: KindName) -> Stage {
     }
 }
 
-/// A line of a profile: the default stack with the plugin at its end, or before those where the first that answers decides.
+/// Returns a line of a profile: the default stack with the plugin at its end, or at its beginning in stacks in which the first
+/// answer decides.
 fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
     let stage = stage(kind);
     let mut names: Vec<&str> = stacks.stage(stage).iter().map(String::as_str).collect();

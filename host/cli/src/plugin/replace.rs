@@ -1,4 +1,4 @@
-//! `opilio plugin replace`: another component in the place of a job's plugin.
+//! `opilio plugin replace`: replaces the component of a job's plugin.
 
 use anyhow::{Context as _, Result};
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `opilio plugin replay`: a recorded call, made again.
+//! `opilio plugin replay`: repeats a recorded call.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -59,7 +59,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
     Ok(if differs { exit::FAILED } else { exit::OK })
 }
 
-/// The recording as a case.
+/// Writes the recording as a case.
 fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -> Result<()> {
     let id = file.file_stem().unwrap_or_default().to_string_lossy();
     let id = id.replace('.', "-");

@@ -1,4 +1,4 @@
-//! `opilio plugin run`: a plugin tried on a document, or on every response of an archive.
+//! `opilio plugin run`: runs a plugin on a document, or on every response of an archive.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(super) struct RunArgs {
     json: bool,
 }
 
-/// Documents, and what was found in them.
+/// Counts of documents and of the items found in them.
 #[derive(Default)]
 struct Totals {
     asked: u64,
@@ -163,7 +163,7 @@ fn show(
     say(&text)
 }
 
-/// What a document is, for machines.
+/// Returns the facts of a document as JSON.
 pub(super) fn head(prepared: &Prepared, place: Option<&str>) -> Value {
     json!({
         "uri": prepared.sample.uri.as_str(),
@@ -212,12 +212,12 @@ fn as_text(outcome: &Outcome) -> String {
     text
 }
 
-/// Further lines of what a guest said, further in than what is said about it.
+/// Indents further lines of a guest's text more than the text around it.
 fn indented(text: &str) -> String {
     text.replace('\n', "\n    ")
 }
 
-/// A fault with all that its author needs.
+/// Returns an error with everything that its author needs.
 pub(super) fn fault_as_text(fault: &Fault) -> String {
     let mut text = format!("  ERROR {}: {}\n", fault.kind, indented(&fault.message));
     if let Some(described) = &fault.described {

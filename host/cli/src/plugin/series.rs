@@ -1,5 +1,5 @@
-//! Documents in the order archived, as visits: what a crawl would know of each URI from its earlier captures, so that
-//! filters, change evaluators and wait evaluators are asked what a crawl would ask.
+//! Documents as visits, in the order archived. Each visit has what a crawl would know of the URI from earlier captures. Filters,
+//! change evaluators and wait evaluators therefore get the same questions as in a crawl.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,10 +11,10 @@ use opilio_uri::{Hop, HopPath, Uri};
 
 use super::material::Material;
 
-/// Earlier visits that a visit remembers, as in the default profile.
+/// Earlier visits that a visit includes, as in the default profile.
 const HISTORY_MAX: usize = 10;
 
-/// What is known of the URIs seen so far.
+/// The history of the URIs so far.
 #[derive(Default)]
 pub(super) struct Series(HashMap<Uri, Past>);
 
@@ -28,7 +28,7 @@ struct Past {
 }
 
 impl Series {
-    /// The visit at which a document was captured, after the fetch. Each counts once: it is remembered for the next.
+    /// Returns the visit at which a document was captured, after the fetch. Each visit is remembered for the next one.
     pub(super) fn visit(&mut self, material: &Material) -> Visit {
         let Material { sample, at, .. } = material;
         let mut hasher = DefaultHasher::new();
@@ -82,7 +82,7 @@ impl Series {
     }
 }
 
-/// A document as what was asked for: nothing is known of how it was found, so it is a seed.
+/// Returns a document's URI as a seed, since its discovery is not known.
 fn seed(uri: &Uri) -> Candidate {
     Candidate {
         uri: uri.as_str().to_owned(),
@@ -98,7 +98,7 @@ fn seed(uri: &Uri) -> Candidate {
     }
 }
 
-/// The links of a document as candidates, found behind this hop path.
+/// Returns the links of a document as candidates, with this hop path of the document.
 pub(super) fn candidates(sample: &Sample, links: &Links, hop_path: &HopPath) -> Candidates {
     let via_surt = sample.uri.surt();
     links
@@ -111,7 +111,7 @@ pub(super) fn candidates(sample: &Sample, links: &Links, hop_path: &HopPath) -> 
             via: Some(sample.uri.as_str().to_owned()),
             via_surt: Some(via_surt.clone()),
             context: link.context.clone(),
-            // As the default profile counts the redirects of seeds.
+            // The default profile counts redirects of seeds in the same way.
             seed: hop_path.is_empty() && link.hop == Hop::Redirect,
             source: None,
             address: None,

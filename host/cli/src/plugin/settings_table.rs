@@ -1,4 +1,4 @@
-//! The settings of a plugin as its JSON Schema has them, for people: one row a setting.
+//! The settings of a plugin from its JSON Schema, for people: one row a setting.
 
 use serde_json::{Map, Value, json};
 
@@ -6,35 +6,35 @@ use super::table;
 
 /// Deepest nesting of settings that are listed; a schema may refer to itself.
 const DEPTH_MAX: usize = 4;
-/// Settings that are listed; beyond it a schema that refers to itself would fill the screen and the memory.
+/// Most settings that are listed. Beyond it a schema that refers to itself would fill the screen and the memory.
 const SETTINGS_MAX: usize = 1_000;
-/// Longest default that stands in a row, in characters.
+/// Longest default that is shown in a row, in characters.
 const DEFAULT_CHARS_MAX: usize = 40;
 
 /// A setting.
 #[derive(Debug, PartialEq)]
 pub(super) struct Setting {
-    /// Its name, behind those of the objects that it is in.
+    /// Its name, after the names of the objects that contain it.
     pub(super) name: String,
-    /// What it takes, in words.
+    /// The accepted values, in words.
     pub(super) takes: String,
     pub(super) default: Option<Value>,
     pub(super) required: bool,
-    /// How bad a wrong value is: `info`, `warning`, `error`.
+    /// Severity of an invalid value: `info`, `warning`, `error`.
     pub(super) level: Option<String>,
     pub(super) expert: bool,
     pub(super) overridable: bool,
     pub(super) description: String,
 }
 
-/// Every setting of a schema, in its order.
+/// Returns every setting of a schema, in its order.
 pub(super) fn settings(schema: &Value) -> Vec<Setting> {
     let mut found = Vec::new();
     collect(schema, schema, "", 0, &mut found);
     found
 }
 
-/// Rows, under a heading; that there are none, where there are none.
+/// Returns rows under a heading, or a line that there are no settings.
 pub(super) fn as_text(schema: &str) -> String {
     let Ok(schema) = serde_json::from_str(schema) else {
         return "  the settings schema is not JSON\n".to_owned();
@@ -68,7 +68,7 @@ pub(super) fn as_text(schema: &str) -> String {
     table(&rows, 2)
 }
 
-/// The same for machines.
+/// Returns the settings as JSON.
 pub(super) fn as_json(schema: &str) -> Value {
     let Ok(schema) = serde_json::from_str(schema) else {
         return Value::Null;
@@ -100,7 +100,7 @@ fn collect(schema: &Value, node: &Value, within: &str, depth: usize, found: &mut
     let required = target.get("required").and_then(Value::as_array);
     for (name, node) in properties {
         let target = resolved(schema, node);
-        // What stands beside a reference goes before what it refers to.
+        // Keys next to a reference override those of its target.
         let get = |key: &str| node.get(key).or_else(|| target.get(key));
         let flag = |key: &str| get(key).and_then(Value::as_bool).unwrap_or(false);
         let text = |key: &str| get(key).and_then(Value::as_str).map(str::to_owned);
@@ -128,7 +128,7 @@ fn collect(schema: &Value, node: &Value, within: &str, depth: usize, found: &mut
     }
 }
 
-/// What a reference within the schema refers to.
+/// Returns the target of a reference within the schema.
 fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
     let mut node = node;
     for _ in 0..DEPTH_MAX {
@@ -142,7 +142,7 @@ fn resolved<'s>(schema: &'s Value, node: &'s Value) -> &'s Value {
     node
 }
 
-/// What values a node takes, in words; `depth` is how many lists and choices within one another are looked into.
+/// Returns the accepted values of a node, in words. `depth` is the number of nested lists and choices that are described.
 fn takes(schema: &Value, node: &Value, depth: usize) -> String {
     let target = resolved(schema, node);
     let Some(within) = depth.checked_sub(1) else {
@@ -197,7 +197,7 @@ fn bounds(node: &Value) -> String {
     }
 }
 
-/// `0.0` is written `0` by people.
+/// Returns `0.0` as `0`.
 fn whole(bound: &Value) -> Value {
     match bound.as_f64() {
         Some(number) if number.fract() == 0.0 && number.abs() < 1e15 => json!(number as i64),
@@ -211,7 +211,7 @@ fn words(options: impl Iterator<Item = String>) -> String {
     options.join(" | ")
 }
 
-/// Nothing but what the schema names is taken: the root, and every object in it that has properties.
+/// Returns the objects of a schema that accept unknown keys, among the root and every object in it with properties.
 pub(super) fn open_objects(schema: &Value) -> Vec<String> {
     let mut open = Vec::new();
     let mut check = |name: &str, node: &Map<String, Value>| {
@@ -277,7 +277,7 @@ mod tests {
             "deep.x: number to 1.5 (None, e) ",
             "many: list of whole number from 0 | nothing (None, ) ",
         ];
-        // Whether keys keep their order is a feature of the JSON library that another crate may ask for.
+        // Another crate may enable the feature of the JSON library that keeps the order of keys.
         let mut listed: Vec<&str> = listed.iter().map(String::as_str).collect();
         expected.sort_unstable();
         listed.sort_unstable();

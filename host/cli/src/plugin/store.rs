@@ -1,4 +1,4 @@
-//! `opilio plugin list`, `pull`, `push` and `prune`: what plugins there are, and how they come and go.
+//! `opilio plugin list`, `pull`, `push` and `prune`: the available plugins, and transfers of them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use super::{count, note, say, table};
 use crate::crawl::component_cache;
 use crate::{exit, profile};
 
-/// Digits of a digest that tell components apart at a glance. `--json` has them all.
+/// Digits of a digest that suffice to distinguish components. `--json` has all digits.
 const DIGEST_SHOWN: usize = 12;
 
 /// The commands about the store.
@@ -120,7 +120,7 @@ pub(super) struct PruneArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// It could not be done.
+/// Returns the error of the command.
 pub(super) fn run(command: StoreCommand) -> Result<u8> {
     match command {
         StoreCommand::List(args) => list(&args),
@@ -130,17 +130,17 @@ pub(super) fn run(command: StoreCommand) -> Result<u8> {
     }
 }
 
-/// A component to be listed: built in or kept.
+/// A component in the list: built in or in the store.
 struct Listed {
-    /// Name, version and kinds of its plugins; or why it cannot be loaded.
+    /// Name, version and kinds of its plugins, or the reason that it cannot be loaded.
     plugins: Result<Vec<Description>, String>,
     sha256: String,
     bytes: u64,
-    /// Whoever names it, of a component in the store: images, and the jobs that began with it.
+    /// References to a component in the store: images, and the jobs that began with it.
     images: Vec<String>,
     jobs: Vec<String>,
     used: Option<Timestamp>,
-    /// Profiles that ship, by the plugin that they name.
+    /// Built-in profiles, by the plugin that they name.
     profiles: BTreeMap<String, Vec<&'static str>>,
 }
 
@@ -167,7 +167,7 @@ fn list(args: &ListArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// The components that ship, each once, and which of the profiles that ship name one of its plugins.
+/// Returns the built-in components, each once, with the built-in profiles that name one of its plugins.
 fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
     let mut profiles = Vec::new();
     for name in Profile::builtin_names() {
@@ -212,7 +212,7 @@ fn listed(engine: &Engine, sources: &Sources, kept: Kept) -> Result<Listed> {
             Ok(component) => Ok(component.plugins().to_vec()),
             Err(problem) => Err(problem.to_string()),
         },
-        // Somebody pruned meanwhile.
+        // Another process has pruned the store meanwhile.
         Ok(None) => Err("removed from the store meanwhile".to_owned()),
         Err(problem) => Err(problem.to_string()),
     };
@@ -250,14 +250,14 @@ impl Listed {
         })
     }
 
-    /// Why it cannot be used.
+    /// Returns the reason that it cannot be used.
     fn problem(&self) -> Option<String> {
         let problem = self.plugins.as_ref().err()?;
         let digest = &self.sha256[..DIGEST_SHOWN];
         Some(format!("\n  {digest} is unusable: {problem}\n"))
     }
 
-    /// A row for each plugin; what they share stands in the first.
+    /// Returns a row for each plugin; common values are in the first.
     fn rows(&self) -> Vec<Vec<String>> {
         let plugins = match &self.plugins {
             Ok(plugins) => plugins
@@ -267,7 +267,7 @@ impl Listed {
                     (name, plugin.version.clone(), kinds(plugin).join(", "))
                 })
                 .collect(),
-            // Why not is said below the table.
+            // The reason is printed below the table.
             Err(_) => vec![("?".to_owned(), "?".to_owned(), "unusable".to_owned())],
         };
         let mut rows = Vec::new();
@@ -356,7 +356,7 @@ fn push(args: &PushArgs) -> Result<u8> {
     if args.file.is_dir() {
         bail!("{} is a folder; pass one file", args.file.display());
     }
-    // What is no plugin is refused here rather than by those who pull it.
+    // A component without plugins is refused here, rather than when it is pulled.
     let found = sources.resolve_all(&component, &Terms::default())?;
     let found = found.first().context("no component found")?;
     let plugins = plugins(found)?;
@@ -453,7 +453,7 @@ fn pruned_as_json(pruned: &Pruned, dry_run: bool) -> Value {
     })
 }
 
-/// What to write in a profile, so that it means this and nothing else.
+/// Returns the lines of a profile that name exactly this component.
 fn in_a_profile(image: &Image, sha256: Sha256, plugins: &[Description], insecure: bool) -> String {
     let mut text = String::from("\nIn a profile:\n");
     for plugin in plugins {
@@ -478,7 +478,7 @@ fn plugin_as_json(plugin: &Description) -> Value {
     json!({ "name": plugin.name, "version": plugin.version, "kinds": kinds(plugin) })
 }
 
-/// The plugins of a component, as the sandbox finds them.
+/// Returns the plugins of a component, as the sandbox finds them.
 fn plugins(found: &Found) -> Result<Vec<Description>> {
     if let Some(text) = &found.note {
         note(text);
@@ -487,7 +487,7 @@ fn plugins(found: &Found) -> Result<Vec<Description>> {
     Ok(component.plugins().to_vec())
 }
 
-/// A size as `plugin inspect` writes it.
+/// Formats a size as `plugin inspect` does.
 fn size(bytes: u64) -> String {
     format!("{} KB", bytes.div_ceil(1024))
 }
@@ -501,7 +501,7 @@ fn engine() -> Result<Engine> {
 
 fn sources(store: &StoreArgs, registry: Option<&RegistryArgs>) -> Result<Sources> {
     let mut config = match &store.store {
-        // Whoever says where needs no home directory.
+        // With an explicit folder, no home directory is needed.
         Some(folder) => SourcesConfig::at(folder),
         None => SourcesConfig::standard()?,
     };

@@ -1,10 +1,13 @@
-//! The files that a new plugin begins with, from the templates of its language's SDK.
+//! The initial files of a new plugin, from the templates of its language's SDK.
 //!
-//! A template folder holds `project/`, whose files make the project; a folder for each kind, whose files are parts of
-//! those, or in its own `project/` files that only plugins of that kind have; and `next`, the commands to go on with. In
-//! all of them `{{name}}`, `{{snake}}` (with underscores), `{{type}}` (as types are written), `{{kinds}}`, `{{summary}}`,
-//! `{{sdk}}` (the SDK's folder), `{{sdk-uri}}` (the same as a URI) and `{{stacks}}` (lines of a profile) are replaced. A line `{{part:NAME}}` is replaced by
-//! what the files `KIND/NAME` of all chosen kinds hold; the lines of `{{part:import}}` are sorted, and each stands once.
+//! A template folder holds `project/` with the files of the project, a folder for each kind, and `next`, the commands to continue
+//! with. The folder of a kind holds parts of the project's files and, in its own `project/`, files that only plugins of that kind
+//! have.
+//!
+//! These placeholders are replaced in all files: `{{name}}`, `{{snake}}` (with underscores), `{{type}}` (as types are written),
+//! `{{kinds}}`, `{{summary}}`, `{{sdk}}` (the SDK's folder), `{{sdk-uri}}` (the same as a URI) and `{{stacks}}` (lines of a
+//! profile). A line `{{part:NAME}}` is replaced by the content of the files `KIND/NAME` of all chosen kinds. The lines of
+//! `{{part:import}}` are sorted and made unique.
 
 use std::collections::BTreeSet;
 
@@ -12,17 +15,17 @@ use super::trial::KindName;
 
 include!(concat!(env!("OUT_DIR"), "/templates.rs"));
 
-/// What the templates are filled with.
+/// The values for the templates.
 pub(super) struct Template<'a> {
-    /// As the command line calls the language.
+    /// The language's name on the command line.
     pub(super) language: &'a str,
     pub(super) kinds: &'a [KindName],
-    /// Placeholders, braces left off, and what stands in their place.
+    /// Placeholders without braces, and their values.
     pub(super) places: Vec<(&'a str, String)>,
 }
 
 impl Template<'_> {
-    /// Every file of the project, by its path.
+    /// Returns every file of the project, with its path.
     pub(super) fn files(&self) -> Vec<(String, String)> {
         let files = FILES.iter().filter(|file| file.0 == self.language);
         files
@@ -31,14 +34,14 @@ impl Template<'_> {
             .collect()
     }
 
-    /// The path in the project of a file that belongs there.
+    /// Returns the path in the project of a file that belongs there.
     fn in_project<'p>(&self, path: &'p str) -> Option<&'p str> {
         let of_kind = |kind: &KindName| path.strip_prefix(kind.word())?.strip_prefix("/project/");
         path.strip_prefix("project/")
             .or_else(|| self.kinds.iter().find_map(of_kind))
     }
 
-    /// The commands to go on with.
+    /// Returns the commands to continue with.
     pub(super) fn next(&self) -> String {
         self.filled(self.file("next").unwrap_or_default())
     }
@@ -80,7 +83,8 @@ impl Template<'_> {
 mod tests {
     use super::*;
 
-    /// The first that is left. Languages have double braces of their own, with anything but a small word in them.
+    /// Returns the first remaining placeholder. Languages have double braces of their own, with anything but a lower-case word in
+    /// them.
     fn placeholder(text: &str) -> Option<&str> {
         let words = text
             .split("{{")
@@ -93,7 +97,7 @@ mod tests {
         left.next()
     }
 
-    /// Every language can make every kind, and leaves no placeholder.
+    /// Every language supports every kind, and no placeholder remains.
     #[test]
     fn every_language_has_every_kind() {
         for language in ["rust", "c", "cpp", "go", "js", "ts", "python"] {

@@ -1,4 +1,4 @@
-//! `opilio plugin test`: the cases of a plugin, put to its component.
+//! `opilio plugin test`: runs the cases of a plugin against its component.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::workbench::{Subject, Workbench, as_in_a_crawl, is_stale};
 use super::{count, note, say};
 use crate::exit;
 
-/// Lines around a difference that are shown with it.
+/// Lines of context around a difference.
 const CONTEXT_LINES: usize = 2;
 
 /// The command line.
@@ -38,7 +38,7 @@ pub(super) struct TestArgs {
     json: bool,
 }
 
-/// What became of one case.
+/// The result of one case.
 enum Verdict {
     Holds,
     Differs(AnswerDifference),
@@ -87,7 +87,7 @@ pub(super) fn run(args: &TestArgs) -> Result<u8> {
     })
 }
 
-/// What all cases came to.
+/// The results of all cases.
 #[derive(Default)]
 struct Tally {
     held: u64,
@@ -134,7 +134,7 @@ fn put_file(
     Ok(())
 }
 
-/// A fault with all that its author needs.
+/// Returns an error with everything that its author needs.
 fn told(problem: &CaseProblem) -> String {
     let CaseProblem::Fault(fault) = problem else {
         return problem.to_string();
@@ -196,7 +196,7 @@ fn indented(text: &str) -> String {
     format!("         {}", text.replace('\n', "\n         "))
 }
 
-/// What was expected (-) and what was answered (+), as lines of JSON.
+/// Returns the expected (-) and the actual answer (+), as lines of JSON.
 pub(super) fn as_diff(difference: &AnswerDifference) -> String {
     let (expected, answered) = (
         format!("{:#}\n", difference.expected),

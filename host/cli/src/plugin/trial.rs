@@ -1,4 +1,4 @@
-//! A plugin put to a document: what each of its kinds answers, as items that can be shown, counted and compared.
+//! A plugin on trial: the answers of each of its kinds about a document, as items for display, counting and comparison.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use super::series::{Series, candidates};
 
 /// Links of one document that are used, as in the default profile.
 const LINKS_MAX: usize = 6_000;
-/// Events that an observer is handed at once.
+/// Most events that an observer receives at once.
 const EVENTS_MAX: usize = 256;
-/// Characters of a document that stand beside a span.
+/// Characters of a document that are shown next to a span.
 const EXCERPT_CHARS_MAX: usize = 60;
 
 /// The kind of a plugin, as a command line has it.
@@ -45,7 +45,7 @@ pub(super) enum KindName {
 }
 
 impl KindName {
-    /// In the order of a document's way.
+    /// All kinds, in the order of a document's stages.
     pub(super) const ALL: [Self; 7] = [
         Self::Filter,
         Self::DigestStripper,
@@ -56,7 +56,7 @@ impl KindName {
         Self::Observer,
     ];
 
-    /// As the contract calls it.
+    /// Returns the kind that the contract calls so.
     pub(super) fn of(kind: &Kind) -> Option<Self> {
         Some(match kind {
             Kind::Extractor => Self::Extractor,
@@ -70,7 +70,7 @@ impl KindName {
         })
     }
 
-    /// Its word.
+    /// Returns its name.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Extractor => "extractor",
@@ -131,16 +131,16 @@ pub(super) struct QuestionArgs {
     now: Option<Timestamp>,
 }
 
-/// A plugin with all that it takes to ask it about one document after another.
+/// A plugin with everything that is needed to ask it about documents in turn.
 pub(super) struct Trial {
     pub(super) plugin: Plugin,
     pub(super) kinds: Vec<KindName>,
     stage: StageName,
     hop_path: HopPath,
     now: Option<Timestamp>,
-    /// For the candidates that filters and precedences are asked about, and for fragments.
+    /// Extractors for fragments, and for the candidates that filters and precedence plugins are asked about.
     extractors: Vec<Plugin>,
-    /// Whether fragments go to those as well.
+    /// Whether fragments go to these extractors as well.
     fragments: bool,
     series: Series,
     fingerprints: HashMap<Uri, Vec<u8>>,
@@ -148,7 +148,7 @@ pub(super) struct Trial {
     events: Vec<Finished>,
 }
 
-/// All that is asked about one document.
+/// All questions about one document.
 pub(super) struct Prepared {
     pub(super) sample: Sample,
     pub(super) visit: Visit,
@@ -156,11 +156,11 @@ pub(super) struct Prepared {
     last: Option<Vec<u8>>,
 }
 
-/// What one kind answered.
+/// The answer of one kind.
 pub(super) struct Outcome {
     pub(super) kind: KindName,
     pub(super) found: Result<Vec<Item>, Fault>,
-    /// What came of it besides: what was cut off, what could not be read.
+    /// Remarks on the answer: truncated or unreadable parts.
     pub(super) remarks: Vec<String>,
     /// Notes and annotations that the plugin left.
     pub(super) left: Vec<String>,
@@ -169,15 +169,15 @@ pub(super) struct Outcome {
 /// A part of an answer: a link, a span, a ruling.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Item {
-    /// What it is counted as, such as `links`.
+    /// The noun under which it is counted, such as `links`.
     pub(super) what: &'static str,
-    /// In cells of a table.
+    /// The cells of a table row.
     pub(super) cells: Vec<String>,
     pub(super) json: Value,
 }
 
 impl Trial {
-    /// Extractors that ship are needed where candidates or fragments are asked about.
+    /// Creates a trial. Built-in extractors are needed for questions about candidates or fragments.
     pub(super) fn new(
         plugin: Plugin,
         args: &QuestionArgs,
@@ -221,14 +221,14 @@ impl Trial {
         })
     }
 
-    /// Whether it wants to be asked about this document.
+    /// Whether the plugin handles this document.
     pub(super) fn handles(&self, sample: &Sample) -> bool {
         let media_type = sample.head.media_type();
         let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
         self.plugin.handles(media_type, sample.uri.as_str())
     }
 
-    /// All that will be asked about a document. Each counts as a visit.
+    /// Prepares all questions about a document. Each document counts as a visit.
     pub(super) fn prepare(&mut self, mut material: Material) -> Prepared {
         material.at = self.now.unwrap_or(material.at);
         let visit = self.series.visit(&material);
@@ -247,7 +247,7 @@ impl Trial {
         }
     }
 
-    /// Makes the calls of one kind and nothing else: what is measured.
+    /// Makes the calls of one kind and nothing else, for measuring.
     pub(super) fn call(
         &self,
         kind: KindName,
@@ -281,7 +281,7 @@ impl Trial {
         }
     }
 
-    /// Asks everything there is to ask about a document.
+    /// Asks all questions about a document.
     pub(super) fn ask(&mut self, prepared: &Prepared) -> Vec<Outcome> {
         self.kinds
             .clone()
@@ -327,7 +327,7 @@ impl Trial {
                     Vec::new()
                 }
             }),
-            // The bytes are the same: a crawl does not ask.
+            // The bytes are the same: a crawl does not ask then.
             KindName::ChangeEvaluator if visit.state == ContentState::Unchanged => return None,
             KindName::ChangeEvaluator => {
                 plugin
@@ -392,7 +392,7 @@ impl Trial {
         })
     }
 
-    /// Hands over what an observer has not seen yet, and asks for its reports.
+    /// Passes the remaining events to an observer, and asks for its reports.
     pub(super) fn finish(&mut self) -> Vec<Outcome> {
         if !self.kinds.contains(&KindName::Observer) {
             return Vec::new();
@@ -440,7 +440,7 @@ impl Trial {
         })
     }
 
-    /// Links as a crawl would have them, and the fragments. Where it is wanted, the extractors that ship take those on.
+    /// Returns links as in a crawl, and the fragments. On request, the built-in extractors process the fragments.
     fn extract(&self, document: &Document, remarks: &mut Vec<String>) -> Result<Vec<Item>, Fault> {
         let first = self.plugin.extract(vec![document.clone()])?;
         let fragments = first.into_iter().flat_map(|one| one.fragments);

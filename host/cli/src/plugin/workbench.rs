@@ -1,4 +1,4 @@
-//! Components as a command line names them, loaded and configured.
+//! Components as named on a command line, loaded and configured.
 
 use std::borrow::Cow;
 use std::fs;
@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::note;
 use crate::crawl::component_cache;
 
-/// What a plugin that ships is called by in a profile.
+/// The prefix of a built-in plugin in a profile.
 const BUILTIN: &str = "builtin:";
-/// As components in registries are named.
+/// The prefix of a component in a registry.
 const REGISTRY: &str = "oci://";
 
 /// The engine.
@@ -27,18 +27,18 @@ pub(super) struct Workbench {
     engine: Engine,
 }
 
-/// A component, and which of its plugins was named.
+/// A component, and the plugin of it that was named.
 pub(super) struct Subject {
     pub(super) component: Component,
     pub(super) bytes: Vec<u8>,
-    /// None: all it holds.
+    /// The name of the plugin; none stands for all.
     chosen: Option<String>,
-    /// The file it was read from; none of those that ship.
+    /// The file from which it was read; none for built-in components.
     pub(super) file: Option<PathBuf>,
 }
 
 impl Workbench {
-    /// Compiled components are kept where crawls keep them.
+    /// Creates the engine, with the crawls' cache of compiled components.
     pub(super) fn new() -> Result<Self> {
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
@@ -47,7 +47,7 @@ impl Workbench {
         Ok(Self { engine })
     }
 
-    /// Loads what is named: one that ships, one in a registry, a file, the folder of a crate that has been built.
+    /// Loads a component: a built-in one, one in a registry, a file, or the folder of a crate that has been built.
     pub(super) fn load(&self, written: &str) -> Result<Subject> {
         let builtin = written
             .strip_prefix(BUILTIN)
@@ -83,7 +83,7 @@ impl Workbench {
         subject.with_its_plugin(path)
     }
 
-    /// From the store or its registry, or whichever file of a folder holds the plugin.
+    /// Loads a component from the store or its registry, or from the file of a folder that contains the plugin.
     fn load_from_sources(&self, written: &str) -> Result<Subject> {
         let named =
             Reference::parse(written, Path::new("")).map_err(|problem| anyhow!("{problem}"))?;
@@ -126,13 +126,13 @@ impl Workbench {
         })
     }
 
-    /// A component that is at hand, by whatever name.
+    /// Loads a component from its bytes, under any name.
     pub(super) fn load_bytes(&self, bytes: &[u8], origin: &str) -> Result<Component> {
         Ok(self.engine.load(bytes, origin)?)
     }
 
-    /// The extractors of a crawl that says nothing of its own, in their order, with their defaults. Others that ship,
-    /// such as `universal`, stand in no stack unless they are put there.
+    /// Returns the extractors of a default crawl, in their order, with their defaults. Other built-in ones, such as `universal`,
+    /// are in no stack unless a profile adds them.
     pub(super) fn extractors(&self) -> Result<Vec<Plugin>> {
         let mut extractors = Vec::new();
         for name in StacksFile::default().extract {
@@ -144,7 +144,7 @@ impl Workbench {
 }
 
 impl Subject {
-    /// The same, if it holds the plugin that was named.
+    /// Returns the component if it contains the named plugin.
     fn with_its_plugin(self, place: &str) -> Result<Self> {
         if let Some(name) = &self.chosen {
             ensure!(
@@ -156,7 +156,7 @@ impl Subject {
         Ok(self)
     }
 
-    /// What was named; all plugins of the component, where none was.
+    /// Returns the named plugin, or all plugins of the component if none was named.
     pub(super) fn plugins(&self) -> Vec<&Description> {
         let all = self.component.plugins().iter();
         match &self.chosen {
@@ -165,7 +165,7 @@ impl Subject {
         }
     }
 
-    /// The one plugin that is meant.
+    /// Returns the named plugin, or the only one.
     pub(super) fn sole(&self) -> Result<&Description> {
         match self.plugins().as_slice() {
             [sole] => Ok(sole),
@@ -183,7 +183,7 @@ impl Subject {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    /// Configures a plugin with settings that are checked against its schema first.
+    /// Configures a plugin with settings. They are checked against its schema first.
     pub(super) fn configure(&self, description: &Description, settings: &Value) -> Result<Plugin> {
         let plugin = self.component.configure(PluginConfig {
             plugin: Some(description.name.clone()),
@@ -195,14 +195,14 @@ impl Subject {
         Ok(plugin)
     }
 
-    /// Where its cases are, as far as that can be told: in the folder `cases` beside the component.
+    /// Returns the folder of its cases if it can be found: the folder `cases` next to the component.
     pub(super) fn cases(&self) -> Option<PathBuf> {
         let beside = self.file.as_ref()?.parent()?.join("cases");
         beside.is_dir().then_some(beside)
     }
 }
 
-/// Settings with the defaults of their schema.
+/// Adds the defaults of the schema to settings.
 pub(super) fn complete(description: &Description, settings: &Value) -> Result<Value> {
     let schema: Value = serde_json::from_str(&description.settings_schema)
         .with_context(|| format!("the settings schema of {} is not JSON", description.name))?;
@@ -213,8 +213,8 @@ pub(super) fn complete(description: &Description, settings: &Value) -> Result<Va
     })
 }
 
-/// The case with settings as a crawl would hand them over, defaults filled in. Those that do not fit the schema stay as
-/// they are: such a case is about what the plugin says of them.
+/// Returns the case with settings as a crawl would pass them, defaults filled in. Invalid settings are left alone: such a case is
+/// about the plugin's answer to them.
 pub(super) fn as_in_a_crawl(component: &Component, case: &Case) -> Case {
     let mut case = case.clone();
     let mut plugins = component.plugins().iter();
@@ -226,8 +226,9 @@ pub(super) fn as_in_a_crawl(component: &Component, case: &Case) -> Case {
     case
 }
 
-/// Those of a profile that says nothing of limits (docs/PROFILE.md), links aside, which a crawl counts after it has left out
-/// repeats, and time: an author's machine may be slower than the one that crawls, and `plugin bench` says how long calls take.
+/// Returns the limits of a profile without limits of its own (docs/PROFILE.md), except links and time. A crawl counts links after
+/// it has removed repeats. An author's machine may be slower than the one that crawls, and `plugin bench` reports the time of
+/// calls.
 pub(super) fn limits() -> Limits {
     Limits {
         memory: 64 << 20,
@@ -236,7 +237,7 @@ pub(super) fn limits() -> Limits {
     }
 }
 
-/// Settings as given on a command line: JSON, or `@FILE`.
+/// Parses settings from a command line: JSON, or `@FILE`.
 pub(super) fn settings(written: Option<&str>) -> Result<Value> {
     let text = match written {
         None => return Ok(json!({})),
@@ -256,13 +257,13 @@ pub(super) fn settings(written: Option<&str>) -> Result<Value> {
     Ok(settings)
 }
 
-/// `FOLDER#NAME`.
+/// Whether an argument has the form `FOLDER#NAME`.
 fn is_in_a_folder(written: &str) -> bool {
     let folder = written.rsplit_once('#').map(|(folder, _)| folder);
     folder.is_some_and(|folder| Path::new(folder).is_dir()) && !Path::new(written).exists()
 }
 
-/// A component as profiles name it: what a command line has as the bare name of a plugin that ships is written out.
+/// Returns a component's reference in the form of profiles: the bare name of a built-in plugin gets its prefix.
 pub(super) fn as_reference(written: &str) -> Cow<'_, str> {
     let (whole, part) = written.split_once('#').unwrap_or((written, written));
     let holds_it = |part: &str| {
@@ -277,13 +278,13 @@ pub(super) fn as_reference(written: &str) -> Cow<'_, str> {
     }
 }
 
-/// A word as plugins are called, and nothing of that name lies here.
+/// Whether an argument is a plugin name, and no file of that name exists.
 fn is_bare(written: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !written.is_empty() && written.chars().all(word) && !Path::new(written).exists()
 }
 
-/// The component's file: the path itself, or the only one in the folder of a project.
+/// Returns the component's file: the path itself, or the only one in the folder of a project.
 fn file_of(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
@@ -313,7 +314,7 @@ fn file_of(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// Whether anything that a component in a project's folder is made of has changed since it was built.
+/// Whether any source of a component in a project's folder has changed since it was built.
 pub(super) fn is_stale(component: &Path) -> bool {
     let changed = |path: &Path| {
         fs::metadata(path)
@@ -327,7 +328,7 @@ pub(super) fn is_stale(component: &Path) -> bool {
         .flat_map(Language::marks)
         .map(|mark| folder.join(mark))
         .collect();
-    // Where sources lie beside the component, only files that are sources count.
+    // If sources are next to the component, only files with the extensions of sources count.
     let beside = fs::read_dir(folder).into_iter().flatten().flatten();
     let endings = ["c", "cc", "cpp", "cxx", "go", "h", "hpp", "js", "py", "ts"];
     sources.extend(beside.map(|entry| entry.path()).filter(|path| {
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(as_reference("html#css"), "html#css");
         assert_eq!(as_reference("./p.wasm#html"), "./p.wasm#html");
         assert_eq!(as_reference("builtin:html"), "builtin:html");
-        // That none of that name ships is said by whoever looks for it.
+        // A later step reports that no built-in plugin has this name.
         assert_eq!(as_reference("no-such"), "builtin:no-such");
     }
 }

@@ -1,4 +1,4 @@
-//! `opilio profile import`: a profile of a Heritrix 3 job's `crawler-beans.cxml`.
+//! `opilio profile import`: makes a profile from a Heritrix 3 job's `crawler-beans.cxml`.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

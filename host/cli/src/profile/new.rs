@@ -1,4 +1,4 @@
-//! `opilio profile new`: a small profile of one's own, by flags or by what is asked at a terminal.
+//! `opilio profile new`: makes a small profile from flags or from answers at a terminal.
 
 use std::fs::OpenOptions;
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{exit, terminal};
 
-/// Profiles that are made to be extended, and what for.
+/// Profiles that are made to be extended, with their purposes.
 const KINDS: [(&str, &str); 5] = [
     ("snapshot", "each document once, then the crawl ends"),
     ("focused", "each document once, pages about a subject first"),
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// What the profile is to say.
+/// The content of the new profile.
 struct Wanted {
     extends: String,
     is_extends_open: bool,
@@ -145,7 +145,7 @@ impl NewArgs {
 }
 
 impl Wanted {
-    /// Asks for what is open and matters.
+    /// Asks for the important values that are missing.
     fn ask(&mut self) -> Result<()> {
         if self.is_extends_open {
             let kinds = KINDS.map(|(name, what)| format!("{name}: {what}"));
@@ -203,7 +203,7 @@ impl Wanted {
             "\n# Seeds; \"+http://(org,example,\" widens the scope without being fetched.\n",
         );
         if self.seeds.is_empty() {
-            // An empty list would take away those of the profile that it extends.
+            // An empty list would replace the seeds of the extended profile.
             text.push_str("# seeds = [\"https://…\"]\n");
         } else {
             text.push_str("seeds = [\n");

@@ -1,4 +1,4 @@
-//! `opilio simulate compare`: several profiles on the same webs.
+//! `opilio simulate compare`: compares several profiles on the same webs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `opilio simulate fit`: a scenario made of a crawl's logs.
+//! `opilio simulate fit`: makes a scenario from a crawl's logs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -24,7 +24,7 @@ pub(super) struct FitArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &FitArgs) -> Result<u8> {
-    // Large logs take their time: who names a file that is there need not wait for it.
+    // Large logs take time: an existing output file is reported before they are read.
     if let Some(file) = &args.output
         && file.symlink_metadata().is_ok()
     {
@@ -63,7 +63,7 @@ pub(super) fn run(args: &FitArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// A log, and what faults call it.
+/// Opens a log. Returns its name for errors with it.
 fn open(log: &Path) -> (String, io::Result<Box<dyn Read>>) {
     if log == Path::new("-") {
         return ("standard input".to_owned(), Ok(Box::new(io::stdin())));

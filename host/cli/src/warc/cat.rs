@@ -37,7 +37,7 @@ pub(super) struct CatArgs {
 }
 
 impl CatArgs {
-    /// What is wrong with the command line.
+    /// Checks the command line.
     pub(super) fn check(&self) -> Result<()> {
         self.filter.check()
     }
@@ -88,7 +88,7 @@ pub(super) fn run(args: &CatArgs) -> Result<u8> {
     })
 }
 
-/// A file name that leaves no directory: the number, and the last part of the path.
+/// Returns a file name that stays in its directory: the number, and the last part of the path.
 fn name(number: u64, headers: &Headers) -> String {
     let uri = headers.target_uri().unwrap_or_default();
     let path = uri.split(['?', '#']).next().unwrap_or_default();

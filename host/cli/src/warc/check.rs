@@ -1,4 +1,4 @@
-//! `opilio warc check`: is every record whole, and are its digests those of its bytes?
+//! `opilio warc check`: checks that every record is complete, and that its digests match its bytes.
 
 use std::io::Write as _;
 use std::path::PathBuf;

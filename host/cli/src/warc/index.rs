@@ -1,4 +1,4 @@
-//! `opilio warc index`: the CDXJ of archives, as replay tools read it.
+//! `opilio warc index`: the CDXJ of archives, for replay tools.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -74,12 +74,12 @@ pub(super) fn run(args: &IndexArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-/// Removes the catalogues beside these files, whose indexes are others now; the crawl makes them anew.
+/// Removes the catalogues next to these files, whose indexes have changed; the crawl makes the catalogues anew.
 pub(super) fn forget_catalogues_of(files: &[impl AsRef<Path>]) -> Result<()> {
     let files = files.iter().map(AsRef::as_ref);
     let folders: BTreeSet<_> = files.filter_map(Path::parent).collect();
     for folder in folders {
-        // The parent of a bare name has none.
+        // The parent of a bare file name is empty.
         let folder = match folder.as_os_str().is_empty() {
             true => Path::new("."),
             false => folder,

@@ -1,4 +1,4 @@
-//! `opilio warc ls`: what is in an archive, a record a line.
+//! `opilio warc ls`: the records of an archive, one a line.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(super) struct ListArgs {
 }
 
 impl ListArgs {
-    /// What is wrong with the command line.
+    /// Checks the command line.
     pub(super) fn check(&self) -> Result<()> {
         self.filter.check()
     }

@@ -7,14 +7,14 @@ use opilio_fetch::{ResponseHead, coding};
 use super::note;
 use super::row::is_http;
 
-/// Longest coded payload that is decoded, and longest that comes out; more is said and cut.
+/// Longest coded payload that is decoded, and longest result. The rest is cut off, with a note.
 const DECODED_BYTES_MAX: u64 = 1 << 30;
 
 /// Bytes of a block read at a time.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Gives the payload of a record to `sink`, piece by piece. `start` is what of its block was read already; `raw` leaves
-/// content coding (gzip) on, as payload digests have it.
+/// Passes the payload of a record to `sink`, piece by piece. `start` is the part of its block that was read already. `raw` keeps
+/// the content coding (gzip), as for payload digests.
 pub(crate) fn each_piece(
     record: &mut StoredRecord<'_>,
     start: &[u8],

@@ -1,4 +1,4 @@
-//! `opilio warc redact`: takedown. Shows what would go, and takes it out when told to; docs/ARCHIVING.md says how.
+//! `opilio warc redact`: takedown. It lists the chosen records, and redacts them on request; docs/ARCHIVING.md explains how.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use super::row::{bare, check_surt, has_surt};
 use super::{answer, archives, note, places};
 use crate::{exit, terminal};
 
-/// The record of what was taken out, beside the archives.
+/// The log of redactions, next to the archives.
 const JOURNAL: &str = "redactions.jsonl";
 
 /// The command line.
@@ -106,7 +106,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
         };
         for file in in_files {
             let of_file = survey.targets.iter().filter(|target| target.file == file);
-            // Written first: a line too many is better than a record that went without one.
+            // Written first: an extra line is better than a redacted record without one.
             keep_journal(file, of_file.map(|target| as_json(target, args, at)))?;
             let done = redact(file, &survey.targets, tombstone)?;
             note(&format!(
@@ -117,7 +117,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
                 done.bytes_after
             ));
             let reindexed = reindex(file);
-            // Catalogues have hashes of what is gone, also where the index could not be written anew.
+            // Catalogues contain hashes of the redacted records, even if the index could not be rewritten.
             forget_catalogues_of(&[file])?;
             reindexed?;
         }
@@ -129,7 +129,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
 }
 
 impl RedactArgs {
-    /// What is wrong with the command line.
+    /// Checks the command line.
     pub(super) fn check(&self) -> Result<()> {
         ensure!(
             !self.reason.trim().is_empty(),
@@ -170,20 +170,20 @@ fn same_digest(wanted: &str, digest: &str) -> bool {
             .is_ok_and(|wanted| Ok(wanted) == digest.parse())
 }
 
-/// Whether two texts are the same URI, however they are written.
+/// Whether two texts are the same URI in any spelling.
 fn same(wanted: &str, uri: &str) -> bool {
     wanted == uri
         || Uri::parse(wanted)
             .is_ok_and(|wanted| Uri::parse(uri).is_ok_and(|uri| wanted.as_str() == uri.as_str()))
 }
 
-/// Removes the redacted payloads from the jobs' indexes of digests, or later captures would refer to tombstones. Called before
-/// anything is taken out, so that no crawl refers to a record that is being removed.
+/// Removes the redacted payloads from the jobs' indexes of digests. Otherwise later captures would refer to tombstones. Called
+/// before the redaction, so that no crawl refers to a record that is being removed.
 fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
     let mut known = Vec::new();
     for path in given {
         let path = std::path::absolute(path)?;
-        // A file or the directory of a job's archives may have been named in place of the job.
+        // A file or the directory of a job's archives may have been named instead of the job.
         let Some(job) = path.ancestors().take(3).find(|folder| is_job(folder)) else {
             continue;
         };
@@ -204,7 +204,7 @@ fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// What the person has to know beside the list.
+/// Prints the notes that the operator needs besides the list.
 fn tell(survey: &Survey) {
     for (file, offset, damage) in survey.damages() {
         note(&format!(
@@ -271,7 +271,7 @@ fn as_json(target: &Target, args: &RedactArgs, at: Timestamp) -> Value {
     })
 }
 
-/// Writes the index of a file anew, where it has one beside it: offsets have moved, digests are others.
+/// Rewrites the index next to a file, if there is one: offsets and digests have changed.
 fn reindex(file: &Path) -> Result<()> {
     let path = index_path(file);
     if !path.is_file() {
@@ -286,7 +286,7 @@ fn reindex(file: &Path) -> Result<()> {
     write_index(&path, &entries).with_context(cannot)
 }
 
-/// Adds lines to the journal beside a file.
+/// Adds lines to the journal next to a file.
 fn keep_journal(file: &Path, lines: impl Iterator<Item = Value>) -> Result<()> {
     let path = file.with_file_name(JOURNAL);
     let mut text = String::new();

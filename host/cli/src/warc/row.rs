@@ -1,4 +1,4 @@
-//! What is said of a record in one line, and which records are asked for.
+//! Records as lines, and the selection of records.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use opilio_fetch::ResponseHead;
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-/// Bytes of a block that are looked through for the HTTP header at a time.
+/// Bytes of a block that are searched for the HTTP header at a time.
 const PIECE_BYTES: usize = 16 * 1024;
 
 /// Types of records.
@@ -24,13 +24,13 @@ const TYPES: [&str; 8] = [
     "continuation",
 ];
 
-/// A record in brief.
+/// The summary of a record.
 pub(crate) struct Row {
     pub(crate) headers: Headers,
-    /// Of the response, where it is one in HTTP.
+    /// Status of the response, if it is an HTTP response.
     pub(crate) status: Option<u16>,
     pub(crate) media_type: Option<String>,
-    /// As the server gave it, parameters included.
+    /// The server's value, parameters included.
     pub(crate) content_type: Option<String>,
 }
 
@@ -55,12 +55,12 @@ pub(super) struct Filter {
 }
 
 impl Row {
-    /// Reads as much of a record as is needed to tell.
+    /// Reads the part of a record that the summary needs.
     pub(crate) fn of(record: &mut StoredRecord<'_>) -> Result<Row> {
         Ok(Row::with_start(record)?.0)
     }
 
-    /// The same, and what of the block was read for it.
+    /// Reads the summary, and returns the part of the block that was read for it.
     pub(crate) fn with_start(record: &mut StoredRecord<'_>) -> Result<(Row, Vec<u8>)> {
         let headers = record.headers().clone();
         let mut start = Vec::new();
@@ -96,7 +96,7 @@ impl Row {
         Ok((row, start))
     }
 
-    /// One object.
+    /// Returns the record as a JSON object.
     pub(crate) fn as_json(&self, file: &Path, extent: Extent) -> Value {
         let first = |name| self.headers.first(name);
         json!({
@@ -118,7 +118,7 @@ impl Row {
 }
 
 impl Filter {
-    /// Says what is nonsense before anything is read.
+    /// Refuses invalid filters before anything is read.
     pub(super) fn check(&self) -> Result<()> {
         for kind in &self.kind {
             ensure!(
@@ -142,12 +142,12 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether types were named.
+    /// Whether record types were named.
     pub(super) fn names_types(&self) -> bool {
         !self.kind.is_empty()
     }
 
-    /// Whether a record is asked for, as far as its header tells.
+    /// Whether a record is selected, as far as its header shows.
     pub(super) fn wants(&self, headers: &Headers) -> bool {
         let uri = headers.target_uri().unwrap_or_default();
         any(&self.kind, |kind| kind == headers.kind())
@@ -155,7 +155,7 @@ impl Filter {
             && any(&self.surt, |prefix| has_surt(prefix, uri))
     }
 
-    /// Whether it is asked for, all things considered.
+    /// Whether a record is selected, by all filters.
     pub(super) fn wants_row(&self, row: &Row) -> bool {
         let status = row.status.map(|status| status.to_string());
         let status = status.unwrap_or_default();
@@ -172,7 +172,7 @@ impl Filter {
     }
 }
 
-/// Refuses what cannot be the beginning of a SURT.
+/// Refuses a text that cannot be a SURT prefix.
 pub(super) fn check_surt(prefix: &str) -> Result<()> {
     if !prefix.contains("://(") && !prefix.starts_with("dns:") {
         bail!(
@@ -182,7 +182,7 @@ pub(super) fn check_surt(prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the SURT of a URI begins with a prefix. SURTs of https begin with http, and prefixes may have either.
+/// Whether the SURT of a URI begins with a prefix. SURTs of https begin with http; prefixes may have either scheme.
 pub(super) fn has_surt(prefix: &str, uri: &str) -> bool {
     let prefix = match prefix.strip_prefix("https://(") {
         Some(rest) => format!("http://({rest}"),
@@ -195,7 +195,7 @@ fn any(wanted: &[String], fits: impl Fn(&str) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Whether a text matches a pattern in which `*` stands for any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
@@ -224,7 +224,7 @@ pub(super) fn is_http(headers: &Headers) -> bool {
         .is_some_and(|value| essence(value) == "application/http")
 }
 
-/// A record id without the angle brackets.
+/// Returns a record id without its angle brackets.
 pub(super) fn bare(id: &str) -> &str {
     id.strip_prefix('<')
         .and_then(|rest| rest.strip_suffix('>'))
@@ -236,7 +236,7 @@ fn essence(content_type: &str) -> String {
     essence.trim().to_ascii_lowercase()
 }
 
-/// A number of bytes as an operator writes it.
+/// Parses a number of bytes from a command line.
 pub(super) fn offset(text: &str) -> Result<u64> {
     text.parse()
         .with_context(|| format!("invalid offset {text:?}"))

@@ -50,7 +50,7 @@ struct PartArgs {
     raw_payload: bool,
 }
 
-/// Where a record is. Several may share a gzip member, and an offset.
+/// The position of a record. Several records may share a gzip member, and an offset.
 #[derive(Clone, Debug)]
 struct Place {
     file: PathBuf,
@@ -58,7 +58,7 @@ struct Place {
     before: usize,
 }
 
-/// What was asked for.
+/// The record that was requested.
 #[derive(Debug, PartialEq, Eq)]
 enum Which {
     Offset(u64),
@@ -118,7 +118,7 @@ impl Which {
         if bare(text).starts_with("urn:") {
             return Ok(Which::Id(bare(text).to_owned()));
         }
-        // Only what looks like a date: user@host has an @ as well.
+        // Only a suffix that looks like a date counts: user@host has an @ as well.
         let date = text
             .rsplit_once('@')
             .filter(|(_, date)| date.starts_with(|c: char| c.is_ascii_digit()))
@@ -130,7 +130,7 @@ impl Which {
     }
 }
 
-/// A date of any precision: the beginning of YYYYMMDDhhmmss, or of what `WARC-Date` has.
+/// Parses a date of any precision: a beginning of YYYYMMDDhhmmss, or of the format of `WARC-Date`.
 fn moment(text: &str) -> Option<Timestamp> {
     if let Ok(exact) = text.parse() {
         return Some(exact);
@@ -158,7 +158,7 @@ impl Place {
     }
 }
 
-/// Hands the header and the place of every record over; what is damaged has been said.
+/// Passes the header and the position of every record on. Damage has been reported.
 fn each_place(files: &[PathBuf], mut take: impl FnMut(&Headers, Place)) -> Result<()> {
     let mut last: Option<Place> = None;
     each_record(files, |file, record| {
@@ -190,7 +190,7 @@ fn by_id(files: &[PathBuf], id: &str) -> Result<Option<Place>> {
     Ok(found)
 }
 
-/// The capture of a URI: what came from the server rather than what was sent or said about it.
+/// Returns the capture of a URI: the server's response rather than the request or metadata.
 fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place> {
     let mut captures = 0;
     let mut best: Option<((bool, i128), Place)> = None;
@@ -223,7 +223,7 @@ fn by_uri(files: &[PathBuf], uri: &str, date: Option<Timestamp>) -> Result<Place
     Ok(place)
 }
 
-/// Prints the payload; for a revisit, that of the record it refers to.
+/// Prints the payload; for a revisit record, that of the record to which it refers.
 fn write_payload(
     files: &[PathBuf],
     record: &mut StoredRecord<'_>,
@@ -247,7 +247,7 @@ fn write_payload(
     Ok(())
 }
 
-/// The record that a revisit stands for.
+/// Returns the record to which a revisit record refers.
 fn referred(files: &[PathBuf], revisit: &Headers) -> Result<Place> {
     let id = revisit.first("WARC-Refers-To").map(bare);
     let uri = revisit.first("WARC-Refers-To-Target-URI").map(bare);
@@ -285,7 +285,7 @@ fn header_text(headers: &Headers) -> String {
     text
 }
 
-/// The beginning of a block as far as it is the header of a message.
+/// Returns the part of the beginning of a block that belongs to the header of a message.
 fn http_head(start: &[u8]) -> Vec<u8> {
     let mut machine = opilio_archive::HttpPayload::new();
     machine.feed(start, |_| {});

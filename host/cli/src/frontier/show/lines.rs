@@ -1,4 +1,4 @@
-//! Lines of a name and a value: of a job, a queue, a URI, and the crawl in numbers.
+//! Lines of a name and a value, for a job, a queue, a URI, and the statistics of the crawl.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::terminal;
 /// Width of the names before values.
 const NAME_WIDTH: usize = 14;
 
-/// Fetches in flight that people are shown, the oldest first.
+/// Fetches in flight that are shown to people, the oldest first.
 const IN_FLIGHT_SHOWN: usize = 10;
 
 pub(super) fn line(name: &str, value: &str) -> String {
@@ -266,7 +266,7 @@ pub(super) fn why_lines(why: &WhyAnswer) -> String {
     lines
 }
 
-/// The plugins that a hash stands for, or the beginning of it where nobody has kept what they were.
+/// Returns the plugins of a stack hash, or the beginning of the hash if the stack is not known.
 fn stack_of(hash: Option<&str>, known: Option<&KnownStack>) -> Option<String> {
     let hash = hash?;
     let Some(known) = known else {
@@ -287,7 +287,7 @@ fn stack_of(hash: Option<&str>, known: Option<&KnownStack>) -> Option<String> {
     Some(format!("{plugins}{then}"))
 }
 
-/// The lists that plugins look things up in, one a line, and what is wrong with the file of one below it.
+/// Returns the lookup tables, one a line, with the error of a table's file below it.
 pub(super) fn table_lines(tables: &[TableReport]) -> String {
     if tables.is_empty() {
         return "the profile has no tables\n".to_owned();

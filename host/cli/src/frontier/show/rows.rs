@@ -1,4 +1,4 @@
-//! Rows of tables: of queues, of the URIs in one, and of URIs wherever they stand.
+//! Rows of tables: of queues, of the URIs in one queue, and of URIs in any queue.
 
 use serde_json::Value;
 

@@ -1,18 +1,18 @@
-//! One value as people read it: a time, a size, a count, or that there is nothing.
+//! Formatting of one value for people: a time, a size, a count, or a missing value.
 
 use indicatif::{HumanBytes, HumanCount};
 use jiff::Timestamp;
 use opilio_sandbox::is_unprintable;
 use serde_json::Value;
 
-/// What stands where there is nothing.
+/// The sign for a missing value.
 pub(super) const NOTHING: &str = "-";
 
 pub(super) fn text(object: &Value, name: &str) -> String {
     match &object[name] {
         Value::Null => NOTHING.to_owned(),
         Value::String(text) if text.is_empty() => NOTHING.to_owned(),
-        // Such that no terminal takes it for an order.
+        // Control characters are replaced, so that a terminal does not interpret them.
         Value::String(text) => text
             .chars()
             .map(|c| if is_unprintable(c) { '\u{fffd}' } else { c })
@@ -29,7 +29,7 @@ pub(super) fn count(object: &Value, name: &str) -> String {
     HumanCount(object[name].as_u64().unwrap_or(0)).to_string()
 }
 
-/// So many of something, in words that take an s.
+/// Returns a count with a noun whose plural ends in s.
 pub(super) fn numbered(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", HumanCount(count))
@@ -39,7 +39,7 @@ pub(super) fn bytes(object: &Value, name: &str) -> String {
     HumanBytes(object[name].as_u64().unwrap_or(0)).to_string()
 }
 
-/// UTC, to the second.
+/// Formats a time in UTC, to the second.
 pub(super) fn time(object: &Value, name: &str) -> String {
     let at = object[name].as_str().and_then(|at| at.parse().ok());
     at.map_or_else(
@@ -48,7 +48,7 @@ pub(super) fn time(object: &Value, name: &str) -> String {
     )
 }
 
-/// Fetch status; nothing before the first turn.
+/// Formats a fetch status; missing before the first visit.
 pub(super) fn status(uri: &Value) -> String {
     match uri["status"].as_i64() {
         None | Some(0) => NOTHING.to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn status(uri: &Value) -> String {
     }
 }
 
-/// A queue's state, and what retired it.
+/// Formats a queue's state, with the reason for retirement.
 pub(super) fn queue_state(queue: &Value) -> String {
     match text(queue, "retired_by") {
         by if by == NOTHING => text(queue, "state"),
