@@ -188,7 +188,7 @@ fn log(args: &LogArgs) -> Result<u8> {
     let read = std::fs::File::open(&file);
     let mut log = match read {
         Ok(log) => log,
-        // The job has done nothing yet.
+        // No operator command has been logged yet.
         Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(exit::OK),
         Err(problem) => {
             return Err(problem).with_context(|| format!("cannot read {}", file.display()));

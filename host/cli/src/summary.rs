@@ -14,7 +14,7 @@ use crate::{DisplayArgs, live};
 pub(crate) enum Sequel {
     /// The same command resumes it.
     Resume,
-    /// The crawl cannot be resumed: its job is removed.
+    /// The crawl cannot be resumed: the web that it crawled is gone.
     None,
 }
 
