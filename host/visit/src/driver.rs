@@ -179,7 +179,7 @@ pub trait Driver {
     /// Sets the `Crawl-delay` of the URI's queue.
     fn set_crawl_delay(&self, delay: Option<Duration>) -> Result<(), Self::Error>;
 
-    /// The login page to ask for, if a response says that nobody is logged in any more.
+    /// Returns the login page to fetch, if a response shows that the login has ended.
     fn turned_away(&self, _exchange: &Exchange) -> Result<Option<Uri>, Self::Error> {
         Ok(None)
     }

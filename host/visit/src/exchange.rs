@@ -104,7 +104,7 @@ pub(crate) fn usable(
     Usable::Yes
 }
 
-/// Whether a response that is no answer yet speaks for the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it
+/// Whether a response asks for a pause of the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it
 /// closes the connection (RFC 959 §5.4).
 fn asks_all_to_wait(exchange: &Exchange) -> bool {
     let head = exchange.head.as_ref();
