@@ -203,16 +203,5 @@ fn alone(plugin: &Plugin) -> Staged {
 
 /// Returns the candidate of a document of which only the URI is known.
 fn candidate(uri: &str) -> Candidate {
-    Candidate {
-        uri: uri.to_owned(),
-        surt: opilio_uri::surt_of(uri),
-        hop_path: String::new(),
-        via: None,
-        via_surt: None,
-        context: String::new(),
-        seed: true,
-        source: None,
-        address: None,
-        attributes: Vec::new(),
-    }
+    Candidate::seed(uri.to_owned(), opilio_uri::surt_of(uri))
 }

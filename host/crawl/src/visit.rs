@@ -468,7 +468,6 @@ impl Driver for CrawlVisit<'_> {
 
     async fn finished(
         &self,
-        pipeline: &Pipeline,
         entry: LogEntry,
         ending: Ending,
         disposition: Disposition,
@@ -492,6 +491,7 @@ impl Driver for CrawlVisit<'_> {
             span.record("opilio.size", line.size);
             span.record("opilio.annotations", line.annotations.join(","));
         }
+        let pipeline = &self.pipeline;
         let issue = &pipeline.issue;
         let succeeded = ending == Ending::Succeeded;
         let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();

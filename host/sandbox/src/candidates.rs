@@ -4,6 +4,25 @@ use std::sync::{Arc, OnceLock};
 
 use crate::Candidate;
 
+impl Candidate {
+    /// A seed, of which only the URI and its SURT form are known.
+    #[must_use]
+    pub fn seed(uri: String, surt: String) -> Candidate {
+        Candidate {
+            uri,
+            surt,
+            hop_path: String::new(),
+            via: None,
+            via_surt: None,
+            context: String::new(),
+            seed: true,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+        }
+    }
+}
+
 /// All outlinks of a page, or other candidates of one call. Clones are the same candidates.
 #[derive(Clone, Debug)]
 pub struct Candidates(Arc<Batch>);

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use crate::evaluation::OddWait;
 use crate::extraction::RefusedLink;
 use crate::keeping::{Keep, PendingCapture, Previous, Stored};
-use crate::pipeline::{LogEntry, Pipeline};
+use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;
 
@@ -283,7 +283,6 @@ pub trait Driver {
     /// The frontier has the outcome.
     fn finished(
         &self,
-        pipeline: &Pipeline,
         entry: LogEntry,
         ending: Ending,
         disposition: Disposition,

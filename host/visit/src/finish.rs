@@ -61,9 +61,7 @@ pub async fn finish<D: Driver>(
         entry.annotations.push(format!("{tries}t"));
         give_up_prerequisite(pipeline, driver, status, finished.queue_ready)?;
     }
-    driver
-        .finished(pipeline, entry, ending, finished.disposition)
-        .await
+    driver.finished(entry, ending, finished.disposition).await
 }
 
 /// Gives up a prerequisite after its last attempt, so that the URIs waiting for it learn of the failure. They are issued after

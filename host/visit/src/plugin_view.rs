@@ -112,16 +112,8 @@ pub fn candidate(uri: &Uri, record: &UriRecord) -> Candidate {
 /// A seed, as precedence plugins see it.
 pub fn seed(seed: &Seed) -> Candidate {
     Candidate {
-        uri: seed.uri.as_str().to_owned(),
-        surt: seed.uri.surt(),
-        hop_path: String::new(),
-        via: None,
-        via_surt: None,
-        context: String::new(),
-        seed: true,
         source: seed.source.clone(),
-        address: None,
-        attributes: Vec::new(),
+        ..Candidate::seed(seed.uri.as_str().to_owned(), seed.uri.surt())
     }
 }
 

@@ -463,18 +463,7 @@ mod tests {
         let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
         let exchange = crate::synthetic::exchange(head.clone(), &coder.finish().unwrap(), times);
         let uri = "http://a.example/".to_owned();
-        let candidate = Candidate {
-            uri: uri.clone(),
-            surt: String::new(),
-            hop_path: String::new(),
-            via: None,
-            via_surt: None,
-            context: String::new(),
-            seed: true,
-            source: None,
-            address: None,
-            attributes: Vec::new(),
-        };
+        let candidate = Candidate::seed(uri.clone(), String::new());
         ReadingTask {
             stacks: Arc::default(),
             exchange: Arc::new(exchange),

@@ -84,18 +84,7 @@ impl Series {
 
 /// Returns a document's URI as a seed, since its discovery is not known.
 fn seed(uri: &Uri) -> Candidate {
-    Candidate {
-        uri: uri.as_str().to_owned(),
-        surt: uri.surt(),
-        hop_path: String::new(),
-        via: None,
-        via_surt: None,
-        context: String::new(),
-        seed: true,
-        source: None,
-        address: None,
-        attributes: Vec::new(),
-    }
+    Candidate::seed(uri.as_str().to_owned(), uri.surt())
 }
 
 /// Returns the links of a document as candidates, with this hop path of the document.

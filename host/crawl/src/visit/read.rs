@@ -69,18 +69,7 @@ mod tests {
         let content = coder.finish().unwrap();
         let exchange = opilio_visit::synthetic::exchange(head.clone(), &content, times);
         let uri = "http://a.example/".to_owned();
-        let candidate = Candidate {
-            uri: uri.clone(),
-            surt: String::new(),
-            hop_path: String::new(),
-            via: None,
-            via_surt: None,
-            context: String::new(),
-            seed: true,
-            source: None,
-            address: None,
-            attributes: Vec::new(),
-        };
+        let candidate = Candidate::seed(uri.clone(), String::new());
         let task = ReadingTask {
             stacks: Arc::default(),
             exchange: Arc::new(exchange),

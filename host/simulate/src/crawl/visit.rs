@@ -271,7 +271,6 @@ impl Driver for SimulatedVisit<'_> {
 
     async fn finished(
         &self,
-        pipeline: &Pipeline,
         entry: LogEntry,
         ending: Ending,
         disposition: Disposition,
@@ -279,7 +278,7 @@ impl Driver for SimulatedVisit<'_> {
         let mut end = self.end.borrow_mut();
         end.entry = entry;
         end.kind = match ending {
-            Ending::Succeeded if pipeline.is_robots() => EndKind::Robots,
+            Ending::Succeeded if self.pipeline.is_robots() => EndKind::Robots,
             Ending::Succeeded => EndKind::Success,
             _ if opilio_visit::comes_again(disposition) => EndKind::Unfinished,
             Ending::Unfinished | Ending::Failed => EndKind::Failed,
