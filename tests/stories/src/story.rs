@@ -33,6 +33,9 @@ max-retries = 2
 delay = "20ms"
 [archive]
 fsync = "none"
+[alerts]
+disk-warn = "none"
+disk-pause = "none"
 "#;
 
 /// A crawl to be told. Runs of one story go on with one job.

@@ -46,11 +46,13 @@ impl Home {
         path
     }
 
-    /// A profile that is in no way polite to this machine, and says this besides.
+    /// A profile that is in no way polite to this machine, whose disk may be nearly full, and says this besides.
     pub(crate) fn profile(&self, more: &str) -> PathBuf {
         let text = format!(
             "politeness = {{ delay-factor = 0.0, min-delay = \"0s\", max-delay = \"0s\" }}\n\
              fetch = {{ allow-addresses = [\"loopback\"], spool-memory = \"4KiB\" }}\n\
+             alerts.disk-warn = \"none\"\n\
+             alerts.disk-pause = \"none\"\n\
              retry = {{ max-retries = 1, delay = \"20ms\" }}\n{more}\n"
         );
         self.file("p.toml", text)

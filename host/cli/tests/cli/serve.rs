@@ -611,7 +611,7 @@ async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
     home.file("opilio.toml", "[restart]\nattempts = 0\n");
     let daemon = Daemon::start(&home, &["--no-auth"]);
     let tell = "cat > told.tmp && mv told.tmp told.json";
-    let profile = home.profile(&format!("alerts = {{ command = ['sh', '-c', '{tell}'] }}"));
+    let profile = home.profile(&format!("alerts.command = ['sh', '-c', '{tell}']"));
     let (profile, seed) = (profile.to_str().unwrap(), gate.url("/"));
     let new = ["job", "new", "jobs/job", "--profile", profile];
     home.run(&[&new[..], &["--seed", &seed]].concat()).code(0);
