@@ -67,3 +67,52 @@ pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Times
     record.signals.truncate(SIGNALS_MAX);
     true
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::time::Duration;
+
+    use opilio_uri::{HopPath, Uri};
+
+    use super::*;
+    use crate::{Config, Frontier, Next, Outcome, Scheduled, Strategy, Success};
+
+    #[test]
+    fn news_more_precise_than_a_record_is_news_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-11-24T12:00:00Z");
+        let uri = Uri::parse("http://a.org/").unwrap();
+        let hops = HopPath::parse("").unwrap();
+        let page = Candidate::new(uri.clone(), hops, Strategy::Revisit);
+        frontier.schedule(vec![page.clone()], now).unwrap();
+        let Next::Issue(issue) = frontier.next(now).unwrap() else {
+            panic!("nothing is issued");
+        };
+        let success = Success {
+            wait: Some(Duration::from_secs(500)),
+            ..Success::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        frontier.finished(issue.ticket, outcome, now).unwrap();
+        let news = Candidate {
+            modified: Some(at("2026-11-24T12:00:01.0005Z")),
+            min_wait: Duration::from_secs(100),
+            ..page
+        };
+        let later = at("2026-11-24T12:00:02Z");
+        let first = frontier.schedule(vec![news.clone()], later).unwrap();
+        assert!(matches!(first[..], [Scheduled::Raised(_)]), "{first:?}");
+        frontier.schedule(vec![news], later).unwrap();
+        let record = frontier.record(&uri).unwrap().unwrap();
+        let signal = Signal {
+            at: later,
+            source: SignalSource::Feed,
+            modified: at("2026-11-24T12:00:01Z"),
+        };
+        assert_eq!(record.signals, [signal]);
+    }
+}
