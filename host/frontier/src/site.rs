@@ -88,3 +88,93 @@ impl Change<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use jiff::Timestamp;
+    use opilio_uri::HopPath;
+
+    use super::*;
+    use crate::{Candidate, Config, KeptValue, Next, Outcome, Strategy, Success};
+
+    fn uri(text: &str) -> Uri {
+        Uri::parse(text).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn figures(visits: u64) -> GroupFigures {
+        GroupFigures {
+            documents: 1,
+            visits,
+            changes: 0,
+            observed_ms: 1_000 * visits,
+        }
+    }
+
+    /// Visits a URI that is not known yet.
+    fn visit(frontier: &mut Frontier, text: &str, group: &str, visits: u64) -> Result<(), Error> {
+        let hops = HopPath::parse("L").unwrap();
+        let page = Candidate::new(uri(text), hops, Strategy::Snapshot);
+        frontier.schedule(vec![page], at(0)).unwrap();
+        let issue = (0..1_000).find_map(|second| match frontier.next(at(second)).unwrap() {
+            Next::Issue(issue) => Some(issue),
+            _ => None,
+        });
+        let success = Success {
+            kept_for_site: vec![KeptChange {
+                plugin: "plugin".to_owned(),
+                name: "name".to_owned(),
+                value: Some(KeptValue {
+                    version: 1,
+                    value: "value".to_owned(),
+                }),
+            }],
+            site_figures: BTreeMap::from([(group.to_owned(), figures(visits))]),
+            ..Success::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        frontier
+            .finished(issue.unwrap().ticket, outcome, at(1_000))
+            .map(drop)
+    }
+
+    #[test]
+    fn values_and_figures_are_kept_until_the_last_uri_of_the_site_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Frontier::open(dir.path(), Config::default()).unwrap();
+        let mut frontier = open();
+        visit(&mut frontier, "http://a.org/1", "host", 1).unwrap();
+        visit(&mut frontier, "http://a.org/2", "host", 2).unwrap();
+        drop(frontier);
+        let mut frontier = open();
+        let site = frontier.site(&uri("http://a.org/")).unwrap();
+        let expected = BTreeMap::from([("host".to_owned(), figures(2))]);
+        assert_eq!((site.figures, site.kept.iter().count()), (expected, 1));
+        let other = frontier.site(&uri("http://a.org:8080/")).unwrap();
+        assert_eq!(other, SiteRecord::default());
+        for (text, groups) in [("http://a.org/1", 1), ("http://a.org/2", 0)] {
+            assert!(frontier.forget(&uri(text), at(2_000)).unwrap());
+            let site = frontier.site(&uri("http://a.org/")).unwrap();
+            let values = site.kept.iter().count();
+            assert_eq!((site.figures.len(), values), (groups, groups), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_without_a_name_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let refused = visit(&mut frontier, "http://a.org/", "", 1);
+        assert!(
+            matches!(refused, Err(Error::Name { bytes: 0 })),
+            "{refused:?}"
+        );
+        let site = frontier.site(&uri("http://a.org/")).unwrap();
+        assert_eq!(site, SiteRecord::default());
+    }
+}

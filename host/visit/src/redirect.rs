@@ -1,21 +1,16 @@
 //! Final targets of seeds. The record of each seed, and of each URI that a seed redirected to, has the target of its last redirect.
 
-use opilio_fetch::Exchange;
 use opilio_frontier::{Error, Frontier, UriRecord};
 use opilio_uri::{Hop, Uri};
 
 /// Most redirects of a seed that are followed. Longer chains are loops.
 const STEPS_MAX: usize = 20;
 
-/// Returns the redirect target for the record after an answer. `target` is the answer's `Location`.
-pub fn target_after(
-    record: &UriRecord,
-    exchange: &Exchange,
-    target: Option<Uri>,
-) -> Option<String> {
+/// Returns the redirect target for the record after an answer with this status. `target` is the answer's `Location`.
+pub(crate) fn target_after(record: &UriRecord, status: i32, target: Option<Uri>) -> Option<String> {
     let is_seeds_way = record.seed || record.hop_path.hops().all(|hop| hop == Hop::Redirect);
     // A 304 does not replace the last answer.
-    if !is_seeds_way || exchange.status() == 304 {
+    if !is_seeds_way || status == 304 {
         return record.redirect_target.clone();
     }
     target.map(|target| target.as_str().to_owned())

@@ -242,7 +242,7 @@ async fn succeed<D: Driver>(
     let kept = memory.kept.changes();
     visit.kept = plugin_view::changes(kept.uri);
     let target = redirect_of(&issue.uri, exchange);
-    visit.redirect_target = redirect::target_after(&issue.record, exchange, target);
+    visit.redirect_target = redirect::target_after(&issue.record, exchange.status(), target);
     let oscillation = |waits: &Waits| waits.oscillation;
     visit.oscillation = waits.as_ref().map_or(issue.record.oscillation, oscillation);
     let entry = LogEntry {
