@@ -16,7 +16,7 @@
 //! - Statistics are written in the batch of the state that they count.
 
 mod admission;
-mod again;
+mod caller_values;
 mod candidate;
 mod change;
 mod check;
@@ -36,13 +36,14 @@ mod past_visit;
 mod politeness;
 mod probe;
 mod queue;
+mod reconsideration;
 mod record;
 mod rejection;
 mod report;
-mod servers;
 mod settings;
 mod settle;
 mod signal;
+mod site;
 mod statistics;
 mod store;
 mod tally;
@@ -67,9 +68,10 @@ pub use outcome::{
 };
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use queue::{QueueReport, QueueState, RetiredBy};
+pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    ContentState, Digests, Place, Standing, StrippedDigest, UriRecord, Validators, Visit,
-    WarcLocation,
+    ContentState, Digests, LinkAttribute, Oscillation, Place, Standing, StrippedDigest, Swing,
+    UriRecord, Validators, Visit, WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
@@ -77,7 +79,8 @@ pub use settings::{
     GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver, WaitLimits,
     WaitResolver,
 };
-pub use signal::Signal;
+pub use signal::{Signal, SignalSource};
+pub use site::{GroupFigures, SiteRecord};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};
 pub use tally::{OverQuota, Tally, TallyKind};

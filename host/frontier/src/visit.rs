@@ -5,7 +5,6 @@ use jiff::Timestamp;
 use crate::{
     ContentState, PastVisit, Statistics, UriRecord, Visit,
     past_visit::{remember, short},
-    signal,
 };
 
 const NOT_MODIFIED: i32 = 304;
@@ -31,6 +30,8 @@ pub(crate) fn note(
         outlinks,
         fingerprint,
         kept,
+        oscillation,
+        redirect_target,
     } = visit;
 
     record.visits += 1;
@@ -80,7 +81,10 @@ pub(crate) fn note(
     record.archived = archived.or_else(|| record.archived.take());
     record.extractor = extractor.or(record.extractor);
     record.outlinks = outlinks.unwrap_or(record.outlinks);
-    signal::forget(record);
+    record.signals.clear();
+    record.failures = 0;
+    record.oscillation = oscillation;
+    record.redirect_target = redirect_target;
     for change in kept {
         record.kept.apply(change);
     }
