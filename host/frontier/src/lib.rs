@@ -42,6 +42,7 @@ mod rejection;
 mod report;
 mod settings;
 mod settle;
+mod shared;
 mod signal;
 mod site;
 mod statistics;
@@ -79,6 +80,7 @@ pub use settings::{
     GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver, WaitLimits,
     WaitResolver,
 };
+pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
