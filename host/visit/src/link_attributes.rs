@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 const BYTES_MAX: usize = 1024;
 
 /// Returns the values that are kept with a URI from its discovery on.
-pub(crate) fn kept(attributes: &[NamedValue]) -> KeptValues {
+pub fn kept(attributes: &[NamedValue]) -> KeptValues {
     let mut kept = KeptValues::default();
     let mut bytes = 0;
     let pairs: Vec<(&str, &str)> = attributes
@@ -40,6 +40,15 @@ pub(crate) fn kept(attributes: &[NamedValue]) -> KeptValues {
         });
     }
     kept
+}
+
+/// Removes the attributes from a record, which then stands for a URI found by another link.
+pub fn forget(record: &mut UriRecord) {
+    record.kept.apply(KeptChange {
+        plugin: OWNER.to_owned(),
+        name: NAME.to_owned(),
+        value: None,
+    });
 }
 
 /// Returns the attributes of the link by which a URI was found.
