@@ -277,14 +277,17 @@ impl SampleVisit {
         last.map(|last| last.bytes.as_slice())
     }
 
-    /// Takes the answer of the change evaluator into account.
-    pub fn compared(&mut self, comparison: &Comparison) {
-        if self.reading.state == ContentState::Changed
-            && comparison.difference == Some(Difference::Unchanged)
-        {
-            self.reading.state = ContentState::Unchanged;
+    /// Takes the answer of the change evaluator into account; none if it could not be asked.
+    pub fn compared(&mut self, comparison: Option<&Comparison>) {
+        let difference = comparison.map(|comparison| comparison.difference);
+        if self.reading.state == ContentState::Changed {
+            self.reading.state = match difference {
+                Some(Some(Difference::Unchanged)) => ContentState::Unchanged,
+                Some(_) => ContentState::Changed,
+                None => ContentState::Unknown,
+            };
         }
-        let bytes = comparison.fingerprint.clone();
+        let bytes = comparison.and_then(|comparison| comparison.fingerprint.clone());
         self.reading.fingerprint = bytes.map(|bytes| Fingerprint {
             evaluator: EVALUATOR,
             bytes,
@@ -396,6 +399,8 @@ fn alone(plugin: &Plugin) -> Staged {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
+    use opilio_sandbox::{Engine, EngineConfig, Limits, PluginConfig, Tables};
+
     use super::*;
 
     const PAGE: &str = "http://a.example/page.html";
@@ -465,17 +470,19 @@ mod tests {
         };
         let mut first = visit(&visits, 10, "one", "\"a\"");
         assert_eq!(first.last_fingerprint(), None);
-        first.compared(&comparison(None, 1));
+        first.compared(Some(&comparison(None, 1)));
         visits.finish(&first);
         let mut second = visit(&visits, 11, "One", "\"a\"");
         assert_eq!(second.last_fingerprint(), Some(&[1][..]));
-        second.compared(&comparison(Some(Difference::Unchanged), 2));
+        second.compared(Some(&comparison(Some(Difference::Unchanged), 2)));
         assert_eq!(second.before_wait().versions, 1);
         visits.finish(&second);
         // By default a version with other bytes is archived.
-        let third = visit(&visits, 12, "ONE", "\"a\"");
+        let mut third = visit(&visits, 12, "ONE", "\"a\"");
         assert_eq!(third.last_fingerprint(), Some(&[2][..]));
         assert_eq!(third.before_wait().versions, 2);
+        third.compared(None);
+        assert_eq!(third.state(), ContentState::Unknown);
     }
 
     #[test]
@@ -489,6 +496,52 @@ mod tests {
         let host = asked.neighbourhood.iter().find(|one| one.shares == "host");
         let host = host.unwrap();
         assert_eq!((host.documents, host.visits, host.changes), (1, 2, 2));
+    }
+
+    /// The shipped extractor of HTML, with its defaults.
+    fn html() -> Plugin {
+        let builtin = opilio_builtin::find("html").unwrap();
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let component = engine.load(builtin.component, "builtin:html").unwrap();
+        let description = component.plugins().first().unwrap();
+        let schema = serde_json::from_str(&description.settings_schema).unwrap();
+        let settings = opilio_profile::complete_settings(&schema, serde_json::json!({})).unwrap();
+        let config = PluginConfig {
+            plugin: Some(description.name.clone()),
+            instance: None,
+            settings,
+            limits: Limits::default(),
+            tables: Tables::default(),
+        };
+        component.configure(config).unwrap()
+    }
+
+    #[test]
+    fn the_links_of_each_document_are_those_of_a_crawl_unchanged_or_not() {
+        let page = "<base href='/dir/'><a href='two.html' rel=nofollow>two</a><img src='i.png'>";
+        let asking = || {
+            let path = HopPath::parse("L").unwrap();
+            let mut visits = SampleVisits::new(&[html()], path).unwrap();
+            for hour in 10..12 {
+                let asked = visit(&visits, hour, page, "\"a\"");
+                let candidates = asked.candidates();
+                let links: Vec<_> = candidates
+                    .iter()
+                    .map(|link| (&*link.uri, &*link.hop_path, link.via.as_deref()))
+                    .collect();
+                let expected = [
+                    ("http://a.example/dir/", "LL", Some(PAGE)),
+                    ("http://a.example/dir/two.html", "LL", Some(PAGE)),
+                    ("http://a.example/dir/i.png", "LE", Some(PAGE)),
+                ];
+                assert_eq!(links, expected, "at {hour}");
+                // The base that an extractor declares is that of its own call.
+                assert_eq!(asked.document().base(), PAGE);
+                assert_eq!(asked.before_wait().outlinks, 3);
+                visits.finish(&asked);
+            }
+        };
+        opilio_stacks::on_plugin_thread("sample", asking).unwrap();
     }
 
     #[test]

@@ -343,6 +343,13 @@ impl Trial {
         let before = left(&question.document);
         let mut remarks = Vec::new();
         let reply = self.call(&question, prepared);
+        if kind == KindName::ChangeEvaluator {
+            let comparison = match &reply {
+                Ok(Reply::Compared(comparison)) => Some(comparison),
+                _ => None,
+            };
+            prepared.visit.compared(comparison);
+        }
         let found = reply.map(|reply| match reply {
             Reply::Extracted(extractions) => {
                 self.extracted(&question.document, extractions, prepared, &mut remarks)
@@ -362,10 +369,7 @@ impl Trial {
                 });
                 Vec::new()
             }
-            Reply::Compared(comparison) => {
-                prepared.visit.compared(&comparison);
-                vec![of_comparison(&comparison)]
-            }
+            Reply::Compared(comparison) => vec![of_comparison(&comparison)],
             Reply::Wait(wait) => wait.iter().map(of_wait).collect(),
             Reply::Ranks(ranks) => of_ranks(&prepared.candidates, ranks),
             Reply::Observed => Vec::new(),
