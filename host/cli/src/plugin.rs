@@ -2,6 +2,7 @@
 //! command runs components in the same sandbox as a crawl.
 
 mod anatomy;
+mod answer;
 mod bench;
 mod build;
 mod check;
@@ -12,7 +13,6 @@ mod new;
 mod replace;
 mod replay;
 mod run;
-mod series;
 mod settings_table;
 mod store;
 mod template;

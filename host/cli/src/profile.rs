@@ -4,6 +4,7 @@ mod import;
 mod new;
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
@@ -200,6 +201,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
         media_type: args.media_type.as_deref(),
         now: args.at.unwrap_or_else(jiff::Timestamp::now),
     };
+    let profile = Arc::new(profile);
     let mut explained = match opilio_control::explain(&profile, &asked, component_cache()) {
         Ok(explained) => explained,
         Err(CrawlError::Profile(faults)) => {

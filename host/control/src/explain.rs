@@ -10,7 +10,6 @@ use super::perform::{Say, read_uri};
 use super::{Answer, Command, ControlError, Desk, Fault};
 use crate::explain_uri::{self, Asked, Known};
 use opilio_visit::budget::{Budget, Place};
-use opilio_visit::policy;
 
 impl Desk<'_> {
     pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
@@ -81,19 +80,10 @@ impl Desk<'_> {
 
     /// Returns the facts about a URI that wait evaluators receive in addition to `asked`.
     fn known(&self, asked: &Asked<'_>, record: Option<UriRecord>) -> Result<Known, ControlError> {
-        let via = asked.via.map(Uri::as_str);
-        let (queue, precedence) = match &record {
-            Some(record) => (record.queue.clone(), record.precedence),
-            None => {
-                let hops = asked.hops.clone();
-                let found =
-                    policy::candidate(self.profile, asked.uri.clone(), hops, via, asked.source);
-                (found.queue, found.precedence)
-            }
-        };
+        let subject = explain_uri::subject(self.profile, asked, record.as_ref());
         let place = Place {
-            queue: &queue,
-            precedence,
+            queue: &subject.queue,
+            precedence: subject.precedence,
             queued: None,
         };
         let measures = match self.running {

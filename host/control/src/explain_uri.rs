@@ -1,5 +1,16 @@
 //! Explanation of a URI by a profile or a job. It has every setting, every stack, the answer of each filter before the fetch, and
 //! the answers of wait evaluators after a visit. Plugins that need a response are listed and not called.
+//!
+//! The questions are those of a visit (`opilio_visit`), for a URI that no frontier has issued. An explanation differs from a visit
+//! in these points, and nothing else:
+//!
+//! - Every stage is asked, also after one that refuses the URI: the reader wants to see all refusals.
+//! - A URI without hops that no crawl knows is judged by the scope, because it may be meant as a link. A seed is not.
+//! - If the command names another path, the link by which the crawl found the URI does not count.
+//! - Nothing is looked up or fetched: pre-fetch filters see no address, robots.txt and logins are not asked.
+//! - Wait evaluators get no content and no notes, and the price of the moment.
+
+mod answer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,146 +19,26 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_fetch::ResponseHead;
-use opilio_frontier::{ContentState, KeptValues, SiteRecord, UriRecord, Visit as Turn};
-use opilio_profile::{Origin, Profile, Settings, Strategy};
-use opilio_sandbox::{Candidate, Candidates, Engine, EngineConfig, Stage, Verdict, Visit};
-use opilio_uri::{Hop, HopPath, Uri};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use opilio_frontier::{Candidate, ContentState, Issue, SiteRecord, UriRecord, Visit as FoundVisit};
+use opilio_profile::{Origin, Profile, Settings};
+use opilio_sandbox::{Engine, EngineConfig, Verdict};
+use opilio_uri::{HopPath, Uri};
 
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::{load, sources};
 use opilio_job::component_cache;
-use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::components::JobPlugins;
-use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
+use opilio_stacks::guards::Guards;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{StackedPlugin, Stacks, Staged};
 use opilio_visit::evaluation::{AnswerKind, EvaluatorAnswer, evaluate};
-use opilio_visit::plugin_view::{self, PluginMemory, plugin_state};
-use opilio_visit::reading;
-use opilio_visit::scope;
-use opilio_visit::site_figures::DocumentTraits;
+use opilio_visit::plugin_view::{self, KnownUri, PluginMemory};
+use opilio_visit::scope::{FilterPart, ScopeJudgement};
+use opilio_visit::{Pipeline, WaitRule, policy, synthetic};
 
-/// What a profile or a job makes of a URI.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ExplainedUri {
-    /// The URI as normalised.
-    pub uri: String,
-    /// What it counts as.
-    pub canonical: String,
-    /// The queue that it stands in.
-    pub queue: String,
-    /// The rest of that queue after a fetch that took a second, in seconds.
-    pub rest_s: f64,
-    /// The page that it is judged as found on: as was asked, or as it was found; none for a seed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<String>,
-    /// The hops from the seed, likewise; empty for a seed.
-    #[serde(default)]
-    pub hops: String,
-    /// It belongs to the crawl.
-    pub in_scope: bool,
-    /// What the filters of the scope answer, in the order asked.
-    pub scope: Vec<FilterAnswer>,
-    /// It is fetched when its turn has come.
-    pub fetched: bool,
-    /// What the filters before a fetch answer, in the order asked.
-    pub pre_fetch: Vec<FilterAnswer>,
-    /// What of robots.txt, which is not asked here; none where no site has one for such a URI.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub robots: Option<String>,
-    /// What would follow its next visit, by what that may find; none where it is not visited again.
-    #[serde(default)]
-    pub waits: Vec<ExplainedWait>,
-    /// The plugins that stand in its way, by stages in the order of its way; those without plugins are left out.
-    #[serde(default)]
-    pub stacks: Vec<ExplainedStack>,
-    /// Every setting that holds for it.
-    pub settings: Vec<ExplainedSetting>,
-}
-
-impl ExplainedUri {
-    /// Removes expert settings, except those that a file sets.
-    pub fn leave_out_expert(&mut self) {
-        self.settings
-            .retain(|one| !one.expert || one.file.is_some());
-    }
-}
-
-/// A stack that a URI goes through.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ExplainedStack {
-    /// The stage, as in the profile's `[stacks]`.
-    pub stage: String,
-    /// Its plugins, in order.
-    pub plugins: Vec<StackedPlugin>,
-}
-
-/// The wait that would follow a visit.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ExplainedWait {
-    /// What the visit finds: `new`, `changed`, `unchanged`; `any` where that makes no difference.
-    pub found: String,
-    /// The wait until the visit after it, in seconds, within the profile's limits.
-    pub wait_s: f64,
-    /// What wait evaluators would say, in the order asked, as things stand now. They are asked without a document: what other
-    /// plugins would have noted on it is not there.
-    pub answers: Vec<WaitAnswer>,
-}
-
-/// What a wait evaluator would say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct WaitAnswer {
-    /// Its name in the profile.
-    pub evaluator: String,
-    /// `wait`, `pass`; `failed` where it could not be asked, `not-asked` where it does not handle such documents, its own
-    /// filters keep it from seeing this one, or one before it has answered.
-    pub answer: String,
-    /// Why; may be empty.
-    pub reason: String,
-    /// The wait it wants, in seconds, before the profile's limits.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait_s: Option<f64>,
-    /// When it wants to be asked again without a visit, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ask_again_s: Option<f64>,
-    /// Its answer is the one that holds.
-    pub decides: bool,
-}
-
-/// What a filter answers about a URI.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct FilterAnswer {
-    /// Its name in the profile.
-    pub filter: String,
-    /// `accept`, `reject`, `pass`; `failed` where it could not be asked, `not-asked` where it does not handle such URIs or
-    /// its own filters keep it from seeing this one.
-    pub answer: String,
-    /// Why; may be empty.
-    pub reason: String,
-    /// Its answer is the one that holds.
-    pub decides: bool,
-}
-
-/// A setting that holds for a URI.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct ExplainedSetting {
-    /// Its name with its tables.
-    pub key: String,
-    /// Its value.
-    pub value: Value,
-    /// The value as TOML writes it.
-    pub toml: String,
-    /// The file that says so; none: its default.
-    pub file: Option<String>,
-    /// The line there.
-    pub line: Option<usize>,
-    /// Few ever change it.
-    #[serde(default)]
-    pub expert: bool,
-}
+pub use answer::{
+    ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
+};
 
 /// URI to explain, with the path on which it would be found.
 #[derive(Clone, Debug)]
@@ -181,7 +72,7 @@ pub(crate) struct Known {
 /// # Errors
 /// Errors in the profile's plugins and tables.
 pub fn explain(
-    profile: &Profile,
+    profile: &Arc<Profile>,
     asked: &Asked<'_>,
     component_cache: Option<PathBuf>,
 ) -> Result<ExplainedUri, CrawlError> {
@@ -202,7 +93,7 @@ pub fn explain(
 /// Explains a URI by a job that no process runs, with the plugins and prefixes that the job has kept.
 pub(crate) fn explain_at_rest(
     job: &Path,
-    profile: &Profile,
+    profile: &Arc<Profile>,
     prefixes: &[String],
     asked: &Asked<'_>,
     known: &Known,
@@ -223,40 +114,24 @@ pub(crate) fn explain_at_rest(
 
 /// Explains a URI by a profile with these plugins. For a thread that may call plugins.
 pub(crate) fn explained(
-    profile: &Profile,
+    profile: &Arc<Profile>,
     stacks: &Arc<Stacks>,
     asked: &Asked<'_>,
     known: &Known,
 ) -> ExplainedUri {
-    let context = opilio_profile::Context {
-        source: asked.source,
-        media_type: asked.media_type,
-        now: Some(asked.now),
-        ..opilio_profile::Context::of(asked.uri)
+    let record = subject(profile, asked, known.record.as_ref());
+    let at = match record.place {
+        opilio_frontier::Place::Queued { due, .. } => due.max(asked.now),
+        _ => asked.now,
     };
-    let settings = profile.effective_with(&context);
-    let stacks = stacks.selected(&settings, profile.settings());
-    let mut seeds = profile.seeds.list.iter();
-    let is_seed = seeds.any(|seed| seed.uri == *asked.uri);
-    let candidate = Candidate {
-        uri: asked.uri.as_str().to_owned(),
-        surt: asked.uri.surt(),
-        hop_path: asked.hops.as_str().to_owned(),
-        via: asked.via.map(|via| via.as_str().to_owned()),
-        via_surt: asked.via.map(Uri::surt),
-        context: String::new(),
-        seed: is_seed,
-        source: asked.source.map(str::to_owned),
-        address: None,
-        attributes: Vec::new(),
+    let issue = Issue::unissued(asked.uri.clone().without_userinfo(), record, at);
+    let pipeline = Pipeline::new(issue, profile.clone(), stacks.clone(), asked.now);
+    let (scope, accepted) = scope(&pipeline, known.record.is_some());
+    let (pre_fetch, fetched) = pre_fetch(&pipeline);
+    let (settings, stacks) = match asked.media_type {
+        Some(media_type) => pipeline.for_response(media_type),
+        None => (pipeline.settings.clone(), pipeline.stacks.clone()),
     };
-    let waits = waits(&stacks, &settings, asked, &candidate, known);
-    let candidates = Candidates::new(vec![candidate]);
-    let scope = answers(&stacks.scope, &Stage::Scope, &candidates);
-    let in_scope = scope::judge(&stacks.scope, &Stage::Scope, &candidates, false);
-    let pre_fetch = answers(&stacks.pre_fetch, &Stage::PreFetch, &candidates);
-    let fetched = scope::judge(&stacks.pre_fetch, &Stage::PreFetch, &candidates, true);
-    let accepted = |judged: &scope::ScopeJudgement| judged.decisions.iter().all(|one| one.accepted);
     let queue = profile.queue_name(asked.uri);
     let of_queue = profile.queue_settings_at(&queue, asked.now);
     let robots = asked.uri.robots_txt().map(|_| {
@@ -266,7 +141,13 @@ pub(crate) fn explained(
         }
         .to_owned()
     });
-    let settings = profile.explain_with(&context).into_iter().map(|one| {
+    let context = opilio_profile::Context {
+        source: asked.source,
+        media_type: asked.media_type,
+        now: Some(asked.now),
+        ..opilio_profile::Context::of(asked.uri)
+    };
+    let explained = profile.explain_with(&context).into_iter().map(|one| {
         let (file, line) = match &one.place {
             Origin::Default => (None, None),
             Origin::Written { file, line } => (Some(file.clone()), Some(*line)),
@@ -291,88 +172,144 @@ pub(crate) fn explained(
         queue,
         via: asked.via.map(|via| via.as_str().to_owned()),
         hops: asked.hops.as_str().to_owned(),
-        in_scope: is_seed || accepted(&in_scope),
+        in_scope: accepted,
         scope,
-        fetched: accepted(&fetched),
+        fetched,
         pre_fetch,
         robots,
-        waits,
-        stacks: staged(&stacks),
-        settings: settings.collect(),
+        waits: waits(&pipeline, (&settings, &stacks), at, asked.media_type, known),
+        stacks: staged(&pipeline.stacks, &stacks),
+        settings: explained.collect(),
     }
 }
 
-fn staged(stacks: &Stacks) -> Vec<ExplainedStack> {
-    let stages = opilio_profile::Stage::ALL.into_iter();
-    stages
-        .map(|stage| ExplainedStack {
-            stage: stage.key().to_owned(),
-            plugins: stacks
-                .stage(stage)
-                .iter()
-                .map(StackedPlugin::from)
-                .collect(),
-        })
-        .filter(|stack| !stack.plugins.is_empty())
-        .collect()
+/// The record of a URI that is found as asked: with everything that the job knows of it, or new.
+pub(crate) fn subject(
+    profile: &Profile,
+    asked: &Asked<'_>,
+    known: Option<&UriRecord>,
+) -> UriRecord {
+    let via = asked.via.map(Uri::as_str);
+    let (uri, hops) = (asked.uri.clone(), asked.hops.clone());
+    let mut seeds = profile.seeds.list.iter();
+    let seed = seeds.any(|seed| seed.uri == *asked.uri);
+    let found = Candidate {
+        seed,
+        ..policy::candidate(profile, uri, hops, via, asked.source)
+    };
+    let found = UriRecord::of(found, asked.now);
+    let Some(known) = known else {
+        return found;
+    };
+    let mut known = known.clone();
+    if (&known.hop_path, &known.via, &known.source) == (&found.hop_path, &found.via, &found.source)
+    {
+        known.seed |= seed;
+        return known;
+    }
+    known.link_attributes.clear();
+    (known.hop_path, known.via, known.source) = (found.hop_path, found.via, found.source);
+    (known.context, known.seed) = (found.context, found.seed);
+    known
 }
 
-/// Returns the waits that would follow the next visit of a URI.
+/// Returns the answers of the scope filters, and whether the URI belongs to the crawl. A URI without hops that no crawl knows may
+/// be a seed some day, and is judged as it would be as a link.
+fn scope(pipeline: &Pipeline, is_known: bool) -> (Vec<FilterAnswer>, bool) {
+    let record = &pipeline.issue.record;
+    let is_asked = !record.seed && record.hop_path.is_empty() && !is_known;
+    let (answers, accepted) = answers(&pipeline.stacks.scope, |heard| pipeline.judge_scope(heard));
+    let is_accepted_unasked = pipeline.is_in_scope_unasked() && !is_asked;
+    (answers, is_accepted_unasked || accepted)
+}
+
+/// Returns the answers of the pre-fetch filters, and whether they let the URI be fetched. The address of its host is not looked
+/// up.
+fn pre_fetch(pipeline: &Pipeline) -> (Vec<FilterAnswer>, bool) {
+    if pipeline.is_prerequisite() {
+        let pass = |staged| not_asked(staged, "prerequisites are fetched unasked");
+        return (pipeline.stacks.pre_fetch.iter().map(pass).collect(), true);
+    }
+    answers(&pipeline.stacks.pre_fetch, |heard| {
+        pipeline.judge_pre_fetch(None, heard)
+    })
+}
+
+/// Returns the stacks of all stages: those before the media type is known, and those after it.
+fn staged(before: &Stacks, after: &Stacks) -> Vec<ExplainedStack> {
+    use opilio_profile::Stage;
+    let plugins = |stage| match stage {
+        Stage::Scope | Stage::Precedence | Stage::PreFetch | Stage::MidFetch => before.stage(stage),
+        _ => after.stage(stage),
+    };
+    let stacks = Stage::ALL.into_iter().map(|stage| ExplainedStack {
+        stage: stage.key().to_owned(),
+        plugins: plugins(stage).iter().map(StackedPlugin::from).collect(),
+    });
+    stacks.filter(|stack| !stack.plugins.is_empty()).collect()
+}
+
+/// Returns the waits that would follow the next visit of a URI, at the time `at`.
 fn waits(
-    stacks: &Stacks,
-    settings: &Settings,
-    asked: &Asked<'_>,
-    candidate: &Candidate,
+    pipeline: &Pipeline,
+    (settings, stacks): (&Settings, &Stacks),
+    at: Timestamp,
+    media_type: Option<&str>,
     known: &Known,
 ) -> Vec<ExplainedWait> {
-    let found: &[ContentState] = match settings.strategy {
-        // A prerequisite is fetched again when it has expired.
-        _ if asked.hops.last() == Some(Hop::Prerequisite) => &[],
-        Strategy::Snapshot => &[],
-        Strategy::Fixed => {
+    let found: &[ContentState] = match pipeline.wait_rule(settings) {
+        WaitRule::Never => &[],
+        WaitRule::Fixed(wait) => {
             return vec![ExplainedWait {
                 found: "any".to_owned(),
-                wait_s: settings.revisit.fixed_wait.as_secs_f64(),
+                wait_s: wait.as_secs_f64(),
                 answers: Vec::new(),
             }];
         }
-        Strategy::Revisit => match &known.record {
-            Some(record) if record.visits > 0 => &[ContentState::Unchanged, ContentState::Changed],
-            _ => &[ContentState::New],
-        },
+        WaitRule::Evaluators if pipeline.issue.record.visits > 0 => {
+            &[ContentState::Unchanged, ContentState::Changed]
+        }
+        WaitRule::Evaluators => &[ContentState::New],
     };
-    let wait = |state: &ContentState| wait_after(*state, stacks, settings, asked, candidate, known);
+    let wait = |state: &ContentState| {
+        let record = &pipeline.issue.record;
+        let found = FoundVisit {
+            status: if record.status > 0 {
+                record.status
+            } else {
+                200
+            },
+            state: *state,
+            size: record.history.first().and_then(|last| last.size),
+            media_type: media_type.unwrap_or_default().to_owned(),
+            ..FoundVisit::default()
+        };
+        wait_after(pipeline, (settings, stacks), at, &found, known)
+    };
     found.iter().map(wait).collect()
 }
 
-/// Returns the wait after a visit in this content state, made at the time when the URI is due.
+/// Returns the wait after a visit at the time `at`, which finds `found`.
 fn wait_after(
-    state: ContentState,
-    stacks: &Stacks,
-    settings: &Settings,
-    asked: &Asked<'_>,
-    candidate: &Candidate,
+    pipeline: &Pipeline,
+    (settings, stacks): (&Settings, &Stacks),
+    at: Timestamp,
+    found: &FoundVisit,
     known: &Known,
 ) -> ExplainedWait {
-    let media_type = asked.media_type.unwrap_or_default();
-    let visit = visit_that_finds(state, asked, candidate, known);
-    let uri = asked.uri.as_str();
-    let head = ResponseHead {
-        version: "HTTP/1.1".to_owned(),
-        status: u16::try_from(visit.status).unwrap_or(200),
-        reason: String::new(),
-        headers: vec![("content-type".to_owned(), media_type.to_owned())],
-        length: 0,
-    };
-    let memory = PluginMemory {
-        notes: visit.notes.clone(),
-        kept: visit.kept.clone(),
-        ..PluginMemory::default()
-    };
-    let document = reading::document(uri, uri, &head, Bytes::new(), None, &memory);
+    let record = &pipeline.issue.record;
+    let memory = PluginMemory::new(&record.kept, &known.site);
+    let mut visit = plugin_view::after(KnownUri::of(&pipeline.issue), at, found, &memory);
+    visit.measures = known.measures.clone();
+    let content_type = ("content-type".to_owned(), found.media_type.clone());
+    let head = synthetic::head(
+        u16::try_from(found.status).unwrap_or(200),
+        vec![content_type],
+    );
+    let document = pipeline.document(&head, Bytes::new(), None, &memory);
     let guards = Guards::default();
-    let evaluation = evaluate(&stacks.wait, media_type, &visit, &document, &guards);
-    let last = known.record.as_ref().and_then(|record| record.wait);
+    let evaluation = evaluate(&stacks.wait, &found.media_type, &visit, &document, &guards);
+    let settled = evaluation.settle(record, found.state, &settings.revisit);
     let seconds = |wait: Option<Duration>| wait.map(|wait| wait.as_secs_f64());
     let answer = |one: &EvaluatorAnswer| {
         let (answer, reason) = answer_words(&one.kind);
@@ -387,14 +324,14 @@ fn wait_after(
         }
     };
     ExplainedWait {
-        found: match state {
+        found: match found.state {
             ContentState::New => "new",
             ContentState::Changed => "changed",
             ContentState::Unchanged => "unchanged",
             ContentState::Unknown => "unknown",
         }
         .to_owned(),
-        wait_s: evaluation.until_next(last, &settings.revisit).as_secs_f64(),
+        wait_s: settled.until_next.as_secs_f64(),
         answers: evaluation.answers.iter().map(answer).collect(),
     }
 }
@@ -410,112 +347,190 @@ fn answer_words(kind: &AnswerKind) -> (&'static str, &str) {
     }
 }
 
-/// Returns the visit as wait evaluators see it: the last visit, with another content state.
-fn visit_that_finds(
-    state: ContentState,
-    asked: &Asked<'_>,
-    candidate: &Candidate,
-    known: &Known,
-) -> Visit {
-    let media_type = asked.media_type.unwrap_or_default().to_owned();
-    let Some(record) = &known.record else {
-        let memory = PluginMemory::new(&KeptValues::default(), &known.site);
-        let shared = DocumentTraits {
-            uri: asked.uri,
-            media_type: &media_type,
-            depth: asked.hops.link_hops(),
-            is_dated: false,
+/// Asks a stack of filters. Returns the answer of each and whether the URI is accepted. The answer that decides is marked.
+fn answers(
+    stack: &[Staged],
+    judge: impl FnOnce(&mut dyn FnMut(usize, FilterPart<'_>)) -> ScopeJudgement,
+) -> (Vec<FilterAnswer>, bool) {
+    let unhandled = |staged| not_asked(staged, "it does not handle such URIs");
+    let mut answers: Vec<FilterAnswer> = stack.iter().map(unhandled).collect();
+    let judged = judge(&mut |index, part| {
+        let (answer, reason) = match part {
+            FilterPart::Guarded => ("not-asked", "its own filters keep it from seeing it"),
+            FilterPart::Ruled(Verdict::Accept, reason) => ("accept", reason),
+            FilterPart::Ruled(Verdict::Reject, reason) => ("reject", reason),
+            FilterPart::Ruled(_, reason) => ("pass", reason),
+            FilterPart::Failed(reason) => ("failed", reason),
         };
-        let neighbourhood = memory.site.neighbourhood(&shared);
-        return Visit {
-            status: 200,
-            state: plugin_state(state),
-            visits: 1,
-            versions: 1,
-            neighbourhood,
-            measures: known.measures.clone(),
-            kept: memory.kept,
-            media_type,
-            ..Visit::of(candidate.clone(), asked.now)
-        };
+        answers[index].answer = answer.to_owned();
+        answers[index].reason = reason.to_owned();
+    });
+    let decision = judged.decisions.into_iter().next();
+    let by = decision.as_ref().and_then(|decision| decision.by.as_ref());
+    let has_say = |one: &&mut FilterAnswer| {
+        Some(&one.filter) == by && matches!(one.answer.as_str(), "accept" | "reject" | "failed")
     };
-    let due = match record.place {
-        opilio_frontier::Place::Queued { due, .. } => due,
-        _ => asked.now,
-    };
-    let at = due.max(asked.now);
-    let turn = Turn {
-        status: if record.status > 0 {
-            record.status
-        } else {
-            200
-        },
-        state,
-        size: record.history.first().and_then(|last| last.size),
-        media_type,
-        ..Turn::default()
-    };
-    let memory = PluginMemory::new(&record.kept, &known.site);
-    let subject = plugin_view::KnownUri {
-        uri: asked.uri,
-        record,
-        overdue: Duration::try_from(at - due).unwrap_or_default(),
-    };
-    let mut visit = plugin_view::after(subject, at, &turn, &memory);
-    visit.measures = known.measures.clone();
-    visit
-}
-
-/// Returns the answer of each filter about the sole candidate. The last answer other than `pass` decides.
-fn answers(stack: &[Staged], stage: &Stage, candidates: &Candidates) -> Vec<FilterAnswer> {
-    let mut guards = CandidateGuards::new(candidates);
-    let mut answers: Vec<FilterAnswer> = stack
-        .iter()
-        .map(|staged| {
-            let (answer, reason) = answer(staged, stage, candidates, &mut guards);
-            FilterAnswer {
-                filter: staged.name.to_string(),
-                answer: answer.to_owned(),
-                reason,
-                decides: false,
-            }
-        })
-        .collect();
-    let has_say = |one: &&mut FilterAnswer| matches!(one.answer.as_str(), "accept" | "reject");
     if let Some(last) = answers.iter_mut().rev().find(has_say) {
         last.decides = true;
     }
-    answers
+    let is_accepted = decision.is_some_and(|decision| decision.accepted);
+    (answers, is_accepted)
 }
 
-fn answer(
-    staged: &Staged,
-    stage: &Stage,
-    candidates: &Candidates,
-    guards: &mut CandidateGuards<'_>,
-) -> (&'static str, String) {
-    match guards.seen_by(staged).first() {
-        Some(Seen::Yes) => {}
-        Some(Seen::No) | None => {
-            return (
-                "not-asked",
-                "its own filters keep it from seeing it".to_owned(),
-            );
+fn not_asked(staged: &Staged, reason: &str) -> FilterAnswer {
+    FilterAnswer {
+        filter: staged.name.to_string(),
+        answer: "not-asked".to_owned(),
+        reason: reason.to_owned(),
+        decides: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_profile::Given;
+    use opilio_sandbox::NamedValue;
+
+    use super::*;
+
+    /// Links of `a.example` are in scope up to one hop from the seed, and are fetched up to two.
+    const PROFILE: &str = r#"
+seeds = ["http://a.example/"]
+
+[stacks]
+scope = ["surt-scope", "near"]
+precedence = []
+pre-fetch = ["far"]
+mid-fetch = []
+post-fetch = []
+digest = []
+change = []
+pre-extract = []
+extract = []
+archive = []
+wait = []
+observe = []
+
+[plugins.near]
+component = "builtin:hops"
+settings = { max = 1 }
+
+[plugins.far]
+component = "builtin:hops"
+settings = { max = 2 }
+"#;
+
+    fn profile() -> Arc<Profile> {
+        let given = Given {
+            builtins: opilio_stacks::builtin_plugins(),
+            ..Given::default()
+        };
+        Arc::new(Profile::parse("p.toml", PROFILE, &given).unwrap())
+    }
+
+    fn asked<'a>(uri: &'a Uri, hops: &str) -> Asked<'a> {
+        Asked {
+            uri,
+            via: None,
+            hops: HopPath::parse(hops).unwrap(),
+            source: None,
+            media_type: None,
+            now: Timestamp::UNIX_EPOCH,
         }
-        Some(Seen::Unknown(reason)) => return ("failed", reason.clone()),
     }
-    let places = handled(staged, candidates);
-    if places.is_empty() {
-        return ("not-asked", "it does not handle such URIs".to_owned());
+
+    /// Explains each URI with these hops, known to the job or not.
+    fn explained_each(all: &[(&str, &str, bool)]) -> Vec<ExplainedUri> {
+        let profile = profile();
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let prefixes = profile.seeds.scope();
+        let sources = sources(Path::new(""));
+        let asking = || {
+            let loaded = load(&engine, &profile, &prefixes, &sources, None);
+            let (_, loaded) = loaded.unwrap();
+            let explain = |&(uri, hops, is_known): &(&str, &str, bool)| {
+                let uri = Uri::parse(uri).unwrap();
+                let asked = asked(&uri, hops);
+                let record = is_known.then(|| subject(&profile, &asked, None));
+                let known = Known {
+                    record,
+                    ..Known::default()
+                };
+                explained(&profile, &loaded.stacks, &asked, &known)
+            };
+            all.iter().map(explain).collect()
+        };
+        on_plugin_thread("explain", asking).unwrap()
     }
-    let mut asked = batch::ask(staged, stage, candidates, &places).list;
-    match asked.pop() {
-        Some(BatchAnswer::Ruled(ruling)) => match ruling.verdict {
-            Verdict::Accept => ("accept", ruling.reason),
-            Verdict::Reject => ("reject", ruling.reason),
-            _ => ("pass", ruling.reason),
-        },
-        Some(BatchAnswer::Failed(missing)) => ("failed", missing.reason),
-        Some(BatchAnswer::NotAsked) | None => ("not-asked", String::new()),
+
+    fn words(answers: &[FilterAnswer]) -> Vec<(&str, &str, bool)> {
+        let answers = answers.iter();
+        answers
+            .map(|one| (&*one.filter, &*one.answer, one.decides))
+            .collect()
+    }
+
+    #[test]
+    fn every_filter_is_asked_as_in_a_visit() {
+        let page = "http://a.example/page";
+        let explained = explained_each(&[
+            (page, "L", false),
+            (page, "LL", false),
+            (page, "LLL", false),
+            (page, "LLLP", false),
+            ("http://b.example/", "", false),
+            ("http://b.example/", "", true),
+            ("http://a.example/", "", false),
+        ]);
+        let verdicts: Vec<_> = explained
+            .iter()
+            .map(|one| (one.in_scope, one.fetched))
+            .collect();
+        let expected = [
+            (true, true),
+            (false, true),
+            (false, false),
+            // The scope and pre-fetch filters let prerequisites pass.
+            (true, true),
+            // It may be meant as a link.
+            (false, true),
+            // The operator has added it.
+            (true, true),
+            (true, true),
+        ];
+        assert_eq!(verdicts, expected);
+        let too_far = &explained[2];
+        let scope = [("surt-scope", "accept", false), ("near", "reject", true)];
+        assert_eq!(words(&too_far.scope), scope);
+        assert_eq!(words(&too_far.pre_fetch), [("far", "reject", true)]);
+        let prerequisite = words(&explained[3].pre_fetch);
+        assert_eq!(prerequisite, [("far", "not-asked", false)]);
+        assert_eq!(words(&explained[0].pre_fetch), [("far", "pass", false)]);
+    }
+
+    #[test]
+    fn the_link_by_which_a_uri_was_found_counts_unless_another_path_is_asked_for() {
+        let profile = profile();
+        let uri = Uri::parse("http://a.example/page").unwrap();
+        let attribute = NamedValue {
+            name: "rel".to_owned(),
+            value: "nofollow".to_owned(),
+        };
+        let mut record = subject(&profile, &asked(&uri, "L"), None);
+        record.context = "a/@href".to_owned();
+        record.link_attributes = link_attributes::for_record(vec![attribute]);
+        record.visits = 3;
+        #[track_caller]
+        fn check(record: &UriRecord, uri: &Uri, expected: (&str, usize)) {
+            let seen = plugin_view::candidate(uri, record);
+            assert_eq!((&*seen.context, seen.attributes.len()), expected);
+            assert_eq!(record.visits, 3);
+        }
+        let as_found = subject(&profile, &asked(&uri, "L"), Some(&record));
+        check(&as_found, &uri, ("a/@href", 1));
+        let otherwise = subject(&profile, &asked(&uri, "LL"), Some(&record));
+        check(&otherwise, &uri, ("", 0));
     }
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use opilio_archive::{WarcInfo, Writer, WriterConfig, archives, index_path, write_index};
 use opilio_frontier::{Candidate, Frontier, SharedFrontier};

@@ -1,71 +1,64 @@
-//! Documents outside of a crawl, as plugins see them in one: from an archive, a file, or a single fetch. Tools for plugin authors
-//! run plugins on them, and so show what a crawl would do.
+//! Visits outside of a crawl: documents from an archive, a file or a single fetch, as plugins see them in one. Tools for plugin
+//! authors ask plugins about them.
+//!
+//! The stages of `opilio_visit` make every document, visit and candidate, by the default profile under the strategy `revisit`.
+//! Captures of one URI are successive visits: history, validators, digests, fingerprints, kept values and figures of the site are
+//! those that a crawl would have. These differences from a crawl are wanted:
+//!
+//! - One plugin is asked, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is not
+//!   followed by calls for single links, and the limits of waits do not apply.
+//! - Every response is a visit, whatever its status, and every document is extracted, unchanged or not. Records without content,
+//!   such as revisit records, are no visits.
+//! - All links of a page are judged, also those that `nofollow` or the redirect limit would remove, and by the one plugin: there
+//!   are no overrides for their targets. Precedence plugins rank links that no scope has judged.
+//! - A document counts as a seed, or has the hop path that the author names. An archive does not say how it was found.
+//! - The wait before a visit is the time since the capture before it, and no visit is overdue. No host is looked up, and there are
+//!   neither prices nor signals. Links are counted only if a plugin is asked about them.
+//! - Payload digests decide the state of the content, then the change evaluator that is asked. Strippers decide nothing.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_archive::{HttpPayload, Part};
-use opilio_fetch::{Exchange, ResponseHead, charset, coding};
-use opilio_profile::{Breaker as Rule, BreakerAction};
-use opilio_sandbox::{Candidate, Document, Fault, NamedValue, Plugin, Visit};
-use opilio_uri::{Hop, Uri};
-
-use opilio_stacks::Staged;
+use opilio_fetch::{Exchange, ResponseHead};
+use opilio_frontier::{Candidate, Fingerprint, Issue, SiteRecord, UriRecord, WarcLocation};
+use opilio_profile::{Breaker as Rule, BreakerAction, Faults, Given, Profile};
+use opilio_sandbox::{
+    Candidates, Comparison, Difference, Document, Finished, NamedValue, Plugin, Stage, Visit,
+};
 use opilio_stacks::breaker::{Breaker, FaultPolicy};
 use opilio_stacks::guards::Guards;
+use opilio_stacks::{Stacks, Staged, builtin_plugins, hash_of};
+use opilio_uri::{HopPath, Uri};
 use opilio_visit::extraction::{self, Asked};
-use opilio_visit::plugin_view::PluginMemory;
-use opilio_visit::reading;
+use opilio_visit::plugin_view::{self, KnownUri, PluginMemory, plugin_state};
+use opilio_visit::reading::Reading;
+use opilio_visit::{Body, Pipeline, Previous, Response, notes_of, policy, synthetic};
 
-/// A response with decoded content.
+pub use opilio_frontier::ContentState;
+pub use opilio_visit::extraction::{Extracted, FoundLink, RefusedLink};
+
+/// The profile of these visits: the default one, for documents that are visited again and again.
+const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
+
+/// Stands for the evaluator that made a fingerprint: there is one only.
+const EVALUATOR: u64 = 0;
+
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// URI of the response.
     pub uri: Uri,
-    /// Status and headers.
-    pub head: ResponseHead,
-    /// Content without transfer and content codings, as far as they could be removed.
-    pub content: Bytes,
-    /// Annotations of the reading, as `crawl.log` would have them.
-    pub annotations: Vec<String>,
-}
-
-/// Links that extractors found in a document.
-#[derive(Debug, Default)]
-pub struct Links {
-    /// Resolved links, each URI and hop once, in the order found.
-    pub links: Vec<Link>,
-    /// References that the crawl cannot follow, with the reason.
-    pub refused: Vec<(String, String)>,
-    /// Number of links and fragments beyond the limits.
-    pub dropped: u64,
-    /// Calls that failed.
-    pub faults: Vec<Fault>,
-    /// Parts that could not be read, with the plugin.
-    pub problems: Vec<String>,
-}
-
-/// A resolved link.
-#[derive(Clone, Debug)]
-pub struct Link {
-    /// Target of the link.
-    pub uri: Uri,
-    /// Type of the hop.
-    pub hop: Hop,
-    /// Context of the link in the document.
-    pub context: String,
-    /// Further attributes that the extractor gives the link.
-    pub attributes: Vec<NamedValue>,
-    /// Time of the target's last change, according to the document.
-    pub modified: Option<Timestamp>,
+    head: ResponseHead,
+    exchange: Arc<Exchange>,
 }
 
 impl Sample {
-    /// Reads a recorded HTTP response, as a WARC record holds it. Returns `None` if the message is not a response. Keeps at most
-    /// `content_max` bytes of content, because plugins see no more of it.
-    pub fn of_message(uri: Uri, message: &[u8], content_max: u64) -> Option<Self> {
+    /// Reads a recorded HTTP response, as a WARC record holds it. Returns `None` if the message is not a response.
+    pub fn of_message(uri: Uri, message: &[u8]) -> Option<Self> {
         let mut machine = HttpPayload::new();
         let mut payload = Vec::new();
         machine.feed(message, |part| {
@@ -74,107 +67,309 @@ impl Sample {
             }
         });
         let head = ResponseHead::of_recording(machine.head())?;
-        let decoded = coding::decode(&head.content_codings(), || payload.as_slice(), content_max);
-        Some(Self {
-            uri,
-            head,
-            content: decoded.content.into(),
-            annotations: decoded
-                .problem
-                .map(|problem| problem.annotation())
-                .into_iter()
-                .collect(),
-        })
+        Some(Self::of_payload(uri, head, payload.into()))
     }
 
-    /// Reads the response of an exchange; `None` if no response came.
-    pub fn of_exchange(uri: Uri, exchange: &Exchange, content_max: u64) -> Option<Self> {
-        let head = exchange.head.clone()?;
-        let (content, problem) = reading::content(exchange, &head, content_max);
+    /// Takes the response of an exchange; `None` if no response came.
+    pub fn of_exchange(uri: Uri, exchange: Exchange) -> Option<Self> {
         Some(Self {
             uri,
-            head,
-            content,
-            annotations: problem.into_iter().collect(),
+            head: exchange.head.clone()?,
+            exchange: Arc::new(exchange),
         })
     }
 
     /// Makes a response with this status and media type from the content of a file.
     pub fn of_content(uri: Uri, status: u16, content_type: Option<&str>, content: Bytes) -> Self {
-        let headers = content_type
-            .map(|content_type| ("Content-Type".to_owned(), content_type.to_owned()))
-            .into_iter()
-            .collect();
+        let header = |content_type: &str| ("Content-Type".to_owned(), content_type.to_owned());
+        let headers = content_type.map(header).into_iter().collect();
+        Self::of_payload(uri, synthetic::head(status, headers), content)
+    }
+
+    fn of_payload(uri: Uri, head: ResponseHead, payload: Bytes) -> Self {
+        let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
         Self {
             uri,
-            head: ResponseHead {
-                version: "HTTP/1.1".to_owned(),
-                status,
-                reason: String::new(),
-                headers,
-                length: 0,
-            },
-            content,
-            annotations: Vec::new(),
+            exchange: Arc::new(synthetic::exchange(head.clone(), payload, times)),
+            head,
         }
     }
 
-    /// Returns the document that plugins get, with notes and kept values of its own. Every call returns another document.
-    pub fn document(&self) -> Document {
-        let media_type = self.head.media_type().unwrap_or_default();
-        let charset = reading::is_text(&media_type).then(|| {
-            let clues = charset::Clues {
-                content_type: self.head.first("content-type"),
-                host: self.uri.host(),
-            };
-            charset::decide(clues, &self.content).encoding
-        });
-        let uri = self.uri.as_str();
-        reading::document(
-            uri,
-            uri,
-            &self.head,
-            self.content.clone(),
-            charset,
-            &PluginMemory::default(),
-        )
+    /// The media type, as plugins select documents by it.
+    pub fn media_type(&self) -> String {
+        let media_type = self.head.media_type();
+        media_type.unwrap_or_else(|| "application/octet-stream".to_owned())
     }
 }
 
-/// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they handle
-/// them. Returns resolved links. Blocks; call it on a thread with room for plugins.
-pub fn links(extractors: &[Plugin], document: &Document, links_max: usize) -> Links {
-    let stack: Vec<Staged> = extractors.iter().map(alone).collect();
-    let visit = Visit::of(candidate(document.uri()), Timestamp::UNIX_EPOCH);
-    let guards = Guards::default();
-    let asked = Asked {
-        document,
-        visit: &visit,
-        guards: &guards,
-    };
-    let extracted = extraction::extract(&stack, &asked, links_max);
-    let links = extracted.links.into_iter();
-    let refused = extracted.refused.into_iter();
-    let failures = extracted.failures.into_iter();
-    let problems = extracted.problems.into_iter();
-    Links {
-        links: links
-            .map(|link| Link {
-                uri: link.uri,
-                hop: link.hop,
-                context: link.context,
-                attributes: link.attributes,
-                modified: link.modified,
-            })
-            .collect(),
-        refused: refused
-            .map(|link| (link.reference, link.problem.to_string()))
-            .collect(),
-        dropped: extracted.dropped,
-        faults: failures.map(|failure| failure.fault).collect(),
-        problems: problems
-            .map(|(plugin, problem)| format!("{plugin}: {problem}"))
-            .collect(),
+/// The URIs visited so far.
+pub struct SampleVisits {
+    profile: Arc<Profile>,
+    stacks: Arc<Stacks>,
+    hop_path: HopPath,
+    records: HashMap<Uri, UriRecord>,
+    sites: HashMap<String, SiteRecord>,
+}
+
+/// One visit, after its document was read.
+pub struct SampleVisit {
+    /// The time of the visit.
+    pub at: Timestamp,
+    pipeline: Pipeline,
+    site: SiteRecord,
+    response: Response,
+    head: ResponseHead,
+    /// The visit at the headers.
+    begun: Visit,
+    reading: Reading,
+    memory: PluginMemory,
+}
+
+impl SampleVisits {
+    /// Creates a series without visits. `extractors` find the links of documents whose hop path is `hop_path`.
+    ///
+    /// # Errors
+    /// The default profile has an error.
+    pub fn new(extractors: &[Plugin], hop_path: HopPath) -> Result<Self, Faults> {
+        let given = Given {
+            builtins: builtin_plugins(),
+            ..Given::default()
+        };
+        let mut stacks = Stacks::default();
+        stacks.extract = extractors.iter().map(alone).collect();
+        stacks.extract_hash = hash_of(&stacks.extract);
+        Ok(Self {
+            profile: Arc::new(Profile::parse("default", PROFILE, &given)?),
+            stacks: Arc::new(stacks),
+            hop_path,
+            records: HashMap::new(),
+            sites: HashMap::new(),
+        })
+    }
+
+    /// Reads a response that came at this time. Blocks; call it on a thread with room for plugins.
+    pub fn visit(&self, sample: Sample, at: Timestamp) -> SampleVisit {
+        let Sample {
+            uri,
+            head,
+            exchange,
+        } = sample;
+        let known = self.records.get(&uri).cloned();
+        let mut record = known.unwrap_or_else(|| self.found(&uri, at));
+        // The document is extracted whatever its state.
+        record.extractor = None;
+        let last = record.history.first();
+        record.wait = last.map(|last| Duration::try_from(at - last.at).unwrap_or_default());
+        let site = self.sites.get(&uri.surt_authority());
+        let site = site.cloned().unwrap_or_default();
+        let memory = PluginMemory::new(&record.kept, &site);
+        let body = match head.status {
+            304 if record.archived.is_some() => Body::NotModified,
+            _ => Body::Fetched,
+        };
+        let issue = Issue::unissued(uri, record, at);
+        let pipeline = Pipeline::new(issue, self.profile.clone(), self.stacks.clone(), at);
+        let response = Response::new(&pipeline, &exchange, head.clone(), body);
+        let task = response.task(&pipeline, &memory);
+        SampleVisit {
+            at,
+            begun: task.visit.clone(),
+            reading: task.run(),
+            pipeline,
+            site,
+            response,
+            head,
+            memory,
+        }
+    }
+
+    /// Keeps the outcome of a visit for the next ones.
+    pub fn finish(&mut self, visit: &SampleVisit) {
+        let (issue, settings) = (&visit.pipeline.issue, &visit.pipeline.settings);
+        let mut outcome = visit.outcome();
+        let kept = visit.pipeline.kept_after(&outcome, &visit.memory);
+        outcome.kept = kept.uri;
+        let mut record = issue.record.clone();
+        record.note_visit(outcome, visit.at, settings.revisit.history);
+        self.records.insert(issue.uri.clone(), record);
+        let site = self.sites.entry(issue.uri.surt_authority()).or_default();
+        kept.site
+            .into_iter()
+            .for_each(|change| site.kept.apply(change));
+        site.figures.extend(kept.figures);
+    }
+
+    fn found(&self, uri: &Uri, at: Timestamp) -> UriRecord {
+        let hop_path = self.hop_path.clone();
+        let seed = hop_path.is_empty();
+        let found = policy::candidate(&self.profile, uri.clone(), hop_path, None, None);
+        UriRecord::of(Candidate { seed, ..found }, at)
+    }
+}
+
+impl SampleVisit {
+    /// The URI.
+    pub fn uri(&self) -> &Uri {
+        &self.pipeline.issue.uri
+    }
+
+    /// HTTP status.
+    pub fn status(&self) -> i32 {
+        self.begun.status
+    }
+
+    /// Media type; empty if the server named none.
+    pub fn media_type(&self) -> &str {
+        &self.begun.media_type
+    }
+
+    /// Bytes of content.
+    pub fn bytes(&self) -> usize {
+        self.reading.document.content().len()
+    }
+
+    /// State of the content.
+    pub fn state(&self) -> ContentState {
+        self.reading.state
+    }
+
+    /// Forgets the notes and kept values of plugins that have been asked since the visit began.
+    pub fn renew(&mut self) {
+        self.memory = PluginMemory::new(&self.pipeline.issue.record.kept, &self.site);
+    }
+
+    /// Returns the document. Every call returns another one, without the base that extractors declared. All share their notes.
+    pub fn document(&self) -> Document {
+        let read = &self.reading.document;
+        let (content, charset) = (read.content().clone(), read.charset());
+        self.pipeline
+            .document(&self.head, content, charset, &self.memory)
+    }
+
+    /// Returns the document and the visit as filters of a stage see them.
+    pub fn before_filter(&self, stage: &Stage) -> (Document, Visit) {
+        match stage {
+            Stage::MidFetch => self.pipeline.at_head(&self.head, None, &self.memory),
+            Stage::PostFetch => (self.document(), self.begun()),
+            _ => {
+                let (document, visit) = self.before_comparison();
+                let state = plugin_state(self.reading.state);
+                (document, Visit { state, ..visit })
+            }
+        }
+    }
+
+    /// Returns the document and the visit as change evaluators see them.
+    pub fn before_comparison(&self) -> (Document, Visit) {
+        let size = self.reading.size;
+        let begun = self.begun();
+        (self.document(), Visit { size, ..begun })
+    }
+
+    /// Returns the visit as wait evaluators see it.
+    pub fn before_wait(&self) -> Visit {
+        let known = KnownUri::of(&self.pipeline.issue);
+        plugin_view::after(known, self.at, &self.outcome(), &self.memory)
+    }
+
+    /// The fingerprint of the last version, if the change evaluator made one.
+    pub fn last_fingerprint(&self) -> Option<&[u8]> {
+        let last = self.pipeline.issue.record.fingerprint.as_ref();
+        last.map(|last| last.bytes.as_slice())
+    }
+
+    /// Takes the answer of the change evaluator into account; none if it could not be asked.
+    pub fn compared(&mut self, comparison: Option<&Comparison>) {
+        let difference = comparison.map(|comparison| comparison.difference);
+        if self.reading.state == ContentState::Changed {
+            self.reading.state = match difference {
+                Some(Some(Difference::Unchanged)) => ContentState::Unchanged,
+                Some(_) => ContentState::Changed,
+                None => ContentState::Unknown,
+            };
+        }
+        let bytes = comparison.and_then(|comparison| comparison.fingerprint.clone());
+        self.reading.fingerprint = bytes.map(|bytes| Fingerprint {
+            evaluator: EVALUATOR,
+            bytes,
+        });
+    }
+
+    /// Returns the links of the document, as filters and precedence plugins see them.
+    pub fn candidates(&self) -> Candidates {
+        let (uri, record) = (self.uri(), &self.pipeline.issue.record);
+        let via_surt = uri.surt();
+        let links = self.reading.extracted.links.iter();
+        links
+            .map(|link| plugin_view::found_candidate(uri, &via_surt, record, link))
+            .collect()
+    }
+
+    /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they
+    /// handle them. Blocks; call it on a thread with room for plugins.
+    pub fn extract(&self, extractors: &[Plugin], document: &Document) -> Extracted {
+        let stack: Vec<Staged> = extractors.iter().map(alone).collect();
+        let asked = Asked {
+            document,
+            visit: &self.begun(),
+            guards: &Guards::default(),
+        };
+        extraction::extract(&stack, &asked, self.pipeline.profile.limits.outlinks)
+    }
+
+    /// Returns the event that observers receive.
+    pub fn event(&self) -> Finished {
+        let record = &self.pipeline.issue.record;
+        let exchange = self.response.exchange();
+        let annotations = exchange.annotations.iter().chain(&self.reading.annotations);
+        let notes = notes_of(&self.memory).into_iter();
+        Finished {
+            at: u64::try_from(self.at.as_millisecond()).unwrap_or(0),
+            uri: self.uri().as_str().to_owned(),
+            status: self.status(),
+            media_type: self.media_type().to_owned(),
+            size: self.reading.size,
+            took: None,
+            state: plugin_state(self.reading.state),
+            hop_path: record.hop_path.as_str().to_owned(),
+            via: None,
+            source: None,
+            queue: record.queue.clone(),
+            digest: Some(exchange.payload_digest.to_string()),
+            annotations: annotations.cloned().collect(),
+            attributes: notes
+                .map(|(name, value)| NamedValue { name, value })
+                .collect(),
+        }
+    }
+
+    /// The visit at the headers, with the notes and kept values of now.
+    fn begun(&self) -> Visit {
+        Visit {
+            notes: self.memory.notes.clone(),
+            kept: self.memory.kept.clone(),
+            ..self.begun.clone()
+        }
+    }
+
+    /// The visit as a frontier would remember it.
+    fn outcome(&self) -> opilio_frontier::Visit {
+        let record = &self.pipeline.issue.record;
+        let previous = record.archived.clone().map(|at| Previous {
+            uri: record.uri.clone(),
+            at,
+        });
+        let revisit = &self.pipeline.settings.revisit;
+        let (pipeline, reading) = (&self.pipeline, &self.reading);
+        let keep = self.response.keep(pipeline, reading, revisit, previous);
+        let mut visit = self.response.visit(pipeline, reading, &keep);
+        visit.archived = visit.digests.map(|_| WarcLocation {
+            file: String::new(),
+            offset: 0,
+            record_id: String::new(),
+            date: self.at,
+        });
+        visit
     }
 }
 
@@ -201,7 +396,163 @@ fn alone(plugin: &Plugin) -> Staged {
     }
 }
 
-/// Returns the candidate of a document of which only the URI is known.
-fn candidate(uri: &str) -> Candidate {
-    Candidate::seed(uri.to_owned(), opilio_uri::surt_of(uri))
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use opilio_sandbox::{Engine, EngineConfig, Limits, PluginConfig, Tables};
+
+    use super::*;
+
+    const PAGE: &str = "http://a.example/page.html";
+
+    fn captured(content: &str, etag: &str) -> Sample {
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: {etag}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        let body = format!("{:x}\r\n{content}\r\n0\r\n\r\n", content.len());
+        let message = [head, body].concat();
+        Sample::of_message(Uri::parse(PAGE).unwrap(), message.as_bytes()).unwrap()
+    }
+
+    /// Visits the page an hour after the last visit, or ten hours after the epoch.
+    fn visit(visits: &SampleVisits, hour: i64, content: &str, etag: &str) -> SampleVisit {
+        let at = Timestamp::from_second(hour * 3600).unwrap();
+        visits.visit(captured(content, etag), at)
+    }
+
+    #[test]
+    fn captures_of_one_uri_are_visits_one_after_the_other() {
+        let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
+        let first = visit(&visits, 10, "one", "\"a\"");
+        assert_eq!(first.document().text(), "one");
+        let asked = first.before_wait();
+        assert_eq!((asked.visits, asked.versions), (1, 1));
+        assert_eq!(
+            (first.state(), asked.last_wait),
+            (ContentState::New, None),
+            "{asked:?}"
+        );
+        visits.finish(&first);
+
+        let second = visit(&visits, 11, "one", "\"b\"");
+        let asked = second.before_wait();
+        assert_eq!(second.state(), ContentState::Unchanged);
+        assert_eq!((asked.visits, asked.versions), (2, 1));
+        assert_eq!(asked.last_wait, Some(Duration::from_secs(3600)));
+        visits.finish(&second);
+
+        // Post-fetch filters are asked before the content is judged, and see the validators of the last archived version.
+        let third = visit(&visits, 12, "two!", "\"c\"");
+        assert_eq!(third.state(), ContentState::Changed);
+        let (_, asked) = third.before_filter(&Stage::PostFetch);
+        assert_eq!(asked.state, opilio_sandbox::ContentState::Unknown);
+        assert_eq!((asked.visits, asked.versions), (3, 1));
+        assert_eq!(
+            asked.validators.get("etag").map(String::as_str),
+            Some("\"a\"")
+        );
+        let history: Vec<_> = asked.history.iter().map(|past| past.size).collect();
+        assert_eq!(history, [Some(3), Some(3)]);
+        let (_, asked) = third.before_comparison();
+        assert_eq!(
+            (asked.size, asked.state),
+            (Some(4), plugin_state(ContentState::Unknown))
+        );
+    }
+
+    #[test]
+    fn an_evaluator_that_finds_no_change_makes_no_version() {
+        let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
+        let comparison = |difference, fingerprint: u8| Comparison {
+            difference,
+            reason: String::new(),
+            fingerprint: Some(vec![fingerprint]),
+        };
+        let mut first = visit(&visits, 10, "one", "\"a\"");
+        assert_eq!(first.last_fingerprint(), None);
+        first.compared(Some(&comparison(None, 1)));
+        visits.finish(&first);
+        let mut second = visit(&visits, 11, "One", "\"a\"");
+        assert_eq!(second.last_fingerprint(), Some(&[1][..]));
+        second.compared(Some(&comparison(Some(Difference::Unchanged), 2)));
+        assert_eq!(second.before_wait().versions, 1);
+        visits.finish(&second);
+        // By default a version with other bytes is archived.
+        let mut third = visit(&visits, 12, "ONE", "\"a\"");
+        assert_eq!(third.last_fingerprint(), Some(&[2][..]));
+        assert_eq!(third.before_wait().versions, 2);
+        third.compared(None);
+        assert_eq!(third.state(), ContentState::Unknown);
+    }
+
+    #[test]
+    fn figures_of_the_site_grow_with_its_visits() {
+        let mut visits = SampleVisits::new(&[], HopPath::new()).unwrap();
+        for hour in 10..13 {
+            let next = visit(&visits, hour, &hour.to_string(), "\"a\"");
+            visits.finish(&next);
+        }
+        let asked = visit(&visits, 13, "13", "\"a\"").before_wait();
+        let host = asked.neighbourhood.iter().find(|one| one.shares == "host");
+        let host = host.unwrap();
+        assert_eq!((host.documents, host.visits, host.changes), (1, 2, 2));
+    }
+
+    /// The shipped extractor of HTML, with its defaults.
+    fn html() -> Plugin {
+        let builtin = opilio_builtin::find("html").unwrap();
+        let engine = Engine::new(EngineConfig::default()).unwrap();
+        let component = engine.load(builtin.component, "builtin:html").unwrap();
+        let description = component.plugins().first().unwrap();
+        let schema = serde_json::from_str(&description.settings_schema).unwrap();
+        let settings = opilio_profile::complete_settings(&schema, serde_json::json!({})).unwrap();
+        let config = PluginConfig {
+            plugin: Some(description.name.clone()),
+            instance: None,
+            settings,
+            limits: Limits::default(),
+            tables: Tables::default(),
+        };
+        component.configure(config).unwrap()
+    }
+
+    #[test]
+    fn the_links_of_each_document_are_those_of_a_crawl_unchanged_or_not() {
+        let page = "<base href='/dir/'><a href='two.html' rel=nofollow>two</a><img src='i.png'>";
+        let asking = || {
+            let path = HopPath::parse("L").unwrap();
+            let mut visits = SampleVisits::new(&[html()], path).unwrap();
+            for hour in 10..12 {
+                let asked = visit(&visits, hour, page, "\"a\"");
+                let candidates = asked.candidates();
+                let links: Vec<_> = candidates
+                    .iter()
+                    .map(|link| (&*link.uri, &*link.hop_path, link.via.as_deref()))
+                    .collect();
+                let expected = [
+                    ("http://a.example/dir/", "LL", Some(PAGE)),
+                    ("http://a.example/dir/two.html", "LL", Some(PAGE)),
+                    ("http://a.example/dir/i.png", "LE", Some(PAGE)),
+                ];
+                assert_eq!(links, expected, "at {hour}");
+                // The base that an extractor declares is that of its own call.
+                assert_eq!(asked.document().base(), PAGE);
+                assert_eq!(asked.before_wait().outlinks, 3);
+                visits.finish(&asked);
+            }
+        };
+        opilio_stacks::on_plugin_thread("sample", asking).unwrap();
+    }
+
+    #[test]
+    fn a_hop_path_makes_the_document_a_link() {
+        let path = HopPath::parse("LE").unwrap();
+        let visits = SampleVisits::new(&[], path).unwrap();
+        let asked = visit(&visits, 10, "one", "\"a\"").before_wait();
+        assert_eq!(
+            (&*asked.candidate.hop_path, asked.candidate.seed),
+            ("LE", false)
+        );
+    }
 }

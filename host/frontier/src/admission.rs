@@ -5,8 +5,7 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Digests, Directive, KeptValues, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
-    Standing, UriRecord, Validators,
+    Candidate, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, UriRecord,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -25,8 +24,6 @@ const EQUAL_REDIRECTS_MAX: usize = 5;
 /// Pause of a queue that depends on a URI in process in another queue.
 const PREREQUISITE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
 
-/// Longest context that is kept.
-const CONTEXT_BYTES_MAX: usize = 200;
 /// Furthest that a date of change may lie ahead of now. Local times that are given as UTC are up to 14 hours off.
 const AHEAD_MAX: jiff::SignedDuration = jiff::SignedDuration::from_hours(24);
 
@@ -308,45 +305,12 @@ fn create(
         change.put_canonical(canonical, value);
     }
     let record = UriRecord {
+        // The key says it.
         uri: String::new(),
-        queue: candidate.queue,
-        hop_path: candidate.hop_path,
-        via: candidate.via,
-        context: cut(candidate.context),
-        source: candidate.source,
-        seed: candidate.seed,
-        strategy: candidate.strategy,
-        precedence: candidate.precedence,
-        cost: candidate.cost,
-        discovered: change.now,
         place: change::place(rank),
-        standing: Standing::Open,
-        status: 0,
-        attempts: 0,
-        deferrals: 0,
-        wait: None,
-        visits: 0,
-        versions: 0,
-        history: Vec::new(),
-        digests: Digests::default(),
-        validators: Validators::default(),
-        archived: None,
-        extractor: None,
-        outlinks: 0,
-        media_type: String::new(),
-        fingerprint: None,
-        kept: KeptValues::default(),
-        link_attributes: candidate.link_attributes,
-        failures: 0,
-        signals: Vec::new(),
-        reconsideration: None,
-        oscillation: None,
-        redirect_target: None,
-        scope: candidate.scope,
-        referrers: 0,
-        reason: String::new(),
         canonical,
         owns_canonical: !is_known,
+        ..UriRecord::of(candidate, change.now)
     };
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
@@ -395,10 +359,4 @@ fn news(candidate: &Candidate, record: &UriRecord, now: Timestamp) -> Option<Mil
 /// Due time that the candidate's signal gives.
 fn signalled(candidate: &Candidate, now: Millis) -> Option<Millis> {
     candidate.due.map(|due| instant::floor(due).max(now))
-}
-
-/// Cuts a context to at most [`CONTEXT_BYTES_MAX`] bytes, at a whole character.
-fn cut(mut context: String) -> String {
-    context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
-    context
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::{
-    Candidate, GroupFigures, KeptChange, OverQuota, Scheduled, Strategy, UriRecord, Visit,
+    Candidate, GroupFigures, KeptChange, OverQuota, Place, Scheduled, Strategy, UriRecord, Visit,
 };
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
@@ -62,6 +62,28 @@ pub struct Issue {
     /// A limit of its host, domain or source that has been reached. If set, do not fetch it. The limits of its queue retire the
     /// queue instead.
     pub over_quota: Option<OverQuota>,
+}
+
+impl Issue {
+    /// Creates an issue that no frontier made, for questions to plugins about a URI that is not visited now. It is asked about at
+    /// `now`, for a visit that is due then or was due before. No frontier accepts an outcome for it.
+    pub fn unissued(uri: Uri, record: UriRecord, now: Timestamp) -> Issue {
+        let due = match record.place {
+            Place::Queued { due, .. } => due.min(now),
+            _ => now,
+        };
+        Issue {
+            ticket: Ticket(u64::MAX),
+            uri,
+            queue: record.queue.clone(),
+            record,
+            due,
+            overdue: Duration::try_from(now - due).unwrap_or_default(),
+            visit_after: None,
+            group: None,
+            over_quota: None,
+        }
+    }
 }
 
 /// The result of an issued URI.

@@ -7,9 +7,12 @@ use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Directive, Fingerprint, KeptChange, KeptValues, PastVisit, PlannedReconsideration, Signal,
-    Strategy, instant,
+    Candidate, Directive, Fingerprint, KeptChange, KeptValues, PastVisit, PlannedReconsideration,
+    Signal, Strategy, instant,
 };
+
+/// Longest context that is kept.
+const CONTEXT_BYTES_MAX: usize = 200;
 
 /// One URI's record. Times are kept to the millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,6 +97,56 @@ pub struct UriRecord {
     pub(crate) canonical: CanonicalKey,
     /// Whether the index leads to this record. Other URIs of the same form may have been forced, or redirected to.
     pub(crate) owns_canonical: bool,
+}
+
+impl UriRecord {
+    /// Creates the record of a candidate that is found at `now`. It is in no queue and no frontier knows it: tools ask plugins
+    /// about such URIs, and the frontier adds its place.
+    pub fn of(candidate: Candidate, now: Timestamp) -> UriRecord {
+        let mut context = candidate.context;
+        context.truncate(context.floor_char_boundary(CONTEXT_BYTES_MAX));
+        UriRecord {
+            uri: candidate.uri.as_str().to_owned(),
+            queue: candidate.queue,
+            hop_path: candidate.hop_path,
+            via: candidate.via,
+            context,
+            source: candidate.source,
+            seed: candidate.seed,
+            strategy: candidate.strategy,
+            precedence: candidate.precedence,
+            cost: candidate.cost,
+            discovered: now,
+            place: Place::Done,
+            standing: Standing::Open,
+            status: 0,
+            attempts: 0,
+            deferrals: 0,
+            wait: None,
+            visits: 0,
+            versions: 0,
+            history: Vec::new(),
+            digests: Digests::default(),
+            validators: Validators::default(),
+            archived: None,
+            extractor: None,
+            outlinks: 0,
+            media_type: String::new(),
+            fingerprint: None,
+            kept: KeptValues::default(),
+            link_attributes: candidate.link_attributes,
+            failures: 0,
+            signals: Vec::new(),
+            reconsideration: None,
+            oscillation: None,
+            redirect_target: None,
+            scope: candidate.scope,
+            referrers: 0,
+            reason: String::new(),
+            canonical: CanonicalKey::default(),
+            owns_canonical: false,
+        }
+    }
 }
 
 /// Key of a canonical form, see [`crate::keys::canonical`].

@@ -9,6 +9,7 @@ use crate::{
 
 const NOT_MODIFIED: i32 = 304;
 
+/// Records a successful visit with the URI and in the statistics.
 pub(crate) fn note(
     record: &mut UriRecord,
     statistics: &mut Statistics,
@@ -16,76 +17,77 @@ pub(crate) fn note(
     at: Timestamp,
     history_length: usize,
 ) {
-    let is_revisit = record.visits > 0;
-    let Visit {
-        status,
-        state,
-        duplicate,
-        size,
-        media_type,
-        digests,
-        validators,
-        archived,
-        extractor,
-        outlinks,
-        fingerprint,
-        kept,
-        oscillation,
-        redirect_target,
-    } = visit;
-
-    record.visits += 1;
     statistics.visits += 1;
-    if matches!(state, ContentState::New | ContentState::Changed) {
-        record.versions += 1;
-    }
-    let bytes = size.unwrap_or(0);
+    let bytes = visit.size.unwrap_or(0);
     let (revisits, volume) = (&mut statistics.revisits, &mut statistics.bytes);
-    let (count, sum) = match state {
-        ContentState::New | ContentState::Changed if duplicate => {
+    let (count, sum) = match visit.state {
+        ContentState::New | ContentState::Changed if visit.duplicate => {
             (&mut revisits.changed, &mut volume.unchanged)
         }
         ContentState::New | ContentState::Changed => (&mut revisits.changed, &mut volume.novel),
-        ContentState::Unchanged if status == NOT_MODIFIED => {
+        ContentState::Unchanged if visit.status == NOT_MODIFIED => {
             (&mut revisits.not_modified, &mut volume.unchanged)
         }
         ContentState::Unchanged => (&mut revisits.unchanged, &mut volume.unchanged),
         ContentState::Unknown => (&mut revisits.unknown, &mut volume.unknown),
     };
     *sum = sum.saturating_add(bytes);
-    *count += u64::from(is_revisit);
+    *count += u64::from(record.visits > 0);
+    record.note_visit(visit, at, history_length);
+}
 
-    remember(
-        record,
-        PastVisit {
+impl UriRecord {
+    /// Records a successful visit at `at`. The history keeps at most `history_length` visits.
+    pub fn note_visit(&mut self, visit: Visit, at: Timestamp, history_length: usize) {
+        let Visit {
+            status,
+            state,
+            duplicate: _,
+            size,
+            media_type,
+            digests,
+            validators,
+            archived,
+            extractor,
+            outlinks,
+            fingerprint,
+            kept,
+            oscillation,
+            redirect_target,
+        } = visit;
+        self.visits += 1;
+        if matches!(state, ContentState::New | ContentState::Changed) {
+            self.versions += 1;
+        }
+        let past = PastVisit {
             at,
             status,
             state,
             size,
             digest: digests.and_then(|digests| digests.payload).map(short),
             wait: None,
-        },
-        history_length,
-    );
-    record.status = status;
-    if !media_type.is_empty() {
-        record.media_type = media_type;
-    }
-    if let Some(digests) = digests {
-        record.digests = digests;
-        record.fingerprint = fingerprint;
-    }
-    if let Some(validators) = validators {
-        record.validators = validators;
-    }
-    record.archived = archived.or_else(|| record.archived.take());
-    record.extractor = extractor.or(record.extractor);
-    record.outlinks = outlinks.unwrap_or(record.outlinks);
-    record.signals.clear();
-    record.failures = 0;
-    record.oscillation = oscillation;
-    record.redirect_target = redirect_target;
-    for change in kept {
-        record.kept.apply(change);
+        };
+        remember(self, past, history_length);
+        self.status = status;
+        if !media_type.is_empty() {
+            self.media_type = media_type;
+        }
+        if let Some(digests) = digests {
+            self.digests = digests;
+            self.fingerprint = fingerprint;
+        }
+        if let Some(validators) = validators {
+            self.validators = validators;
+        }
+        self.archived = archived.or_else(|| self.archived.take());
+        self.extractor = extractor.or(self.extractor);
+        self.outlinks = outlinks.unwrap_or(self.outlinks);
+        self.signals.clear();
+        self.failures = 0;
+        self.oscillation = oscillation;
+        self.redirect_target = redirect_target;
+        for change in kept {
+            self.kept.apply(change);
+        }
     }
 }

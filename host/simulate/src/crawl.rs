@@ -21,7 +21,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_crawl::{CrawlError, LoadedPlugins};
 use opilio_fetch::robots::Robots;
-use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
+use opilio_fetch::{Exchange, FetchFailure};
 use opilio_frontier::{
     Candidate, ContentState, Directive, Frontier, Issue, Next, SiteRecord, Transfer,
 };
@@ -32,7 +32,7 @@ use opilio_visit::budget::Budget;
 use opilio_visit::evaluation::OddWait;
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::precedence::QueueRanks;
-use opilio_visit::synthetic::exchange;
+use opilio_visit::synthetic::{exchange, head};
 use opilio_visit::{
     Admission, Driver, LogEntry, Permit, Pipeline, RequestHeaders, ScratchFailed, judge_head,
     policy,
@@ -329,7 +329,7 @@ impl SimulatedCrawl {
                         None => content,
                         Some(_) => Bytes::new(),
                     };
-                    let mut exchange = exchange(head, &content, (started, took));
+                    let mut exchange = exchange(head, content, (started, took));
                     let aborted = asked.verdict.as_ref().map(|_| "midFetchAbort".to_owned());
                     exchange.annotations.extend(aborted);
                     (exchange, asked.verdict)
@@ -363,16 +363,6 @@ fn at_once<T>(
     }
 }
 
-fn head(status: u16, headers: Vec<(String, String)>) -> ResponseHead {
-    ResponseHead {
-        version: "HTTP/1.1".to_owned(),
-        status,
-        reason: String::new(),
-        headers,
-        length: 0,
-    }
-}
-
 /// Returns the exchange with a server that refuses connections.
 fn no_connection(started: Timestamp, took: Duration) -> Exchange {
     let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
@@ -385,7 +375,7 @@ fn no_connection(started: Timestamp, took: Duration) -> Exchange {
         head: None,
         time_to_head: None,
         failure: Some(failure),
-        ..exchange(head(0, Vec::new()), &[], (started, took))
+        ..exchange(head(0, Vec::new()), Bytes::new(), (started, took))
     }
 }
 

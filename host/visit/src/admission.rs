@@ -12,7 +12,7 @@ use opilio_uri::{Hop, Uri};
 
 use crate::driver::{Addresses, Driver, Lane, LoginNeed};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
-use crate::scope::{self, ScopeJudgement};
+use crate::scope::{self, FilterPart, ScopeJudgement};
 use crate::{plugin_view, status};
 
 /// The result of the stages before a fetch.
@@ -67,9 +67,8 @@ async fn still_in_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
 ) -> Result<Option<Conclusion>, D::Error> {
-    let record = &pipeline.issue.record;
-    let is_judged = record.scope == pipeline.stacks.scope_hash;
-    if is_judged || record.seed || record.hop_path.is_empty() || pipeline.is_prerequisite() {
+    let is_judged = pipeline.issue.record.scope == pipeline.stacks.scope_hash;
+    if is_judged || pipeline.is_in_scope_unasked() {
         return Ok(None);
     }
     let judged = judged_by_scope(pipeline, driver).await?;
@@ -95,14 +94,43 @@ pub(crate) async fn judged_by_scope<D: Driver>(
     driver: &D,
 ) -> Result<ScopeJudgement, D::Error> {
     let pipeline = pipeline.clone();
-    let judge = move || {
-        let candidate = plugin_view::candidate(&pipeline.issue.uri, &pipeline.issue.record);
-        let candidates = Candidates::new(vec![candidate]);
-        scope::judge(&pipeline.stacks.scope, &Stage::Scope, &candidates, false)
-    };
+    let judge = move || pipeline.judge_scope(|_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     Ok(judged)
+}
+
+impl Pipeline {
+    /// Whether the URI belongs to the crawl whatever the scope filters answer: it was not found through links, or others wait for
+    /// it.
+    pub fn is_in_scope_unasked(&self) -> bool {
+        let record = &self.issue.record;
+        record.seed || record.hop_path.is_empty() || self.is_prerequisite()
+    }
+
+    /// Asks the scope filters about the URI. Passes the part of each filter, by its index in the stack, to `tell`. Blocks.
+    pub fn judge_scope(&self, tell: impl FnMut(usize, FilterPart<'_>)) -> ScopeJudgement {
+        let (stack, candidates) = (&self.stacks.scope, self.candidates(None));
+        scope::judge_and_tell(stack, &Stage::Scope, &candidates, false, tell)
+    }
+
+    /// Asks the pre-fetch filters about the URI, whose host has `address`. Passes the part of each filter, by its index in the
+    /// stack, to `tell`. Blocks.
+    pub fn judge_pre_fetch(
+        &self,
+        address: Option<String>,
+        tell: impl FnMut(usize, FilterPart<'_>),
+    ) -> ScopeJudgement {
+        let (stack, candidates) = (&self.stacks.pre_fetch, self.candidates(address));
+        scope::judge_and_tell(stack, &Stage::PreFetch, &candidates, true, tell)
+    }
+
+    /// The URI as the sole candidate.
+    fn candidates(&self, address: Option<String>) -> Candidates {
+        let mut candidate = plugin_view::candidate(&self.issue.uri, &self.issue.record);
+        candidate.address = address;
+        Candidates::new(vec![candidate])
+    }
 }
 
 /// Looks for addresses, robots.txt and login. A missing one becomes a prerequisite.
@@ -260,12 +288,7 @@ async fn pre_fetch<D: Driver>(
     }
     let address = permit.addresses.first().map(ToString::to_string);
     let asked = pipeline.clone();
-    let judge = move || {
-        let mut candidate = plugin_view::candidate(&asked.issue.uri, &asked.issue.record);
-        candidate.address = address;
-        let candidates = Candidates::new(vec![candidate]);
-        scope::judge(&asked.stacks.pre_fetch, &Stage::PreFetch, &candidates, true)
-    };
+    let judge = move || asked.judge_pre_fetch(address, |_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
     let decision = judged.decisions.into_iter().next();

@@ -68,12 +68,7 @@ impl Evaluation {
     }
 
     /// The wait after a visit that found `state`: the answer within the limits of the profile, oscillation damped.
-    pub(crate) fn settle(
-        &self,
-        record: &UriRecord,
-        state: ContentState,
-        limits: &Revisit,
-    ) -> SettledWait {
+    pub fn settle(&self, record: &UriRecord, state: ContentState, limits: &Revisit) -> SettledWait {
         let wait = self.until_next(record.wait, limits);
         let last = record.history.first().map(|past| past.state);
         let held = oscillation::hold(last.zip(record.wait), record.oscillation, state, wait);
@@ -97,7 +92,7 @@ impl Evaluation {
     }
 
     /// The wait until the next visit: the answer within the limits of the profile.
-    pub fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
+    fn until_next(&self, previous: Option<Duration>, limits: &Revisit) -> Duration {
         let wait = match self.wait {
             Some(wait) => wait,
             // After an error the previous wait applies.
@@ -109,15 +104,15 @@ impl Evaluation {
 }
 
 /// An evaluator's answer within the limits of the profile.
-pub(crate) struct SettledWait {
+pub struct SettledWait {
     /// The time until the next visit.
-    pub(crate) until_next: Duration,
+    pub until_next: Duration,
     /// The time until evaluators are asked before that, without a visit.
-    pub(crate) until_asked: Option<Duration>,
+    pub until_asked: Option<Duration>,
     /// The corrections.
-    pub(crate) odd: Vec<OddWait>,
+    pub odd: Vec<OddWait>,
     /// The swings of the answers so far, for the record.
-    pub(crate) oscillation: Option<Oscillation>,
+    pub oscillation: Option<Oscillation>,
 }
 
 /// A correction of an evaluator's answer.

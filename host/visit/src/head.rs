@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use opilio_fetch::ResponseHead;
-use opilio_sandbox::{Stage, Verdict};
+use opilio_sandbox::{Document, Stage, Verdict, Visit};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
@@ -54,10 +54,7 @@ pub async fn judge_head<D: Driver>(
     if pipeline.stacks.mid_fetch.is_empty() {
         return Ok(MidFetch::default());
     }
-    let document = pipeline.document(head, Bytes::new(), None, memory);
-    let (issue, now) = (&pipeline.issue, pipeline.started);
-    let mut visit = plugin_view::visit(issue, now, head.status.into(), head.media_type(), memory);
-    visit.candidate.address = address;
+    let (document, visit) = pipeline.at_head(head, address, memory);
     let stacks = pipeline.stacks.clone();
     let judge = move || {
         // Guards are asked again about the whole document: there is no content yet.
@@ -76,7 +73,9 @@ pub async fn judge_head<D: Driver>(
         })),
         // A URI that was never archived cannot be unchanged, whatever a filter answers. The same holds for a page that must be
         // extracted again because extractors have changed or failed.
-        Verdict::Unchanged if issue.record.archived.is_some() && pipeline.is_extracted() => {
+        Verdict::Unchanged
+            if pipeline.issue.record.archived.is_some() && pipeline.is_extracted() =>
+        {
             Some(HeaderVerdict::Unchanged(judged.reason))
         }
         _ => None,
@@ -85,4 +84,20 @@ pub async fn judge_head<D: Driver>(
         verdict,
         failures: judged.failures,
     })
+}
+
+impl Pipeline {
+    /// The document without content, and the visit, as mid-fetch filters see them.
+    pub fn at_head(
+        &self,
+        head: &ResponseHead,
+        address: Option<String>,
+        memory: &PluginMemory,
+    ) -> (Document, Visit) {
+        let document = self.document(head, Bytes::new(), None, memory);
+        let (status, media_type) = (head.status.into(), head.media_type());
+        let mut visit = plugin_view::visit(&self.issue, self.started, status, media_type, memory);
+        visit.candidate.address = address;
+        (document, visit)
+    }
 }

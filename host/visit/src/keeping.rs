@@ -11,6 +11,7 @@ use crate::driver::Driver;
 use crate::pipeline::Pipeline;
 use crate::plugin_view::PluginMemory;
 use crate::reading::Reading;
+use crate::response::Response;
 
 /// The form in which a capture is archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,39 +82,51 @@ pub struct Stored {
 pub(crate) fn keep<D: Driver>(
     pipeline: &Pipeline,
     driver: &D,
-    exchange: &Exchange,
+    response: &Response,
     reading: &Reading,
-    body: Body,
     settings: &Revisit,
 ) -> Result<Keep, D::Error> {
-    let record = &pipeline.issue.record;
     let previous = previous(pipeline, driver)?;
-    let identical = record.digests.payload == Some(exchange.payload_digest.0);
-    let is_arc = pipeline.profile.archive.format == ArchiveFormat::Arc;
-    Ok(match (previous, reading.state) {
-        _ if !reading.archive => Keep::Nothing,
-        // ARC has no record for a missing payload.
-        _ if is_arc && body != Body::Fetched => Keep::Nothing,
-        _ if is_arc => Keep::Response,
-        (Some(previous), ContentState::Unchanged) if body == Body::NotModified => {
-            Keep::NotModified(previous)
-        }
-        (Some(previous), ContentState::Unchanged) if body == Body::LeftAlone => {
-            match settings.unchanged_headers {
-                UnchangedHeaders::Revisit => Keep::HeadersUnchanged(previous),
-                UnchangedHeaders::Note => Keep::Note(previous),
-                UnchangedHeaders::Drop => Keep::Nothing,
-                UnchangedHeaders::ServerNotModified => Keep::NotModified(previous),
+    Ok(response.keep(pipeline, reading, settings, previous))
+}
+
+impl Response {
+    /// Decides how a capture is kept if `previous` has the payload of the version that was archived last.
+    pub fn keep(
+        &self,
+        pipeline: &Pipeline,
+        reading: &Reading,
+        settings: &Revisit,
+        previous: Option<Previous>,
+    ) -> Keep {
+        let (record, body) = (&pipeline.issue.record, self.body);
+        let identical = record.digests.payload == Some(self.exchange.payload_digest.0);
+        let is_arc = pipeline.profile.archive.format == ArchiveFormat::Arc;
+        match (previous, reading.state) {
+            _ if !reading.archive => Keep::Nothing,
+            // ARC has no record for a missing payload.
+            _ if is_arc && body != Body::Fetched => Keep::Nothing,
+            _ if is_arc => Keep::Response,
+            (Some(previous), ContentState::Unchanged) if body == Body::NotModified => {
+                Keep::NotModified(previous)
             }
+            (Some(previous), ContentState::Unchanged) if body == Body::LeftAlone => {
+                match settings.unchanged_headers {
+                    UnchangedHeaders::Revisit => Keep::HeadersUnchanged(previous),
+                    UnchangedHeaders::Note => Keep::Note(previous),
+                    UnchangedHeaders::Drop => Keep::Nothing,
+                    UnchangedHeaders::ServerNotModified => Keep::NotModified(previous),
+                }
+            }
+            (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
+            (Some(previous), ContentState::Unchanged) => match settings.stripped_equal {
+                StrippedEqual::Archive => Keep::Response,
+                StrippedEqual::Note => Keep::Note(previous),
+                StrippedEqual::Drop => Keep::Nothing,
+            },
+            _ => Keep::Response,
         }
-        (Some(previous), ContentState::Unchanged) if identical => Keep::Identical(previous),
-        (Some(previous), ContentState::Unchanged) => match settings.stripped_equal {
-            StrippedEqual::Archive => Keep::Response,
-            StrippedEqual::Note => Keep::Note(previous),
-            StrippedEqual::Drop => Keep::Nothing,
-        },
-        _ => Keep::Response,
-    })
+    }
 }
 
 /// The capture with the payload of the version that was archived last: its own, or one of another URI.

@@ -8,7 +8,7 @@ use opilio_sandbox::NamedValue;
 const BYTES_MAX: usize = 1024;
 
 /// Returns the attributes that are kept with a URI from its discovery on.
-pub(crate) fn for_record(attributes: Vec<NamedValue>) -> Vec<LinkAttribute> {
+pub fn for_record(attributes: Vec<NamedValue>) -> Vec<LinkAttribute> {
     let mut bytes = 0;
     let kept = attributes.into_iter().take_while(|attribute| {
         bytes += attribute.name.len() + attribute.value.len();

@@ -107,7 +107,7 @@ impl Pipeline {
     }
 
     /// Settings and plugins for a response of this media type.
-    pub(crate) fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
+    pub fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
         let settings = self.settings_for(&self.issue.uri, Some(media_type));
         let stacks = self.stacks_of(&settings);
         (settings, stacks)
@@ -138,7 +138,7 @@ impl Pipeline {
     }
 
     /// The document as plugins see it.
-    pub(crate) fn document(
+    pub fn document(
         &self,
         head: &ResponseHead,
         content: Bytes,

@@ -440,8 +440,6 @@ mod tests {
 
     use flate2::Compression;
     use flate2::write::GzEncoder;
-    use jiff::Timestamp;
-    use opilio_sandbox::Candidate;
 
     use super::*;
 
@@ -451,34 +449,7 @@ mod tests {
     fn task(zeros: u64) -> ReadingTask {
         let mut coder = GzEncoder::new(Vec::new(), Compression::best());
         coder.write_all(&vec![0; zeros as usize]).unwrap();
-        let headers = [("Content-Type", "text/html"), ("Content-Encoding", "gzip")];
-        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
-        let head = ResponseHead {
-            version: "HTTP/1.1".to_owned(),
-            status: 200,
-            reason: String::new(),
-            headers: headers.map(owned).into(),
-            length: 0,
-        };
-        let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
-        let exchange = crate::synthetic::exchange(head.clone(), &coder.finish().unwrap(), times);
-        let uri = "http://a.example/".to_owned();
-        let candidate = Candidate::seed(uri.clone(), String::new());
-        ReadingTask {
-            stacks: Arc::default(),
-            exchange: Arc::new(exchange),
-            head,
-            base: uri.clone(),
-            uri,
-            visit: Visit::of(candidate, Timestamp::UNIX_EPOCH),
-            last: None,
-            last_fingerprint: None,
-            last_extractor: None,
-            bodyless: false,
-            content_max: 64 * MIB,
-            links_max: 10,
-            memory: PluginMemory::default(),
-        }
+        crate::synthetic::reading_task(coder.finish().unwrap().into())
     }
 
     #[test]

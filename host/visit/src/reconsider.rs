@@ -5,14 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_fetch::ResponseHead;
 use opilio_frontier::{Issue, Outcome};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, Visit};
 
 use crate::evaluation::{Evaluation, OddWait, evaluate};
 use crate::plugin_view::{self, PluginMemory};
-use crate::reading;
+use crate::{reading, synthetic};
 use opilio_stacks::Staged;
 use opilio_stacks::guards::Guards;
 
@@ -47,13 +46,7 @@ impl Reconsideration {
             // Nothing has been fetched: the same view as before any fetch.
             ..plugin_view::visit(issue, now, 0, media_type, memory)
         };
-        let head = ResponseHead {
-            version: "HTTP/1.1".to_owned(),
-            status: 0,
-            reason: String::new(),
-            headers: Vec::new(),
-            length: 0,
-        };
+        let head = synthetic::head(0, Vec::new());
         let uri = issue.uri.as_str();
         let document = reading::document(uri, uri, &head, Bytes::new(), None, memory);
         Self { visit, document }

@@ -47,12 +47,34 @@ pub struct ScopeJudgement {
     pub unjudged: BTreeMap<Arc<str>, u64>,
 }
 
+/// The part of one filter in a decision on a candidate. Filters that do not handle its URI have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterPart<'a> {
+    /// Its guards keep it from seeing the candidate.
+    Guarded,
+    /// Its verdict and the reason.
+    Ruled(&'a Verdict, &'a str),
+    /// It could not be asked, and why.
+    Failed(&'a str),
+}
+
 /// Asks the stack about a batch. `accepts` applies if all pass: false at scope, true before a fetch.
 pub fn judge(
     stack: &[Staged],
     stage: &Stage,
     candidates: &Candidates,
     accepts: bool,
+) -> ScopeJudgement {
+    judge_and_tell(stack, stage, candidates, accepts, |_, _| {})
+}
+
+/// Asks as [`judge`] does. Passes the part of each filter, by its index in the stack, to `tell`: for each candidate, in order.
+pub fn judge_and_tell(
+    stack: &[Staged],
+    stage: &Stage,
+    candidates: &Candidates,
+    accepts: bool,
+    mut tell: impl FnMut(usize, FilterPart<'_>),
 ) -> ScopeJudgement {
     let unasked = ScopeDecision {
         accepted: accepts,
@@ -66,12 +88,17 @@ pub fn judge(
         unjudged: BTreeMap::new(),
     };
     let mut guards = CandidateGuards::new(candidates);
-    for staged in stack {
+    for (index, staged) in stack.iter().enumerate() {
         let seen = guards.seen_by(staged);
         let mut places = handled(staged, candidates);
         for &place in &places {
-            if let Seen::Unknown(reason) = &seen[place] {
-                judged.miss(place, staged, staged.policy.stands_for, reason);
+            match &seen[place] {
+                Seen::Yes => {}
+                Seen::No => tell(index, FilterPart::Guarded),
+                Seen::Unknown(reason) => {
+                    tell(index, FilterPart::Failed(reason));
+                    judged.miss(place, staged, staged.policy.stands_for, reason);
+                }
             }
         }
         places.retain(|&place| seen[place] == Seen::Yes);
@@ -80,12 +107,16 @@ pub fn judge(
         for (place, answer) in answers.list.into_iter().enumerate() {
             match answer {
                 BatchAnswer::NotAsked => {}
-                BatchAnswer::Ruled(ruling) => match ruling.verdict {
-                    Verdict::Accept => judged.decide(place, staged, true, ruling.reason),
-                    Verdict::Reject => judged.decide(place, staged, false, ruling.reason),
-                    _ => {}
-                },
+                BatchAnswer::Ruled(ruling) => {
+                    tell(index, FilterPart::Ruled(&ruling.verdict, &ruling.reason));
+                    match ruling.verdict {
+                        Verdict::Accept => judged.decide(place, staged, true, ruling.reason),
+                        Verdict::Reject => judged.decide(place, staged, false, ruling.reason),
+                        _ => {}
+                    }
+                }
                 BatchAnswer::Failed(missing) => {
+                    tell(index, FilterPart::Failed(&missing.reason));
                     judged.miss(place, staged, missing.stands_for, &missing.reason);
                 }
             }

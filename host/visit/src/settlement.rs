@@ -1,13 +1,11 @@
 //! After the fetch: the content is read, links are judged, the capture is stored, and the next visit is decided.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
-use opilio_fetch::robots_tag::RobotsTag;
-use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{ContentState, Digests, Outcome, Success, Validators, Visit};
-use opilio_profile::{Settings, Stage, Strategy};
+use opilio_fetch::Exchange;
+use opilio_frontier::{ContentState, Outcome, Success};
+use opilio_profile::Stage;
 use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
@@ -21,27 +19,15 @@ use crate::head::HeaderVerdict;
 use crate::keeping::{Body, Keep, PendingCapture, Stored, keep};
 use crate::links::{Outlinks, outlinks};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
-use crate::plugin_view::{self, PluginMemory};
-use crate::reading::{self, Reading, ReadingTask};
-use crate::site_figures::{DocumentTraits, EarlierVisits};
+use crate::plugin_view::PluginMemory;
+use crate::reading::{self, Reading};
+use crate::response::Response;
 use crate::waits::{Waits, wait};
 use crate::{policy, redirect, robots, status};
-
-/// The note under which extractors leave the content of `<meta name=robots>`.
-const ROBOTS_META: &str = "robots-meta";
 
 /// A response could not be written to the scratch directory.
 #[derive(Clone, Debug)]
 pub struct ScratchFailed(pub Arc<io::Error>);
-
-/// A response that counts, with the settings and plugins for its media type.
-struct Response {
-    exchange: Arc<Exchange>,
-    head: ResponseHead,
-    body: Body,
-    settings: Arc<Settings>,
-    stacks: Arc<Stacks>,
-}
 
 /// Takes the visit from the exchange to its conclusion. `verdict` is the answer of mid-fetch filters, `memory` the one that they
 /// were called with.
@@ -108,17 +94,7 @@ async fn settle<D: Driver>(
         }
         _ => Body::Fetched,
     };
-    // A 304 seldom names a type. The type of the archived version applies.
-    let media_type = head.media_type();
-    let media_type = media_type.unwrap_or_else(|| record.media_type.clone());
-    let (settings, stacks) = pipeline.for_response(&media_type);
-    let response = Response {
-        exchange: exchange.clone(),
-        head,
-        body,
-        settings,
-        stacks,
-    };
+    let response = Response::new(pipeline, exchange, head, body);
     let task = response.task(pipeline, &memory);
     // The memory is given back once the capture is stored.
     let (mut reading, _reservation) = driver.read(task).await?;
@@ -190,14 +166,7 @@ async fn succeed<D: Driver>(
 
     let refresh_embeds = settings.revisit.refresh_embeds && reading.state == ContentState::Changed;
     let exchange = &response.exchange;
-    let keep = keep(
-        pipeline,
-        driver,
-        exchange,
-        &reading,
-        response.body,
-        &settings.revisit,
-    )?;
+    let keep = keep(pipeline, driver, &response, &reading, &settings.revisit)?;
     let mut visit = response.visit(pipeline, &reading, &keep);
     // Before archiving, because the metadata record states when the next visit is due.
     driver.step(Step::Wait);
@@ -224,23 +193,14 @@ async fn succeed<D: Driver>(
     } = driver.store(capture, keep).await?;
     visit.duplicate = matches!(keep, Keep::Duplicate(_));
     visit.archived = at.clone().filter(|_| visit.digests.is_some());
-    let earlier = EarlierVisits::of(&issue.record);
-    let shared = DocumentTraits::of(&issue.uri, &issue.record, &visit.media_type, Some(&visit));
-    let site_figures = match pipeline.settings.strategy {
-        Strategy::Snapshot => BTreeMap::new(),
-        _ if pipeline.is_prerequisite() => BTreeMap::new(),
-        _ => memory
-            .site
-            .after(&shared, earlier, &visit, pipeline.started),
-    };
     let until_next = waits.as_ref().map(|waits| waits.until_next);
     let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
     if let Some(waits) = &waits {
         annotations.extend(waits.annotations(pipeline, &visit));
     }
     // Wait evaluators are the last plugins that may keep values.
-    let kept = memory.kept.changes();
-    visit.kept = plugin_view::changes(kept.uri);
+    let kept = pipeline.kept_after(&visit, &memory);
+    visit.kept = kept.uri;
     let target = redirect_of(&issue.uri, exchange);
     visit.redirect_target = redirect::target_after(&issue.record, exchange.status(), target);
     let oscillation = |waits: &Waits| waits.oscillation;
@@ -262,8 +222,8 @@ async fn succeed<D: Driver>(
         outlinks: accepted,
         refresh_embeds,
         refused,
-        kept_for_site: plugin_view::changes(kept.site),
-        site_figures,
+        kept_for_site: kept.site,
+        site_figures: kept.figures,
         transfer: driver.transfer(exchange),
     };
     Ok(Conclusion {
@@ -294,7 +254,7 @@ async fn give_up<D: Driver>(
         ..reading
     };
     let (body, revisit) = (response.body, &pipeline.settings.revisit);
-    let keep = keep(pipeline, driver, exchange, &reading, body, revisit)?;
+    let keep = keep(pipeline, driver, &response, &reading, revisit)?;
     let decisions = match driver.wants_decisions() {
         true => decisions(pipeline, driver, &pipeline.stacks, &reading, None).await?,
         false => Vec::new(),
@@ -322,121 +282,6 @@ async fn give_up<D: Driver>(
     Ok(Conclusion::new(outcome, entry))
 }
 
-impl Response {
-    /// The work of reading it.
-    fn task(&self, pipeline: &Pipeline, memory: &PluginMemory) -> ReadingTask {
-        let (issue, head) = (&pipeline.issue, &self.head);
-        let (status, media_type) = (i32::from(head.status), head.media_type());
-        let mut visit = plugin_view::visit(issue, pipeline.started, status, media_type, memory);
-        visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
-        let record = &issue.record;
-        let limits = &pipeline.profile.limits;
-        ReadingTask {
-            stacks: self.stacks.clone(),
-            exchange: self.exchange.clone(),
-            head: head.clone(),
-            uri: issue.uri.as_str().to_owned(),
-            base: pipeline.base(head),
-            visit,
-            last: record.archived.is_some().then_some(record.digests),
-            last_fingerprint: record.fingerprint.clone(),
-            last_extractor: record.extractor,
-            bodyless: self.body != Body::Fetched,
-            content_max: limits.plugin_content.bytes(),
-            links_max: limits.outlinks,
-            memory: memory.clone(),
-        }
-    }
-
-    /// The log entry of a response that was read.
-    fn entry(&self, annotations: Vec<String>, memory: &PluginMemory) -> LogEntry {
-        let exchange = &self.exchange;
-        let is_fetched = self.body == Body::Fetched;
-        LogEntry {
-            status: exchange.status(),
-            size: Some(exchange.payload.length()),
-            media_type: self.head.media_type(),
-            fetch: Some((exchange.started, exchange.duration)),
-            digest: is_fetched.then(|| exchange.payload_digest.to_string()),
-            annotations,
-            notes: notes_of(memory),
-            ..LogEntry::default()
-        }
-    }
-
-    /// Annotates the page's robots directives, and obeys them if the profile wants that.
-    fn heed_page(
-        &self,
-        pipeline: &Pipeline,
-        memory: &PluginMemory,
-        reading: &mut Reading,
-        annotations: &mut Vec<String>,
-    ) {
-        let robots = &self.settings.robots;
-        let notes = memory.notes.all();
-        let meta = notes.get(ROBOTS_META).map(String::as_str);
-        let agent = &pipeline.profile.user_agent;
-        let said = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
-            .and(RobotsTag::of_meta(meta.unwrap_or_default()));
-        if said == RobotsTag::default() {
-            return;
-        }
-        let words: Vec<_> = said.words().collect();
-        annotations.push(format!("robotsTag:{}", words.join("+")));
-        if !robots.policy.heeds_pages() {
-            return;
-        }
-        if said.nofollow {
-            // A redirect of the server is not a link of the page.
-            let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
-            reading.extracted.links.retain(stays);
-        }
-        if said.noarchive && robots.noarchive && reading.archive {
-            reading.archive = false;
-            annotations.push("unwritten:noarchive".to_owned());
-        }
-    }
-
-    /// The visit as the frontier is to remember it, without the archive location.
-    fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &Keep) -> Visit {
-        let (exchange, head) = (&self.exchange, &self.head);
-        let kept = *keep == Keep::Response;
-        let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
-        let validators = Validators {
-            etag: head.first("etag").map(str::to_owned),
-            last_modified: head.first("last-modified").map(str::to_owned),
-        };
-        let digests = Digests {
-            payload: Some(exchange.payload_digest.0),
-            stripped: reading.stripped,
-        };
-        let media_type = head.media_type();
-        Visit {
-            status: exchange.status(),
-            state: reading.state,
-            duplicate: false,
-            size: reading.size,
-            media_type: media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone()),
-            digests: kept.then_some(digests),
-            // Only a complete body may be the basis of a 304.
-            validators: kept.then(|| match complete && head.status == 200 {
-                true => validators,
-                false => Validators::default(),
-            }),
-            archived: None,
-            extractor: reading.extracted_by,
-            outlinks: reading
-                .extracted_by
-                .filter(|by| *by != reading::NOT_EXTRACTED)
-                .map(|_| reading.extracted.links.len() as u64),
-            fingerprint: reading.fingerprint.clone().filter(|_| kept),
-            kept: Vec::new(),
-            oscillation: None,
-            redirect_target: None,
-        }
-    }
-}
-
 /// Reports the stacks whose hashes the record will contain.
 fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Result<(), D::Error> {
     if reading.extracted_by == Some(stacks.extract_hash) {
@@ -459,8 +304,4 @@ fn end_redirects(pipeline: &Pipeline, reading: &mut Reading, annotations: &mut V
         links.retain(|link| !is_redirect(link));
         annotations.push(format!("redirectsTrunc:{before}"));
     }
-}
-
-fn notes_of(memory: &PluginMemory) -> BTreeMap<String, String> {
-    memory.notes.all().into_iter().collect()
 }

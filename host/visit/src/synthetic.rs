@@ -1,17 +1,32 @@
-//! Exchanges without a server, for simulations and tests.
+//! Exchanges without a server, for simulations, tools and tests.
 
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool, SpoolWriter};
+use opilio_fetch::{Exchange, PayloadDigest, ResponseHead, Spool};
+use opilio_sandbox::{Candidate, Visit};
 use sha1::{Digest as _, Sha1};
+
+use crate::plugin_view::PluginMemory;
+use crate::reading::ReadingTask;
+
+/// Returns the head of a response.
+pub fn head(status: u16, headers: Vec<(String, String)>) -> ResponseHead {
+    ResponseHead {
+        version: "HTTP/1.1".to_owned(),
+        status,
+        reason: String::new(),
+        headers,
+        length: 0,
+    }
+}
 
 /// Returns the exchange that would have been recorded of a response.
 pub fn exchange(
     head: ResponseHead,
-    content: &[u8],
+    content: Bytes,
     (started, took): (Timestamp, Duration),
 ) -> Exchange {
     Exchange {
@@ -21,11 +36,11 @@ pub fn exchange(
         peer: None,
         proxy: None,
         request_bytes: Bytes::new(),
-        wire: spool(&[]),
+        wire: Spool::default(),
         interim: Bytes::new(),
         head: Some(head),
-        payload: spool(content),
-        payload_digest: PayloadDigest(Sha1::digest(content).into()),
+        payload_digest: PayloadDigest(Sha1::digest(&content).into()),
+        payload: content.into(),
         truncated: None,
         aborted_by_filter: None,
         failure: None,
@@ -36,9 +51,31 @@ pub fn exchange(
     }
 }
 
-fn spool(content: &[u8]) -> Spool {
-    let mut writer = SpoolWriter::new(usize::MAX, Path::new(""));
-    // Writes to memory do not fail.
-    let _ = writer.append(content);
-    writer.finish()
+/// Returns the work of reading a coded page of `http://a.example/`, without plugins and without an earlier version. Plugins may see
+/// 64 MiB of it. `payload` is the page as gzip.
+pub fn reading_task(payload: Bytes) -> ReadingTask {
+    let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let headers = vec![
+        header("Content-Type", "text/html"),
+        header("Content-Encoding", "gzip"),
+    ];
+    let head = head(200, headers);
+    let times = (Timestamp::UNIX_EPOCH, Duration::ZERO);
+    let uri = "http://a.example/".to_owned();
+    let candidate = Candidate::seed(uri.clone(), String::new());
+    ReadingTask {
+        stacks: Arc::default(),
+        exchange: Arc::new(exchange(head.clone(), payload, times)),
+        head,
+        base: uri.clone(),
+        uri,
+        visit: Visit::of(candidate, Timestamp::UNIX_EPOCH),
+        last: None,
+        last_fingerprint: None,
+        last_extractor: None,
+        bodyless: false,
+        content_max: 64 << 20,
+        links_max: 10,
+        memory: PluginMemory::default(),
+    }
 }

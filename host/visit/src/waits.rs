@@ -25,6 +25,30 @@ pub(crate) struct Waits {
     pub(crate) by: Option<Arc<str>>,
 }
 
+/// The profile's rule for the wait until the next visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitRule {
+    /// The URI is not visited again.
+    Never,
+    /// The wait is always the same.
+    Fixed(Duration),
+    /// Wait evaluators decide.
+    Evaluators,
+}
+
+impl Pipeline {
+    /// Returns the rule that `settings` have for the URI.
+    pub fn wait_rule(&self, settings: &Settings) -> WaitRule {
+        match settings.strategy {
+            // A prerequisite is requested again when it has expired.
+            _ if self.is_prerequisite() => WaitRule::Never,
+            Strategy::Snapshot => WaitRule::Never,
+            Strategy::Fixed => WaitRule::Fixed(settings.revisit.fixed_wait),
+            Strategy::Revisit => WaitRule::Evaluators,
+        }
+    }
+}
+
 /// Decides the wait until the next visit. Under the revisit strategy it is the first answer of an evaluator, within the limits of
 /// the profile. None if the URI is not visited again.
 pub(crate) async fn wait<D: Driver>(
@@ -36,19 +60,17 @@ pub(crate) async fn wait<D: Driver>(
     memory: &PluginMemory,
 ) -> Result<Option<Waits>, D::Error> {
     let record = &pipeline.issue.record;
-    match settings.strategy {
-        // A prerequisite is requested again when it has expired.
-        _ if pipeline.is_prerequisite() => return Ok(None),
-        Strategy::Snapshot => return Ok(None),
-        Strategy::Fixed => {
+    match pipeline.wait_rule(settings) {
+        WaitRule::Never => return Ok(None),
+        WaitRule::Fixed(until_next) => {
             return Ok(Some(Waits {
-                until_next: settings.revisit.fixed_wait,
+                until_next,
                 until_asked: None,
                 oscillation: record.oscillation,
                 by: None,
             }));
         }
-        Strategy::Revisit => {}
+        WaitRule::Evaluators => {}
     }
     let known = KnownUri::of(&pipeline.issue);
     let mut asked = plugin_view::after(known, pipeline.started, visit, memory);

@@ -22,10 +22,6 @@ const LONG: &[(&str, &str)] = &[
         "cases of ARC, zstd and dictionaries that share fixtures",
     ),
     (
-        "host/cli/src/plugin/trial.rs",
-        "Split: one file for each kind of plugin",
-    ),
-    (
         "host/cli/tests/cli/serve.rs",
         "stories of the daemon's command line",
     ),

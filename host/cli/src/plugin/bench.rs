@@ -8,7 +8,7 @@ use opilio_sandbox::Plugin;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::material::{Material, MaterialArgs, each};
+use super::material::{MaterialArgs, each};
 use super::trial::{KindName, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{note, say, spinner, table};
@@ -80,22 +80,19 @@ pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
         Some(material) => (vec![&args.plugin, &args.second], material),
         None => (vec![&args.plugin], &args.second),
     };
-    let held = hold(args, material, runtime)?;
     let workbench = Workbench::new()?;
     let mut runners = Vec::new();
     for named in plugins {
         let subject = workbench.load(named)?;
         let plugin = subject.configure(subject.sole()?, &settings(args.settings.as_deref())?)?;
-        let mut trial = Trial::new(plugin, &args.question, false, || workbench.extractors())?;
-        let handled = held.iter().filter(|one| trial.handles(&one.sample));
-        let handled: Vec<Material> = handled.map(copy).collect();
         runners.push(Runner {
             named: named.clone(),
-            documents: handled.into_iter().map(|one| trial.prepare(one)).collect(),
-            trial,
+            trial: Trial::new(plugin, &args.question, false, || workbench.extractors())?,
+            documents: Vec::new(),
             times: Vec::new(),
         });
     }
+    hold(args, material, runtime, &mut runners)?;
     for runner in &runners {
         ensure!(
             !runner.documents.is_empty(),
@@ -124,16 +121,20 @@ pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
     })
 }
 
-fn hold(args: &BenchArgs, what: &str, runtime: &Handle) -> Result<Vec<Material>> {
-    let mut held: Vec<Material> = Vec::new();
+/// Gives each plugin the documents that it handles.
+fn hold(args: &BenchArgs, what: &str, runtime: &Handle, runners: &mut [Runner]) -> Result<()> {
     let (mut bytes, mut left_out) = (0, 0);
     each(what, &args.material, runtime, &mut |material| {
-        match bytes + material.sample.content.len() > CONTENT_BYTES_HELD {
-            true => left_out += 1,
-            false => {
-                bytes += material.sample.content.len();
-                held.push(material);
+        let handling = runners.iter_mut();
+        for runner in handling.filter(|one| one.trial.handles(&material.sample)) {
+            let prepared = runner.trial.prepare(material.clone());
+            if bytes + prepared.visit.bytes() > CONTENT_BYTES_HELD {
+                left_out += 1;
+                break;
             }
+            bytes += prepared.visit.bytes();
+            runner.trial.finish_visit(&prepared);
+            runner.documents.push(prepared);
         }
         Ok(())
     })?;
@@ -143,16 +144,7 @@ fn hold(args: &BenchArgs, what: &str, runtime: &Handle) -> Result<Vec<Material>>
             "left out {left_out} documents above the limit of {mib} MiB"
         ));
     }
-    Ok(held)
-}
-
-/// Returns a copy that shares the content.
-fn copy(material: &Material) -> Material {
-    Material {
-        sample: material.sample.clone(),
-        at: material.at,
-        place: None,
-    }
+    Ok(())
 }
 
 /// Runs all rounds on all documents, with the plugins in turn.
@@ -162,16 +154,17 @@ fn measure(rounds: u32, kind: KindName, runners: &mut [Runner]) {
     for at in 0..documents.unwrap_or(0) {
         let mut shortest = vec![None; runners.len()];
         for round in 0..=rounds {
-            for (runner, shortest) in runners.iter().zip(&mut shortest) {
-                let Some(prepared) = runner.documents.get(at) else {
+            for (runner, shortest) in runners.iter_mut().zip(&mut shortest) {
+                let Some(prepared) = runner.documents.get_mut(at) else {
                     continue;
                 };
+                prepared.visit.renew();
+                let question = runner.trial.question(kind, prepared);
                 // The host decodes, once for all plugins.
-                let document = prepared.sample.document();
-                document.text();
+                question.decode();
                 let begun = Instant::now();
                 // The plugin's statistics count its errors.
-                let _ = runner.trial.call(kind, prepared, &document);
+                let _ = runner.trial.call(&question, prepared);
                 let took = begun.elapsed();
                 // The first round warms up.
                 if round > 0 {
@@ -200,11 +193,7 @@ impl Runner {
             named: self.named.clone(),
             kind: kind.word(),
             documents: self.documents.len(),
-            bytes: self
-                .documents
-                .iter()
-                .map(|one| one.sample.content.len())
-                .sum(),
+            bytes: self.documents.iter().map(|one| one.visit.bytes()).sum(),
             total: times.iter().sum(),
             median: quantile(50),
             p90: quantile(90),

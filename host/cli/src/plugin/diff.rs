@@ -8,9 +8,10 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
+use super::answer::Item;
 use super::material::{MaterialArgs, Reading, each};
 use super::run::head;
-use super::trial::{Item, Outcome, QuestionArgs, Trial};
+use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{count, say, table};
 use crate::{exit, terminal};
@@ -88,19 +89,17 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
             }
             totals.documents += 1;
             let place = material.place.clone();
-            let twin = super::material::Material {
-                sample: material.sample.clone(),
-                at: material.at,
-                place: None,
-            };
-            let (before, after) = (old.prepare(material), new.prepare(twin));
-            let ask = |trial: &mut Trial, prepared, asks: bool| match asks {
-                true => trial.ask(prepared),
-                false => Vec::new(),
+            let (mut before, mut after) = (old.prepare(material.clone()), new.prepare(material));
+            let ask = |trial: &mut Trial, prepared: &mut Prepared, asks: bool| {
+                if asks {
+                    return trial.ask(prepared);
+                }
+                trial.finish_visit(prepared);
+                Vec::new()
             };
             let changes = compare(
-                ask(&mut old, &before, asks_old),
-                ask(&mut new, &after, asks_new),
+                ask(&mut old, &mut before, asks_old),
+                ask(&mut new, &mut after, asks_new),
             );
             if changes.is_empty() {
                 return Ok(());
@@ -114,8 +113,8 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
                 }
                 false => say(&format!(
                     "{} {}\n{}",
-                    after.visit.status,
-                    after.sample.uri.as_str(),
+                    after.visit.status(),
+                    after.visit.uri().as_str(),
                     changes.iter().map(as_text).collect::<String>()
                 )),
             }

@@ -18,8 +18,8 @@ use tokio::runtime::Handle;
 
 use super::{count, note};
 
-/// Bytes of content that plugins see: the same as in the default profile.
-pub(super) const CONTENT_BYTES_MAX: u64 = 20 << 20;
+/// Bytes of a page that are fetched: as many as plugins see of it by the default profile.
+const BODY_BYTES_MAX: u64 = 64 << 20;
 /// Largest record of a WARC file that is read. Longer ones are skipped with a note.
 const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Base of the addresses of files that have none of their own.
@@ -43,6 +43,7 @@ pub(super) struct MaterialArgs {
 }
 
 /// One document, and its time.
+#[derive(Clone)]
 pub(super) struct Material {
     pub(super) sample: Sample,
     pub(super) at: Timestamp,
@@ -287,7 +288,7 @@ fn each_record(
             }
             Err(problem) => return Err(problem.into()),
         };
-        match Sample::of_message(uri, &message, CONTENT_BYTES_MAX) {
+        match Sample::of_message(uri, &message) {
             Some(sample) => take(Material {
                 sample,
                 at,
@@ -321,14 +322,14 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
             ..AddressPolicy::ALL
         };
     }
-    config.body_bytes_max = Some(CONTENT_BYTES_MAX);
+    config.body_bytes_max = Some(BODY_BYTES_MAX);
     let fetcher = Fetcher::new(config)?;
     if let Some(robots_txt) = uri.robots_txt() {
         let exchange = exchange(&fetcher, &robots_txt).await?;
         if let (Some(failure), None) = (&exchange.failure, &exchange.head) {
             bail!("cannot fetch {robots_txt}: {failure}{}", advice(private));
         }
-        let body = exchange.content(CONTENT_BYTES_MAX).content;
+        let body = exchange.content(BODY_BYTES_MAX).content;
         let robots = Robots::from_response(exchange.status(), &body);
         ensure!(
             robots.verdict(&agent, uri.path_and_query()).is_allowed(),
@@ -342,7 +343,7 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
             None => bail!("cannot fetch {uri}: {failure}{}", advice(private)),
         }
     }
-    let sample = Sample::of_exchange(uri, &exchange, CONTENT_BYTES_MAX);
+    let sample = Sample::of_exchange(uri, exchange);
     sample.with_context(|| format!("no response from {url}"))
 }
 

@@ -68,8 +68,8 @@ pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
         }
         totals.asked += 1;
         let place = material.place.clone();
-        let prepared = trial.prepare(material);
-        let outcomes = trial.ask(&prepared);
+        let mut prepared = trial.prepare(material);
+        let outcomes = trial.ask(&mut prepared);
         totals.add(&outcomes);
         show(args, Some((&prepared, place.as_deref())), &outcomes)
     })?;
@@ -148,9 +148,9 @@ fn show(
     }
     let mut text = String::new();
     if let Some((prepared, place)) = document {
-        let media_type = &prepared.visit.media_type;
-        text += &format!("{} {}", prepared.visit.status, prepared.sample.uri.as_str());
-        for more in [Some(media_type.as_str()), place].into_iter().flatten() {
+        let visit = &prepared.visit;
+        text += &format!("{} {}", visit.status(), visit.uri().as_str());
+        for more in [Some(visit.media_type()), place].into_iter().flatten() {
             if !more.is_empty() {
                 text += &format!("  {}", terminal::line(more));
             }
@@ -165,12 +165,13 @@ fn show(
 
 /// Returns the facts of a document as JSON.
 pub(super) fn head(prepared: &Prepared, place: Option<&str>) -> Value {
+    let visit = &prepared.visit;
     json!({
-        "uri": prepared.sample.uri.as_str(),
-        "status": prepared.visit.status,
-        "media_type": prepared.visit.media_type,
-        "bytes": prepared.sample.content.len(),
-        "at": prepared.visit.now.to_string(),
+        "uri": visit.uri().as_str(),
+        "status": visit.status(),
+        "media_type": visit.media_type(),
+        "bytes": visit.bytes(),
+        "at": visit.at.to_string(),
         "place": place,
     })
 }

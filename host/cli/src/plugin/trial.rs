@@ -1,30 +1,24 @@
-//! A plugin on trial: the answers of each of its kinds about a document, as items for display, counting and comparison.
-
-use std::collections::HashMap;
-use std::time::Duration;
+//! A plugin on trial: the answers of each of its kinds about documents in turn. `opilio_crawl::sample` makes the questions, and
+//! says how they differ from those of a crawl.
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
-use opilio_crawl::sample::{self, Links, Sample};
-use opilio_profile::format_duration;
+use opilio_crawl::sample::{ContentState, Sample, SampleVisit, SampleVisits};
 use opilio_sandbox::{
-    Candidates, Comparison, ContentState, Difference, Document, Fault, Finished, Fragment,
-    FragmentContent, Kind, NamedValue, Plugin, Ruling, Span, Stage, StripProblem, Verdict, Visit,
+    Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Plugin, Ruling, Span,
+    Stage, StripProblem, Visit, Wait,
 };
 use opilio_uri::{HopPath, Uri};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::answer::{
+    Item, of_comparison, of_fragment, of_links, of_ranks, of_ruling, of_rulings, of_span, of_wait,
+};
 use super::material::Material;
-use super::series::{Series, candidates};
 
-/// Links of one document that are used, as in the default profile.
-const LINKS_MAX: usize = 6_000;
 /// Most events that an observer receives at once.
 const EVENTS_MAX: usize = 256;
-/// Characters of a document that are shown next to a span.
-const EXCERPT_CHARS_MAX: usize = 60;
-
 /// The kind of a plugin, as a command line has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum KindName {
@@ -68,6 +62,12 @@ impl KindName {
             Kind::Observer => Self::Observer,
             Kind::Other(_) => return None,
         })
+    }
+
+    /// Whether it is asked about the links of a document rather than the document.
+    fn is_about_links(self, stage: StageName) -> bool {
+        let of_links = matches!(stage, StageName::Scope | StageName::PreFetch);
+        self == Self::Precedence || (self == Self::Filter && of_links)
     }
 
     /// Returns its name.
@@ -136,24 +136,46 @@ pub(super) struct Trial {
     pub(super) plugin: Plugin,
     pub(super) kinds: Vec<KindName>,
     stage: StageName,
-    hop_path: HopPath,
     now: Option<Timestamp>,
     /// Extractors for fragments, and for the candidates that filters and precedence plugins are asked about.
     extractors: Vec<Plugin>,
     /// Whether fragments go to these extractors as well.
     fragments: bool,
-    series: Series,
-    fingerprints: HashMap<Uri, Vec<u8>>,
+    visits: SampleVisits,
     memory: Vec<u8>,
     events: Vec<Finished>,
 }
 
 /// All questions about one document.
 pub(super) struct Prepared {
-    pub(super) sample: Sample,
-    pub(super) visit: Visit,
-    pub(super) candidates: Candidates,
-    last: Option<Vec<u8>>,
+    pub(super) visit: SampleVisit,
+    candidates: Candidates,
+}
+
+/// One question, as the plugin gets it.
+pub(super) struct Question {
+    kind: KindName,
+    document: Document,
+    visit: Visit,
+}
+
+impl Question {
+    /// Decodes the text of the document, which the first call would do otherwise.
+    pub(super) fn decode(&self) {
+        self.document.text();
+    }
+}
+
+/// An answer as the plugin gave it.
+pub(super) enum Reply {
+    Extracted(Vec<Extraction>),
+    Rulings(Vec<Ruling>),
+    Ruling(Ruling),
+    Stripped(Result<Vec<Span>, StripProblem>),
+    Compared(Comparison),
+    Wait(Option<Wait>),
+    Ranks(Vec<Option<u8>>),
+    Observed,
 }
 
 /// The answer of one kind.
@@ -164,16 +186,6 @@ pub(super) struct Outcome {
     pub(super) remarks: Vec<String>,
     /// Notes and annotations that the plugin left.
     pub(super) left: Vec<String>,
-}
-
-/// A part of an answer: a link, a span, a ruling.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Item {
-    /// The noun under which it is counted, such as `links`.
-    pub(super) what: &'static str,
-    /// The cells of a table row.
-    pub(super) cells: Vec<String>,
-    pub(super) json: Value,
 }
 
 impl Trial {
@@ -198,192 +210,173 @@ impl Trial {
                 words.join(", ")
             );
         }
-        let of_candidates = matches!(args.stage, StageName::Scope | StageName::PreFetch);
-        let needs_links = kinds.contains(&KindName::Precedence)
-            || (kinds.contains(&KindName::Filter) && of_candidates);
         let hop_path = HopPath::parse(&args.hop_path)
             .map_err(|problem| anyhow::anyhow!("--hop-path: {problem}"))?;
+        let needs_links = kinds.iter().any(|kind| kind.is_about_links(args.stage));
+        let extractors = match needs_links || fragments {
+            true => extractors()?,
+            false => Vec::new(),
+        };
+        let of_links = if needs_links { &*extractors } else { &[] };
         Ok(Self {
             plugin,
             kinds,
             stage: args.stage,
-            hop_path,
             now: args.now,
-            extractors: match needs_links || fragments {
-                true => extractors()?,
-                false => Vec::new(),
-            },
+            visits: SampleVisits::new(of_links, hop_path)?,
+            extractors,
             fragments,
-            series: Series::default(),
-            fingerprints: HashMap::new(),
             memory: Vec::new(),
             events: Vec::new(),
         })
     }
 
-    /// Whether the plugin handles this document.
+    /// Whether the plugin is asked about this document or its links.
     pub(super) fn handles(&self, sample: &Sample) -> bool {
-        let media_type = sample.head.media_type();
-        let media_type = media_type.as_deref().unwrap_or("application/octet-stream");
-        self.plugin.handles(media_type, sample.uri.as_str())
+        let media_type = sample.media_type();
+        self.kinds
+            .iter()
+            .any(|kind| self.handles_as(*kind, &media_type, &sample.uri))
     }
 
-    /// Prepares all questions about a document. Each document counts as a visit.
-    pub(super) fn prepare(&mut self, mut material: Material) -> Prepared {
-        material.at = self.now.unwrap_or(material.at);
-        let visit = self.series.visit(&material);
-        let sample = material.sample;
-        let found = match self.extractors.is_empty() {
-            true => Links::default(),
-            false => sample::links(&self.extractors, &sample.document(), LINKS_MAX),
-        };
-        let candidates = candidates(&sample, &found, &self.hop_path);
-        let last = self.fingerprints.get(&sample.uri).cloned();
+    /// Whether a crawl would call the plugin as this kind. Links are selected by their own URIs.
+    fn handles_as(&self, kind: KindName, media_type: &str, uri: &Uri) -> bool {
+        kind.is_about_links(self.stage) || self.plugin.handles(media_type, uri.as_str())
+    }
+
+    /// Prepares all questions about a document. Each document counts as a visit once [`Trial::finish_visit`] has been called.
+    pub(super) fn prepare(&self, material: Material) -> Prepared {
+        let at = self.now.unwrap_or(material.at);
+        let visit = self.visits.visit(material.sample, at);
+        let links = visit.candidates();
+        let handled = links
+            .iter()
+            .filter(|link| self.plugin.handles_uri(&link.uri));
         Prepared {
-            sample,
+            candidates: handled.cloned().collect(),
             visit,
-            candidates,
-            last,
         }
     }
 
-    /// Makes the calls of one kind and nothing else, for measuring.
-    pub(super) fn call(
-        &self,
-        kind: KindName,
-        prepared: &Prepared,
-        document: &Document,
-    ) -> Result<(), Fault> {
-        let Prepared {
-            visit, candidates, ..
-        } = prepared;
-        let plugin = &self.plugin;
-        match kind {
-            KindName::Extractor => plugin.extract(vec![document.clone()]).map(drop),
-            KindName::Filter => match self.stage {
-                StageName::Scope | StageName::PreFetch => plugin
-                    .judge_candidates(self.stage.stage(), candidates)
-                    .map(drop),
-                _ => plugin
-                    .judge_document(self.stage.stage(), document, visit)
-                    .map(drop),
-            },
-            KindName::DigestStripper => plugin.strip(document).map(drop),
-            KindName::ChangeEvaluator => plugin
-                .compare(document, visit, prepared.last.as_deref())
-                .map(drop),
-            KindName::WaitEvaluator => plugin.evaluate(visit).map(drop),
-            KindName::Precedence => plugin.rank_candidates(candidates, Some(document)).map(drop),
-            KindName::Observer => {
-                let event = event(prepared);
-                plugin.observe(&self.memory, &[event]).map(drop)
-            }
+    /// Counts the document as a visit: the next one of its URI comes after it.
+    pub(super) fn finish_visit(&mut self, prepared: &Prepared) {
+        self.visits.finish(&prepared.visit);
+    }
+
+    /// Returns the question to the plugin as this kind.
+    pub(super) fn question(&self, kind: KindName, prepared: &Prepared) -> Question {
+        let visit = &prepared.visit;
+        let (document, visit) = match kind {
+            KindName::Filter => visit.before_filter(&self.stage.stage()),
+            KindName::WaitEvaluator => (visit.document(), visit.before_wait()),
+            _ => visit.before_comparison(),
+        };
+        Question {
+            kind,
+            document,
+            visit,
         }
+    }
+
+    /// Asks one question and does nothing else, for measuring.
+    pub(super) fn call(&self, question: &Question, prepared: &Prepared) -> Result<Reply, Fault> {
+        let Question {
+            kind,
+            document,
+            visit,
+        } = question;
+        let (plugin, candidates) = (&self.plugin, &prepared.candidates);
+        let stage = self.stage.stage();
+        Ok(match kind {
+            KindName::Extractor => Reply::Extracted(plugin.extract(vec![document.clone()])?),
+            KindName::Filter if kind.is_about_links(self.stage) => {
+                Reply::Rulings(plugin.judge_candidates(stage, candidates)?)
+            }
+            KindName::Filter => Reply::Ruling(plugin.judge_document(stage, document, visit)?),
+            KindName::DigestStripper => Reply::Stripped(plugin.strip(document)?),
+            KindName::ChangeEvaluator => {
+                let last = prepared.visit.last_fingerprint();
+                Reply::Compared(plugin.compare(document, visit, last)?)
+            }
+            KindName::WaitEvaluator => Reply::Wait(plugin.evaluate(visit)?),
+            KindName::Precedence => {
+                Reply::Ranks(plugin.rank_candidates(candidates, Some(document))?)
+            }
+            KindName::Observer => {
+                let event = prepared.visit.event();
+                plugin.observe(&self.memory, &[event])?;
+                Reply::Observed
+            }
+        })
     }
 
     /// Asks all questions about a document.
-    pub(super) fn ask(&mut self, prepared: &Prepared) -> Vec<Outcome> {
-        self.kinds
-            .clone()
-            .into_iter()
-            .filter_map(|kind| self.ask_as(kind, prepared))
-            .collect()
+    pub(super) fn ask(&mut self, prepared: &mut Prepared) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
+        for kind in self.kinds.clone() {
+            let visit = &prepared.visit;
+            let media_type = visit.document().media_type().to_owned();
+            if self.handles_as(kind, &media_type, visit.uri()) {
+                outcomes.extend(self.ask_as(kind, prepared));
+            }
+        }
+        self.finish_visit(prepared);
+        outcomes
     }
 
-    fn ask_as(&mut self, kind: KindName, prepared: &Prepared) -> Option<Outcome> {
-        let Prepared {
-            sample,
-            visit,
-            candidates,
-            last,
-        } = prepared;
-        let document = match (kind, self.stage) {
-            (KindName::Filter, StageName::MidFetch) => headers_alone(sample),
-            _ => sample.document(),
-        };
-        let mut visit = visit.clone();
-        visit.notes = document.notes().clone();
-        let mut remarks = Vec::new();
-        let plugin = &self.plugin;
-        let found = match kind {
-            KindName::Extractor => self.extract(&document, &mut remarks),
-            KindName::Filter => match self.stage {
-                StageName::Scope | StageName::PreFetch => plugin
-                    .judge_candidates(self.stage.stage(), candidates)
-                    .map(|rulings| of_rulings(candidates, &rulings)),
-                _ => plugin
-                    .judge_document(self.stage.stage(), &document, &visit)
-                    .map(|ruling| vec![of_ruling(None, &ruling)]),
-            },
-            KindName::DigestStripper => plugin.strip(&document).map(|spans| match spans {
-                Ok(spans) => spans.iter().map(|span| of_span(span, &document)).collect(),
-                Err(problem) => {
-                    remarks.push(match problem {
-                        StripProblem::TooLarge(max) => {
-                            format!("the document is larger than the limit of {max} bytes")
-                        }
-                        StripProblem::Other(problem) => problem,
-                    });
-                    Vec::new()
-                }
-            }),
+    fn ask_as(&mut self, kind: KindName, prepared: &mut Prepared) -> Option<Outcome> {
+        match kind {
             // The bytes are the same: a crawl does not ask then.
-            KindName::ChangeEvaluator if visit.state == ContentState::Unchanged => return None,
-            KindName::ChangeEvaluator => {
-                plugin
-                    .compare(&document, &visit, last.as_deref())
-                    .map(|comparison| {
-                        let items = vec![of_comparison(&comparison)];
-                        if let Some(fingerprint) = comparison.fingerprint {
-                            self.fingerprints.insert(sample.uri.clone(), fingerprint);
-                        }
-                        items
-                    })
-            }
-            KindName::WaitEvaluator => plugin.evaluate(&visit).map(|wait| {
-                let shown = |wait: Duration| format_duration(wait);
-                wait.into_iter()
-                    .map(|wait| {
-                        let ask_again = wait.ask_again.map(shown);
-                        let mut cells = vec![shown(wait.next_visit)];
-                        cells.extend(
-                            ask_again
-                                .as_ref()
-                                .map(|again| format!("ask again in {again}")),
-                        );
-                        let json = json!({"wait": shown(wait.next_visit), "ask_again": ask_again});
-                        Item {
-                            what: "waits",
-                            cells,
-                            json,
-                        }
-                    })
-                    .collect()
-            }),
-            KindName::Precedence => {
-                plugin
-                    .rank_candidates(candidates, Some(&document))
-                    .map(|ranks| {
-                        let pairs = candidates.iter().zip(ranks);
-                        pairs
-                            .filter_map(|(candidate, rank)| Some((candidate, rank?)))
-                            .map(|(candidate, rank)| Item {
-                                what: "ranks",
-                                cells: vec![rank.to_string(), candidate.uri.clone()],
-                                json: json!({"precedence": rank, "uri": candidate.uri}),
-                            })
-                            .collect()
-                    })
+            KindName::ChangeEvaluator if prepared.visit.state() == ContentState::Unchanged => {
+                return None;
             }
             KindName::Observer => {
-                self.events.push(event(prepared));
+                self.events.push(prepared.visit.event());
                 if self.events.len() < EVENTS_MAX {
                     return None;
                 }
                 return self.observe();
             }
-        };
-        let left = left(&document);
+            _ => {}
+        }
+        let question = self.question(kind, prepared);
+        let before = left(&question.document);
+        let mut remarks = Vec::new();
+        let reply = self.call(&question, prepared);
+        if kind == KindName::ChangeEvaluator {
+            let comparison = match &reply {
+                Ok(Reply::Compared(comparison)) => Some(comparison),
+                _ => None,
+            };
+            prepared.visit.compared(comparison);
+        }
+        let found = reply.map(|reply| match reply {
+            Reply::Extracted(extractions) => {
+                self.extracted(&question.document, extractions, prepared, &mut remarks)
+            }
+            Reply::Rulings(rulings) => of_rulings(&prepared.candidates, &rulings),
+            Reply::Ruling(ruling) => vec![of_ruling(None, &ruling)],
+            Reply::Stripped(Ok(spans)) => spans
+                .iter()
+                .map(|span| of_span(span, &question.document))
+                .collect(),
+            Reply::Stripped(Err(problem)) => {
+                remarks.push(match problem {
+                    StripProblem::TooLarge(max) => {
+                        format!("the document is larger than the limit of {max} bytes")
+                    }
+                    StripProblem::Other(problem) => problem,
+                });
+                Vec::new()
+            }
+            Reply::Compared(comparison) => vec![of_comparison(&comparison)],
+            Reply::Wait(wait) => wait.iter().map(of_wait).collect(),
+            Reply::Ranks(ranks) => of_ranks(&prepared.candidates, ranks),
+            Reply::Observed => Vec::new(),
+        });
+        let mut left = left(&question.document);
+        // Plugins of one visit share their notes. Those of an earlier kind have been shown.
+        left.retain(|line| !before.contains(line));
         Some(Outcome {
             kind,
             found,
@@ -441,33 +434,32 @@ impl Trial {
     }
 
     /// Returns links as in a crawl, and the fragments. On request, the built-in extractors process the fragments.
-    fn extract(&self, document: &Document, remarks: &mut Vec<String>) -> Result<Vec<Item>, Fault> {
-        let first = self.plugin.extract(vec![document.clone()])?;
-        let fragments = first.into_iter().flat_map(|one| one.fragments);
-        let fragments: Vec<Fragment> = fragments.collect();
-        let own = sample::links(std::slice::from_ref(&self.plugin), document, LINKS_MAX);
+    fn extracted(
+        &self,
+        document: &Document,
+        extractions: Vec<Extraction>,
+        prepared: &Prepared,
+        remarks: &mut Vec<String>,
+    ) -> Vec<Item> {
+        let visit = &prepared.visit;
+        let own = visit.extract(std::slice::from_ref(&self.plugin), document);
         let mut items = of_links(own, None, remarks);
-        for fragment in &fragments {
-            items.push(of_fragment(fragment));
+        let fragments = extractions.into_iter().flat_map(|one| one.fragments);
+        for fragment in fragments {
+            items.push(of_fragment(&fragment));
             if !self.fragments {
                 continue;
             }
-            match document.fragment_of(fragment) {
+            match document.fragment_of(&fragment) {
                 Ok(inner) => {
-                    let others = sample::links(&self.extractors, &inner, LINKS_MAX);
+                    let others = visit.extract(&self.extractors, &inner);
                     items.extend(of_links(others, Some(&fragment.context), remarks));
                 }
                 Err(problem) => remarks.push(problem.to_string()),
             }
         }
-        Ok(items)
+        items
     }
-}
-
-fn headers_alone(sample: &Sample) -> Document {
-    let mut sample = sample.clone();
-    sample.content = bytes::Bytes::new();
-    sample.document()
 }
 
 fn left(document: &Document) -> Vec<String> {
@@ -477,172 +469,4 @@ fn left(document: &Document) -> Vec<String> {
     notes
         .chain(annotations.map(|annotation| format!("annotation {}", annotation.text)))
         .collect()
-}
-
-fn of_links(links: Links, inside: Option<&str>, remarks: &mut Vec<String>) -> Vec<Item> {
-    let Links {
-        links,
-        refused,
-        dropped,
-        faults,
-        problems,
-    } = links;
-    remarks.extend(problems);
-    remarks.extend(faults.iter().map(ToString::to_string));
-    if dropped > 0 {
-        remarks.push(format!(
-            "dropped {dropped} links or fragments above the limits"
-        ));
-    }
-    let within = |context: String| match inside {
-        Some(inside) => format!("{inside} {context}"),
-        None => context,
-    };
-    let found = links.into_iter().map(|link| {
-        let context = within(link.context);
-        let hop = link.hop.letter().to_string();
-        let modified = link.modified.map(|at| at.to_string());
-        let mut cells = vec![hop.clone(), link.uri.as_str().to_owned(), context.clone()];
-        let attributes = link.attributes.iter();
-        let pairs: Vec<String> = attributes
-            .map(|NamedValue { name, value }| format!("{name}={value}"))
-            .chain(modified.iter().map(|at| format!("modified={at}")))
-            .collect();
-        if !pairs.is_empty() {
-            cells.push(pairs.join(" "));
-        }
-        let json = json!({
-            "uri": link.uri, "hop": hop, "context": context, "modified": modified,
-            "attributes": link.attributes.iter()
-                .map(|one| json!({"name": one.name, "value": one.value}))
-                .collect::<Value>(),
-        });
-        Item {
-            what: "links",
-            cells,
-            json,
-        }
-    });
-    let refused = refused.into_iter().map(|(reference, problem)| Item {
-        what: "refused",
-        json: json!({"reference": reference, "refused": problem}),
-        cells: vec!["-".to_owned(), reference, problem],
-    });
-    found.chain(refused).collect()
-}
-
-fn of_fragment(fragment: &Fragment) -> Item {
-    let (place, bytes) = match &fragment.content {
-        FragmentContent::BytesAt(span) => (
-            format!("bytes {}+{}", span.offset, span.length),
-            span.length,
-        ),
-        FragmentContent::TextAt(span) => {
-            (format!("text {}+{}", span.offset, span.length), span.length)
-        }
-        FragmentContent::Text(text) => (format!("{} bytes of text", text.len()), text.len() as u64),
-        FragmentContent::Bytes(bytes) => (format!("{} bytes", bytes.len()), bytes.len() as u64),
-    };
-    Item {
-        what: "fragments",
-        cells: vec![
-            "fragment".to_owned(),
-            format!("{}, {place}", fragment.media_type),
-            fragment.context.clone(),
-        ],
-        json: json!({
-            "fragment": fragment.media_type, "place": place, "bytes": bytes,
-            "context": fragment.context, "base": fragment.base,
-        }),
-    }
-}
-
-fn of_rulings(candidates: &Candidates, rulings: &[Ruling]) -> Vec<Item> {
-    let pairs = candidates.iter().zip(rulings);
-    pairs
-        .map(|(candidate, ruling)| of_ruling(Some(&candidate.uri), ruling))
-        .collect()
-}
-
-fn of_ruling(uri: Option<&str>, ruling: &Ruling) -> Item {
-    let (what, verdict) = match &ruling.verdict {
-        Verdict::Accept => ("accepted", "accept".to_owned()),
-        Verdict::Reject => ("rejected", "reject".to_owned()),
-        Verdict::Pass => ("passed", "pass".to_owned()),
-        Verdict::Unchanged => ("unchanged", "unchanged".to_owned()),
-        Verdict::Retry(after) => {
-            let after = format_duration(Duration::from_millis(*after));
-            ("retried", format!("retry after {after}"))
-        }
-        Verdict::Other(name) => ("passed", name.clone()),
-    };
-    let mut cells = vec![verdict.clone()];
-    cells.extend(uri.map(str::to_owned));
-    cells.push(ruling.reason.clone());
-    Item {
-        what,
-        cells,
-        json: json!({"uri": uri, "verdict": verdict, "reason": ruling.reason}),
-    }
-}
-
-fn of_span(span: &Span, document: &Document) -> Item {
-    let start = usize::try_from(span.offset).unwrap_or(usize::MAX);
-    let end = start.saturating_add(usize::try_from(span.length).unwrap_or(usize::MAX));
-    let bytes = document.content().get(start..end).unwrap_or_default();
-    let text = String::from_utf8_lossy(bytes);
-    let mut excerpt: String = text
-        .chars()
-        .take(EXCERPT_CHARS_MAX)
-        .collect::<String>()
-        .escape_debug()
-        .to_string();
-    if text.chars().nth(EXCERPT_CHARS_MAX).is_some() {
-        excerpt.push('…');
-    }
-    Item {
-        what: "spans",
-        cells: vec![
-            span.offset.to_string(),
-            format!("+{}", span.length),
-            excerpt.clone(),
-        ],
-        json: json!({"offset": span.offset, "length": span.length, "text": excerpt}),
-    }
-}
-
-fn of_comparison(comparison: &Comparison) -> Item {
-    let (what, verdict) = match comparison.difference {
-        Some(Difference::Changed) => ("changed", "changed"),
-        Some(Difference::Unchanged) => ("unchanged", "unchanged"),
-        None => ("passed", "pass"),
-    };
-    let fingerprint = comparison.fingerprint.as_ref().map(Vec::len);
-    let mut cells = vec![verdict.to_owned(), comparison.reason.clone()];
-    cells.extend(fingerprint.map(|bytes| format!("fingerprint of {bytes} bytes")));
-    Item {
-        what,
-        cells,
-        json: json!({"difference": verdict, "reason": comparison.reason, "fingerprint_bytes": fingerprint}),
-    }
-}
-
-fn event(prepared: &Prepared) -> Finished {
-    let Prepared { sample, visit, .. } = prepared;
-    Finished {
-        at: u64::try_from(visit.now.as_millisecond()).unwrap_or(0),
-        uri: sample.uri.as_str().to_owned(),
-        status: visit.status,
-        media_type: visit.media_type.clone(),
-        size: visit.size,
-        took: None,
-        state: visit.state,
-        hop_path: visit.candidate.hop_path.clone(),
-        via: None,
-        source: None,
-        queue: sample.uri.surt_authority(),
-        digest: None,
-        annotations: sample.annotations.clone(),
-        attributes: Vec::new(),
-    }
 }

@@ -1,0 +1,208 @@
+//! A response that counts: the work of reading it, and its place in the record of the URI.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use opilio_fetch::robots_tag::RobotsTag;
+use opilio_fetch::{Exchange, ResponseHead};
+use opilio_frontier::{Digests, GroupFigures, KeptChange, Validators, Visit};
+use opilio_profile::{Settings, Strategy};
+use opilio_stacks::Stacks;
+use opilio_uri::Hop;
+
+use crate::extraction::FoundLink;
+use crate::keeping::{Body, Keep};
+use crate::pipeline::{LogEntry, Pipeline};
+use crate::plugin_view::{self, PluginMemory};
+use crate::reading::{self, Reading, ReadingTask};
+use crate::site_figures::{DocumentTraits, EarlierVisits};
+
+/// The note under which extractors leave the content of `<meta name=robots>`.
+const ROBOTS_META: &str = "robots-meta";
+
+/// A response that counts, with the settings and plugins for its media type.
+pub struct Response {
+    pub(crate) exchange: Arc<Exchange>,
+    pub(crate) head: ResponseHead,
+    pub(crate) body: Body,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) stacks: Arc<Stacks>,
+}
+
+/// Changes of the values that are kept after a visit.
+pub struct KeptAfter {
+    /// With the URI.
+    pub uri: Vec<KeptChange>,
+    /// With the site.
+    pub site: Vec<KeptChange>,
+    /// Figures of the site's groups of documents.
+    pub figures: BTreeMap<String, GroupFigures>,
+}
+
+impl Response {
+    /// Selects the settings and plugins for a response.
+    pub fn new(
+        pipeline: &Pipeline,
+        exchange: &Arc<Exchange>,
+        head: ResponseHead,
+        body: Body,
+    ) -> Response {
+        // A 304 seldom names a type. The type of the archived version applies.
+        let media_type = head.media_type();
+        let media_type = media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone());
+        let (settings, stacks) = pipeline.for_response(&media_type);
+        Response {
+            exchange: exchange.clone(),
+            head,
+            body,
+            settings,
+            stacks,
+        }
+    }
+
+    /// The exchange that brought it.
+    pub fn exchange(&self) -> &Exchange {
+        &self.exchange
+    }
+
+    /// The work of reading it.
+    pub fn task(&self, pipeline: &Pipeline, memory: &PluginMemory) -> ReadingTask {
+        let (issue, head) = (&pipeline.issue, &self.head);
+        let (status, media_type) = (i32::from(head.status), head.media_type());
+        let mut visit = plugin_view::visit(issue, pipeline.started, status, media_type, memory);
+        visit.candidate.address = self.exchange.peer.as_ref().map(ToString::to_string);
+        let record = &issue.record;
+        let limits = &pipeline.profile.limits;
+        ReadingTask {
+            stacks: self.stacks.clone(),
+            exchange: self.exchange.clone(),
+            head: head.clone(),
+            uri: issue.uri.as_str().to_owned(),
+            base: pipeline.base(head),
+            visit,
+            last: record.archived.is_some().then_some(record.digests),
+            last_fingerprint: record.fingerprint.clone(),
+            last_extractor: record.extractor,
+            bodyless: self.body != Body::Fetched,
+            content_max: limits.plugin_content.bytes(),
+            links_max: limits.outlinks,
+            memory: memory.clone(),
+        }
+    }
+
+    /// The log entry of a response that was read.
+    pub(crate) fn entry(&self, annotations: Vec<String>, memory: &PluginMemory) -> LogEntry {
+        let exchange = &self.exchange;
+        let is_fetched = self.body == Body::Fetched;
+        LogEntry {
+            status: exchange.status(),
+            size: Some(exchange.payload.length()),
+            media_type: self.head.media_type(),
+            fetch: Some((exchange.started, exchange.duration)),
+            digest: is_fetched.then(|| exchange.payload_digest.to_string()),
+            annotations,
+            notes: notes_of(memory),
+            ..LogEntry::default()
+        }
+    }
+
+    /// Annotates the page's robots directives, and obeys them if the profile wants that.
+    pub(crate) fn heed_page(
+        &self,
+        pipeline: &Pipeline,
+        memory: &PluginMemory,
+        reading: &mut Reading,
+        annotations: &mut Vec<String>,
+    ) {
+        let robots = &self.settings.robots;
+        let notes = memory.notes.all();
+        let meta = notes.get(ROBOTS_META).map(String::as_str);
+        let agent = &pipeline.profile.user_agent;
+        let said = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
+            .and(RobotsTag::of_meta(meta.unwrap_or_default()));
+        if said == RobotsTag::default() {
+            return;
+        }
+        let words: Vec<_> = said.words().collect();
+        annotations.push(format!("robotsTag:{}", words.join("+")));
+        if !robots.policy.heeds_pages() {
+            return;
+        }
+        if said.nofollow {
+            // A redirect of the server is not a link of the page.
+            let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
+            reading.extracted.links.retain(stays);
+        }
+        if said.noarchive && robots.noarchive && reading.archive {
+            reading.archive = false;
+            annotations.push("unwritten:noarchive".to_owned());
+        }
+    }
+
+    /// The visit as the frontier is to remember it, without the archive location.
+    pub fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &Keep) -> Visit {
+        let (exchange, head) = (&self.exchange, &self.head);
+        let kept = *keep == Keep::Response;
+        let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
+        let validators = Validators {
+            etag: head.first("etag").map(str::to_owned),
+            last_modified: head.first("last-modified").map(str::to_owned),
+        };
+        let digests = Digests {
+            payload: Some(exchange.payload_digest.0),
+            stripped: reading.stripped,
+        };
+        let media_type = head.media_type();
+        Visit {
+            status: exchange.status(),
+            state: reading.state,
+            duplicate: false,
+            size: reading.size,
+            media_type: media_type.unwrap_or_else(|| pipeline.issue.record.media_type.clone()),
+            digests: kept.then_some(digests),
+            // Only a complete body may be the basis of a 304.
+            validators: kept.then(|| match complete && head.status == 200 {
+                true => validators,
+                false => Validators::default(),
+            }),
+            archived: None,
+            extractor: reading.extracted_by,
+            outlinks: reading
+                .extracted_by
+                .filter(|by| *by != reading::NOT_EXTRACTED)
+                .map(|_| reading.extracted.links.len() as u64),
+            fingerprint: reading.fingerprint.clone().filter(|_| kept),
+            kept: Vec::new(),
+            oscillation: None,
+            redirect_target: None,
+        }
+    }
+}
+
+impl Pipeline {
+    /// Returns the values to keep after a visit: those that plugins have set and, if documents are revisited, figures on the
+    /// documents of the site.
+    pub fn kept_after(&self, visit: &Visit, memory: &PluginMemory) -> KeptAfter {
+        let kept = memory.kept.changes();
+        let figures = match self.settings.strategy {
+            Strategy::Snapshot => BTreeMap::new(),
+            _ if self.is_prerequisite() => BTreeMap::new(),
+            _ => {
+                let (uri, record) = (&self.issue.uri, &self.issue.record);
+                let shared = DocumentTraits::of(uri, record, &visit.media_type, Some(visit));
+                let earlier = EarlierVisits::of(record);
+                memory.site.after(&shared, earlier, visit, self.started)
+            }
+        };
+        KeptAfter {
+            uri: plugin_view::changes(kept.uri),
+            site: plugin_view::changes(kept.site),
+            figures,
+        }
+    }
+}
+
+/// The notes of plugins, for observers.
+pub fn notes_of(memory: &PluginMemory) -> BTreeMap<String, String> {
+    memory.notes.all().into_iter().collect()
+}
