@@ -386,13 +386,7 @@ fn wait_after(
         }
     };
     ExplainedWait {
-        found: match state {
-            ContentState::New => "new",
-            ContentState::Changed => "changed",
-            ContentState::Unchanged => "unchanged",
-            ContentState::Unknown => "unknown",
-        }
-        .to_owned(),
+        found: state.name().to_owned(),
         wait_s: evaluation.until_next(last, &settings.revisit).as_secs_f64(),
         answers: evaluation.answers.iter().map(answer).collect(),
     }

@@ -194,7 +194,7 @@ impl<'a> CrawlVisit<'a> {
     fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
         let (context, issue) = (self.context, &self.pipeline.issue);
         let queue = &issue.queue;
-        if context.current().queue_settings(queue).queue.group != ServerGroup::Address {
+        if context.current().server_group(queue) != ServerGroup::Address {
             return Ok(());
         }
         let address = addresses.iter().min().map(ToString::to_string);

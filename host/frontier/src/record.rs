@@ -6,7 +6,9 @@ use jiff::Timestamp;
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
-use crate::{Directive, Fingerprint, KeptChange, KeptValues, PastVisit, Strategy, instant};
+use crate::{
+    ContentState, Directive, Fingerprint, KeptChange, KeptValues, PastVisit, Strategy, instant,
+};
 
 /// One URI's record. Times are kept to the millisecond.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,20 +120,6 @@ pub enum Standing {
     Failed,
     /// It was not to be fetched.
     Disregarded,
-}
-
-/// State of the content against the last archived version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub enum ContentState {
-    /// First visit.
-    New,
-    /// Differs from the last archived version.
-    Changed,
-    /// The same, by digest, change evaluator or a 304 of the server.
-    Unchanged,
-    /// There is nothing to compare with.
-    #[default]
-    Unknown,
 }
 
 /// A successful visit, with the values for the URI's record.

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, KeptChange, KeptValue, KeptValues, UriRecord};
+use crate::{Candidate, KeptChange, KeptValue, UriRecord};
 
 /// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
 const OWNER: &str = ":signals";
@@ -30,11 +30,14 @@ pub struct Signal {
     pub modified: Timestamp,
 }
 
-impl KeptValues {
+impl UriRecord {
     /// News since the last visit, latest first.
     #[must_use]
     pub fn signals(&self) -> Vec<Signal> {
-        let kept = self.get(OWNER, NAME).filter(|kept| kept.version == VERSION);
+        let kept = self
+            .kept
+            .get(OWNER, NAME)
+            .filter(|kept| kept.version == VERSION);
         let lines = kept.map_or("", |kept| kept.value.as_str()).lines();
         lines.filter_map(read).collect()
     }
@@ -49,7 +52,7 @@ pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Times
         Some(Hop::Manifest) => "sitemap",
         _ => "feed",
     };
-    let mut signals = record.kept.signals();
+    let mut signals = record.signals();
     let is_known = |known: &Signal| known.source == source && known.modified == modified;
     if signals.iter().any(is_known) {
         return false;

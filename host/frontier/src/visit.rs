@@ -2,11 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{
-    ContentState, PastVisit, Statistics, UriRecord, Visit,
-    past_visit::{remember, short},
-    signal,
-};
+use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit, signal};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -35,7 +31,7 @@ pub(crate) fn note(
 
     record.visits += 1;
     statistics.visits += 1;
-    if matches!(state, ContentState::New | ContentState::Changed) {
+    if state.is_version() {
         record.versions += 1;
     }
     let bytes = size.unwrap_or(0);
@@ -61,7 +57,9 @@ pub(crate) fn note(
             status,
             state,
             size,
-            digest: digests.and_then(|digests| digests.payload).map(short),
+            digest: digests
+                .and_then(|digests| digests.payload)
+                .map(PastVisit::short_digest),
             wait: None,
         },
         history_length,
@@ -84,4 +82,10 @@ pub(crate) fn note(
     for change in kept {
         record.kept.apply(change);
     }
+}
+
+/// Adds a visit to the front of the history. The oldest visits beyond `history_length` are dropped.
+pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
+    record.history.insert(0, past);
+    record.history.truncate(history_length);
 }

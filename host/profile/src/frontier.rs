@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opilio_model::Strategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
-use crate::profile::Strategy;
 
 /// Assignment of URIs to queues, and order of the queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

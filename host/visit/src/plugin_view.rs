@@ -186,7 +186,7 @@ fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
             .collect(),
         outlinks: record.outlinks,
         inlinks: record.referrers.into(),
-        signals: record.kept.signals().into_iter().map(signal).collect(),
+        signals: record.signals().into_iter().map(signal).collect(),
         notes: memory.notes.clone(),
         kept: memory.kept.clone(),
         ..Visit::of(candidate(known.uri, record), now)
@@ -204,7 +204,7 @@ fn signal(signal: opilio_frontier::Signal) -> Signal {
 
 /// The visit after its content was judged, as wait evaluators see it.
 pub fn after(known: KnownUri<'_>, now: Timestamp, turn: &Turn, memory: &PluginMemory) -> Visit {
-    let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
+    let new_version = turn.state.is_version();
     let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));
     Visit {
         status: turn.status,

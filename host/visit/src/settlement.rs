@@ -25,7 +25,7 @@ use crate::plugin_view::{self, PluginMemory};
 use crate::reading::{self, Reading, ReadingTask};
 use crate::site_figures::{DocumentTraits, EarlierVisits};
 use crate::waits::wait;
-use crate::{policy, redirect, robots, status};
+use crate::{redirect, robots, status};
 
 /// The note under which extractors leave the content of `<meta name=robots>`.
 const ROBOTS_META: &str = "robots-meta";
@@ -253,7 +253,7 @@ async fn succeed<D: Driver>(
         visit,
         wait: until_next,
         ask_again: until_asked,
-        strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
+        strategy: (!is_prerequisite).then_some(settings.strategy),
         // The scope was asked again before the fetch if it had changed.
         scope: Some(pipeline.stacks.scope_hash),
         outlinks: accepted,

@@ -210,7 +210,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 200);
     let signals = |site: &mut Site| {
         let record = site.frontier().record(&uri("http://a.org/1"));
-        record.unwrap().unwrap().kept.signals()
+        record.unwrap().unwrap().signals()
     };
     assert_eq!(signals(&mut site), [], "forgotten with the visit");
     // Not before the shortest wait; and what was told stands with the record, once.
@@ -433,7 +433,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     assert_eq!(site.schedule(vec![news(10)], 20), raised);
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
-    assert_eq!(page.record.kept.signals().len(), 1);
+    assert_eq!(page.record.signals().len(), 1);
     // Not believed: it waits on, and the same news again is none.
     site.finish(&page, considered(None, Some(5_000)), 20);
     site.waits(20, 1_000);
@@ -442,7 +442,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     assert_eq!(site.schedule(vec![news(25)], 40), raised);
     let page = site.issue(40, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
-    assert_eq!(page.record.kept.signals().len(), 2);
+    assert_eq!(page.record.signals().len(), 2);
     // Believed.
     site.finish(&page, considered(Some(0), Some(0)), 40);
     let page = site.issue(40, "http://a.org/");

@@ -9,8 +9,8 @@ use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    ContentState, Directive, KeptValues, PastVisit, Place, QueueReport, SHORT_DIGEST_BYTES,
-    Standing, Strategy, UriRecord, WarcLocation,
+    Directive, KeptValues, PastVisit, Place, QueueReport, SHORT_DIGEST_BYTES, Standing, UriRecord,
+    WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -124,11 +124,7 @@ impl From<UriRecord> for UriLine {
             context: record.context,
             source: record.source,
             seed: record.seed,
-            strategy: match record.strategy {
-                Strategy::Snapshot => "snapshot",
-                Strategy::Revisit => "revisit",
-                Strategy::Fixed => "fixed",
-            },
+            strategy: record.strategy.name(),
             precedence: record.precedence,
             cost: record.cost,
             directive,
@@ -185,12 +181,7 @@ impl From<&PastVisit> for VisitLine {
         VisitLine {
             at: visit.at,
             status: visit.status,
-            content: match visit.state {
-                ContentState::New => "new",
-                ContentState::Changed => "changed",
-                ContentState::Unchanged => "unchanged",
-                ContentState::Unknown => "unknown",
-            },
+            content: visit.state.name(),
             size: visit.size,
             digest: visit.digest.map(short_text),
             wait_s: visit.wait.map(|wait| wait.as_secs()),
