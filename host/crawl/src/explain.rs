@@ -24,7 +24,7 @@ use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{StackedPlugin, Stacks, Staged};
 use opilio_visit::evaluation::{AnswerKind, EvaluatorAnswer, evaluate};
-use opilio_visit::plugin_view::{self, PluginMemory, plugin_state};
+use opilio_visit::plugin_view::{self, PluginMemory};
 use opilio_visit::reading;
 use opilio_visit::scope;
 use opilio_visit::site_figures::DocumentTraits;
@@ -422,7 +422,7 @@ fn visit_that_finds(
         let neighbourhood = memory.site.neighbourhood(&shared);
         return Visit {
             status: 200,
-            state: plugin_state(state),
+            state,
             visits: 1,
             versions: 1,
             neighbourhood,

@@ -31,7 +31,7 @@ use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::scope::ScopeDecision;
 use opilio_visit::{
     Addresses, Admission, Conclusion, Driver, Ending, Keep, LogEntry, LoginNeed, PendingCapture,
-    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, plugin_view, precedence, status,
+    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, status,
 };
 use tracing::Instrument as _;
 
@@ -175,7 +175,7 @@ impl<'a> CrawlVisit<'a> {
             media_type: line.media_type.unwrap_or_default(),
             size: line.size,
             took: line.fetch.map(|(_, took)| milliseconds(took)),
-            state: plugin_view::plugin_state(state),
+            state: state.into(),
             hop_path: line.hop_path,
             via: line.via,
             source: line.source,

@@ -236,7 +236,7 @@ async fn succeed<D: Driver>(
     }
     // Wait evaluators are the last plugins that may keep values.
     let kept = memory.kept.changes();
-    visit.kept = plugin_view::changes(kept.uri);
+    visit.kept = kept.uri;
     let target = redirect_of(&issue.uri, exchange);
     visit
         .kept
@@ -445,14 +445,13 @@ fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Res
 /// Returns the values kept for the site: values set by plugins and, if documents are revisited, figures on all of them.
 fn for_site(
     pipeline: &Pipeline,
-    kept: Vec<opilio_sandbox::KeptChange>,
+    mut kept: Vec<KeptChange>,
     figures: Vec<KeptChange>,
 ) -> Vec<KeptChange> {
-    let mut changes = plugin_view::changes(kept);
     if !pipeline.is_prerequisite() && pipeline.settings.strategy != Strategy::Snapshot {
-        changes.extend(figures);
+        kept.extend(figures);
     }
-    changes
+    kept
 }
 
 /// Annotates a redirect beyond the allowed number in a row, and does not follow it.

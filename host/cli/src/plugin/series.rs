@@ -40,11 +40,10 @@ impl Series {
             _ if past.content == content => ContentState::Unchanged,
             _ => ContentState::Changed,
         };
-        let millis = u64::try_from(at.as_millisecond()).unwrap_or(0);
         let last_wait = past
             .history
             .first()
-            .map(|last| Duration::from_millis(millis.saturating_sub(last.at)));
+            .map(|last| Duration::try_from(*at - last.at).unwrap_or_default());
         past.visits += 1;
         past.versions += u64::from(state != ContentState::Unchanged);
         let size = sample.content.len() as u64;
@@ -64,10 +63,12 @@ impl Series {
         past.history.insert(
             0,
             PastVisit {
-                at: millis,
+                at: *at,
                 status: visit.status,
                 state,
                 size: Some(size),
+                digest: None,
+                wait: None,
             },
         );
         past.history.truncate(HISTORY_MAX);

@@ -636,7 +636,7 @@ fn event(prepared: &Prepared) -> Finished {
         media_type: visit.media_type.clone(),
         size: visit.size,
         took: None,
-        state: visit.state,
+        state: visit.state.into(),
         hop_path: visit.candidate.hop_path.clone(),
         via: None,
         source: None,
