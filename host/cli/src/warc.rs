@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use opilio_archive::{ReadError, Reader, StoredRecord};
-use opilio_crawl::{Places, is_job};
+use opilio_crawl::{JobFolders, is_job};
 
 use crate::terminal;
 
@@ -123,8 +123,8 @@ fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Returns the places of a job's files.
-pub(crate) fn places(job: &Path) -> Result<Places> {
-    Places::of(job).with_context(|| {
+pub(crate) fn places(job: &Path) -> Result<JobFolders> {
+    JobFolders::of(job).with_context(|| {
         format!(
             "cannot find the files of job {}; pass the directory of its archives instead",
             job.display()

@@ -9,7 +9,7 @@ use opilio_archive::{
 };
 use opilio_profile::{ArchiveCompression, ArchiveDigest, ArchiveFormat, Profile};
 
-use crate::crawl::CrawlError;
+use crate::error::CrawlError;
 
 /// Workers that share one WARC file. More workers get a second file, because compression of a single file would delay them.
 const WORKERS_PER_WRITER: usize = 32;

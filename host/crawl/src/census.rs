@@ -4,27 +4,17 @@
 //! Nothing keeps these figures while the crawl runs, because queues change their state as time passes. Both counts read the store
 //! in parts. They pause between two parts, so that they take at most a fiftieth of the time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use opilio_frontier::{Frontier, Overdue, Place, QueueReport, QueueState, UriRecord};
-use opilio_profile::Strategy;
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use utoipa::ToSchema;
-
-use crate::context::Context;
 
 /// Queues or records that are read while the frontier is locked.
 const PART: usize = 500;
-/// Pause after a part of a count, in multiples of the time that the part took.
-const REST: u32 = 50;
-/// Shortest time between two counts of the queues.
-const QUEUES_EVERY: Duration = Duration::from_secs(5);
-/// Shortest time between two counts of the pages.
-const PAGES_EVERY: Duration = Duration::from_secs(20);
 /// Maximum of failing queues that are named.
 const FAILING_NAMED_MAX: usize = 5;
 
@@ -111,7 +101,8 @@ impl LastCensus {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Census> {
+    /// Locks the counts, to replace one of them.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Census> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -318,63 +309,6 @@ pub(crate) fn pages(
         if !rest(began.elapsed()) {
             return Ok(None);
         }
-    }
-}
-
-/// Counts queues until the crawl ends.
-pub(crate) async fn keep_queues(context: Arc<Context>, ended: watch::Receiver<()>) {
-    keep(context, ended, QUEUES_EVERY, |context, rest| {
-        if let Some(census) = queues(&context.frontier, rest)? {
-            context.census.lock().queues = Some(census);
-        }
-        Ok(())
-    })
-    .await;
-}
-
-/// Counts pages until the crawl ends, if pages are visited again.
-pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>) {
-    keep(context, ended, PAGES_EVERY, |context, rest| {
-        if !is_continuous(context) {
-            return Ok(());
-        }
-        if let Some(census) = pages(&context.frontier, rest)? {
-            context.census.lock().pages = Some(census);
-        }
-        Ok(())
-    })
-    .await;
-}
-
-/// Whether pages are visited again: the profile says so, or revisits have taken place.
-fn is_continuous(context: &Context) -> bool {
-    let revisits = context.frontier().statistics().revisits;
-    context.current().settings().strategy != Strategy::Snapshot
-        || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
-}
-
-/// A count through the store. It passes the time of its last part to the function, which says whether to continue.
-type Count = fn(&Context, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>;
-
-async fn keep(
-    context: Arc<Context>,
-    mut ended: watch::Receiver<()>,
-    every: Duration,
-    count: Count,
-) {
-    while ended.has_changed().is_ok() {
-        let (context, still) = (context.clone(), ended.clone());
-        let counted = tokio::task::spawn_blocking(move || {
-            count(&context, &mut |took| {
-                std::thread::sleep(took * REST);
-                still.has_changed().is_ok()
-            })
-        });
-        if let Ok(Err(problem)) = counted.await {
-            tracing::error!("{}", opilio_stacks::chain(&problem));
-        }
-        // Resolves when the sender is dropped.
-        let _ = tokio::time::timeout(every, ended.changed()).await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::Timestamp;
-use opilio_archive::{Location, PayloadsError, Record, Writers};
+use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Exchange;
 use opilio_frontier::Frontier;
 use opilio_profile::{ArchiveDigest, Profile};
@@ -15,27 +15,28 @@ use opilio_uri::{SurtPrefixSet, Uri};
 
 use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
 use crate::census::LastCensus;
-use crate::control::{JobLog, Live};
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
 use crate::duplicates::{Duplicates, PayloadDigests};
+use crate::error::Halt;
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::lanes::{Lane, LanePanic, Lanes};
+use crate::job_log::JobLog;
+use crate::lanes::{Lane, Lanes};
+use crate::live::Live;
 use crate::logins::Logins;
 use crate::observers::Observers;
 use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
 use crate::progress::QueueTally;
 use crate::records;
-use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
+use crate::workshop::Workshop;
 use opilio_job::crawl_log::LogLine;
 use opilio_job::directory::Job;
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
-use opilio_job::remedy::with_remedy;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
@@ -58,7 +59,7 @@ pub(crate) struct Context {
     pub frontier: Mutex<Frontier>,
     pub writers: Arc<Writers>,
     pub duplicates: Option<Duplicates>,
-    pub handover: Option<Handover>,
+    pub handover: Option<Arc<Handover>>,
     pub lanes: Lanes,
     pub logs: JobLogs,
     pub ledger: Arc<Ledger>,
@@ -131,83 +132,6 @@ impl Counters {
 
 /// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
 const PANICS_MAX: u64 = 10;
-
-/// Error that halts a crawl. Nothing is lost: the URI in process is put back at the next start.
-#[derive(Debug, thiserror::Error)]
-pub enum Halt {
-    /// The frontier's store failed.
-    #[error("the frontier's store failed")]
-    Frontier(#[from] opilio_frontier::Error),
-    /// The archive cannot be written, usually because the disk is full.
-    #[error("the archive cannot be written")]
-    Archive(#[from] opilio_archive::Error),
-    /// Stored payloads cannot be looked up.
-    #[error("payloads cannot be looked up")]
-    Payloads(#[from] PayloadsError),
-    /// A log cannot be written, usually because the disk is full.
-    #[error("a log cannot be written")]
-    Log(#[from] io::Error),
-    /// Large bodies cannot be spooled, usually because the disk is full.
-    #[error("the scratch directory cannot be written")]
-    Scratch(#[source] Arc<io::Error>),
-    /// The fetch settings of an override cannot be used.
-    #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
-    Fetcher(String),
-    /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
-    /// after a crash. This is not an end of its own.
-    #[error("the crawl was stopped")]
-    Stopped,
-    /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
-    #[error(
-        "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
-    )]
-    Plugin {
-        /// The plugin.
-        plugin: String,
-        /// Its last error.
-        message: String,
-    },
-    /// The scope could not be widened to a redirected seed.
-    #[error("the scope cannot be configured with a redirected seed: {0}")]
-    Seed(String),
-    /// The frontier waits for a URI that no worker has: a defect of Opilio.
-    #[error(
-        "the frontier waits for a URI that no worker has; please report it, then run the same command again"
-    )]
-    NobodyAtWork,
-    /// A worker panicked: a defect of Opilio.
-    #[error("a worker panicked: {0}; please report it, then run the same command again")]
-    Worker(String),
-    /// A plugin lane panicked: a defect of Opilio.
-    #[error(transparent)]
-    Lane(#[from] LanePanicked),
-}
-
-/// A plugin lane panicked: a defect of Opilio.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct LanePanicked(LanePanic);
-
-impl From<LanePanic> for Halt {
-    fn from(panic: LanePanic) -> Halt {
-        Halt::Lane(LanePanicked(panic))
-    }
-}
-
-impl Halt {
-    /// Returns the error, its cause, and the remedy.
-    pub(crate) fn told(&self) -> String {
-        let said = with_remedy(self);
-        match self {
-            Halt::Frontier(_)
-            | Halt::Archive(_)
-            | Halt::Payloads(_)
-            | Halt::Log(_)
-            | Halt::Scratch(_) => format!("{said}, then run the same command again"),
-            _ => said,
-        }
-    }
-}
 
 impl Context {
     /// Locks the budget for one call. The guard is never held across an await.
@@ -523,36 +447,5 @@ mod tests {
         let counters = Counters::default();
         assert!((0..PANICS_MAX).all(|_| counters.survives_panic()));
         assert!(!counters.survives_panic());
-    }
-
-    #[test]
-    fn each_cause_has_its_own_remedy_and_no_other() {
-        let expected = [
-            (28, "free space"),
-            (122, "disk quota"),
-            (27, "ulimit -f"),
-            (30, "mount"),
-            (13, "give the user"),
-            (1, "immutable"),
-            (5, "dmesg"),
-            (24, "ulimit -n"),
-            (23, "file-max"),
-        ];
-        for (code, words) in expected {
-            let io = || io::Error::from_raw_os_error(code);
-            let archive = || opilio_archive::Error::Write {
-                file: std::path::PathBuf::from("a.warc.gz"),
-                offset: 7,
-                source: io(),
-            };
-            for halt in [Halt::Log(io()), Halt::Archive(archive())] {
-                let said = halt.told();
-                assert!(said.contains(words), "{code}: {said}");
-                assert!(said.ends_with("then run the same command again"), "{said}");
-                let is_about_space = matches!(code, 28 | 122);
-                assert_eq!(said.contains("free space"), is_about_space, "{said}");
-                assert!(!said.contains("checkpoint"), "{said}");
-            }
-        }
     }
 }

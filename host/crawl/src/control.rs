@@ -10,21 +10,21 @@
 //! Nothing here holds the frontier for longer than one bounded part of a command. Nothing holds the frontier while an answer is
 //! being sent.
 
+mod actions;
 mod answer;
 mod command;
 mod desk;
 mod dropped;
 mod explain;
-mod job_log;
-mod live;
 mod look;
 mod perform;
-pub(crate) mod periodic;
+mod periodic;
 mod plugins;
 mod reach;
 mod replace;
 mod report;
 mod restore;
+mod run;
 mod seed;
 mod seeds;
 mod set;
@@ -41,8 +41,9 @@ mod verify;
 pub use crate::explain::{
     ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
 };
+pub use crate::live::{FetchInFlight, Standing};
 pub use crate::settings::Effect;
-pub use answer::{Answer, CheckedStore, FetchInFlight, LastRefusal, Standing, Status, WhyAnswer};
+pub use answer::{Answer, CheckedStore, LastRefusal, Status, WhyAnswer};
 pub use command::{
     By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
 };
@@ -58,10 +59,9 @@ pub use set::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use snapshot::Checkpoint;
 pub use verify::{Discrepancy, Kind as DiscrepancyKind, Verified, verify};
 
-pub(crate) use desk::{Desk, Running};
-pub(crate) use dropped::DroppedLine;
-pub(crate) use job_log::JobLog;
-pub(crate) use live::{Flight, Live};
-pub(crate) use report::write_all as write_reports;
-pub(crate) use snapshot::remove_unfinished;
-pub(crate) use socket::Server;
+use crate::job_log::JobLog;
+use desk::{Desk, Running};
+use dropped::DroppedLine;
+use report::write_all as write_reports;
+use snapshot::remove_unfinished;
+use socket::Server;

@@ -1,10 +1,10 @@
 //! One crawl, from a profile to closed WARC files.
 //!
 //! [`plan`] checks everything that can be checked without creating anything. [`Plan::begin`] makes or resumes the job.
-//! [`Crawl::run`] crawls until nothing is left, a limit is reached, or a stop is requested.
+//! [`Crawl::run`] takes operators' commands (`control`) and crawls until nothing is left, a limit is reached, or a stop is
+//! requested.
 
 // The request and its checks.
-mod frozen;
 mod order;
 mod plan;
 
@@ -15,14 +15,14 @@ mod seeds;
 
 // The crawl runs.
 mod beside;
+mod count;
 mod dispatch;
 mod limits;
+mod observe;
 mod workers;
 
 // The crawl ends.
 mod close;
-
-mod error;
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -30,7 +30,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use opilio_archive::Repaired;
-use opilio_fetch::Cut;
 use opilio_frontier::Statistics;
 use opilio_profile::Profile;
 use opilio_sandbox::Engine;
@@ -38,22 +37,19 @@ use opilio_source::Sources;
 use opilio_uri::SurtPrefixSet;
 use tokio::sync::watch;
 
-pub use error::CrawlError;
-pub(crate) use frozen::{changed_profile, frozen_profile};
+pub(crate) use close::Ended;
 pub(crate) use lost::{fetch_again, fetched_again};
 pub use order::{Order, ProfileSource};
-pub use plan::LoadedPlugins;
-pub use plan::{builtin_plugins, check_plugins, plan, settings_schemas};
-pub(crate) use plan::{load, sources};
+pub use plan::plan;
 pub(crate) use seeds::{seed_candidate, seed_lines};
 
 use crate::alerts::{AlertKind, Notifier, Severity};
 use crate::context::Context;
-use crate::control::{JobLog, Live, Running, Server};
-use crate::handover;
-use crate::observers;
-use crate::progress::{Progress, Summary};
+use crate::job_log::JobLog;
+use crate::live::Live;
+use crate::progress::Progress;
 use crate::share::Share;
+use crate::stop::Stop;
 use crate::tables::TableKeeper;
 use opilio_job::End;
 use opilio_job::course::Course;
@@ -91,13 +87,6 @@ pub struct Crawl {
     course: Arc<Mutex<Course>>,
 }
 
-/// Asks a crawl to stop. Clones ask the same crawl.
-#[derive(Clone, Debug)]
-pub struct Stop {
-    reason: Arc<watch::Sender<Option<End>>>,
-    cut: Cut,
-}
-
 /// Shows a crawl while it runs. Clones show the same crawl.
 #[derive(Clone)]
 pub struct View {
@@ -106,14 +95,13 @@ pub struct View {
 }
 
 impl Crawl {
-    /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called; then closes the archive.
-    pub async fn run(self) -> Summary {
-        let watching = observers::start(&self.context, self.job.directory(), &self.stop);
+    /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called.
+    pub(crate) async fn crawl(self) -> Ended {
+        let watching = observe::start(&self.context, self.job.directory(), &self.stop);
         let watching = watching.map_err(|problem| {
             let problem = format!("an observer's memory cannot be read: {problem}");
             self.stop.end(End::Halted(problem));
         });
-        let server = self.take_commands();
         self.log_begin();
         self.start_notifier();
         // Tasks beside the dispatcher end when `running` is dropped.
@@ -128,30 +116,13 @@ impl Crawl {
         // A plugin replacement that is requested now gets an error.
         self.context.workshop.engine.stop_compiling();
         self.tell_halt(&end);
-        if let Some(server) = server {
-            server.close().await;
+        Ended {
+            crawl: self,
+            end,
+            watching: watching.ok(),
+            running,
+            beside,
         }
-        if let Ok(watching) = watching {
-            watching.finish(&self.context.observers).await;
-        }
-        drop(running);
-        for task in beside {
-            if let Err(panic) = task.await {
-                tracing::error!("{panic}");
-            }
-        }
-        let context = self.context.clone();
-        let summary = self.close(end);
-        handover::finish(&context).await;
-        let notifier = context
-            .notifier
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(notifier) = notifier {
-            notifier.finish().await;
-        }
-        summary
     }
 
     /// Returns the job.
@@ -180,32 +151,16 @@ impl Crawl {
         throttle.allow(share.allowance());
     }
 
+    /// Returns the state that all URIs of the crawl share.
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     /// Returns a handle that shows the crawl.
     pub fn view(&self) -> View {
         View {
             context: self.context.clone(),
             began: self.began,
-        }
-    }
-
-    /// Starts to take operators' commands. If that fails, the crawl runs without them.
-    fn take_commands(&self) -> Option<Server> {
-        Server::start(self.running())
-            .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
-            .ok()
-    }
-
-    /// Returns the crawl as commands see it.
-    fn running(&self) -> Running {
-        Running {
-            context: self.context.clone(),
-            live: self.live.clone(),
-            stop: self.stop.clone(),
-            view: self.view(),
-            // The client may have another working directory.
-            job: std::path::absolute(self.job.directory())
-                .unwrap_or_else(|_| self.job.directory().to_owned()),
-            log: self.log.clone(),
         }
     }
 
@@ -237,40 +192,6 @@ impl Crawl {
             self.context
                 .raise(AlertKind::Halted, "", Severity::Critical, &why);
         }
-    }
-}
-
-impl Stop {
-    /// Stops the crawl: no visit begins any more, and fetches in flight finish.
-    pub fn stop(&self) {
-        self.end(End::Stopped);
-    }
-
-    /// Stops the crawl as [`Stop::stop`] does, for the system and not for an operator. The program that supervises the job
-    /// restarts it.
-    pub fn terminate(&self) {
-        self.end(End::Terminated);
-    }
-
-    /// Stops the crawl without waiting for fetches in flight. Responses that have begun are archived as truncated. URIs without a
-    /// response are fetched when the crawl is resumed.
-    pub fn cut(&self) {
-        self.end(End::Stopped);
-        self.cut.now();
-    }
-
-    /// Whether a stop has been requested.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.reason.borrow().is_some()
-    }
-
-    /// Ends the crawl for this reason, unless there is an earlier one.
-    pub(crate) fn end(&self, end: End) {
-        self.reason.send_if_modified(|reason| {
-            let first = reason.is_none();
-            reason.get_or_insert(end);
-            first
-        });
     }
 }
 

@@ -16,8 +16,9 @@ use opilio_uri::{Hop, HopPath, Uri};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::crawl::{self, CrawlError};
-use crate::places::component_cache;
+use crate::error::CrawlError;
+use crate::load::{load, sources};
+use opilio_job::component_cache;
 use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::guards::{CandidateGuards, Guards, Seen, handled};
@@ -189,9 +190,9 @@ pub fn explain(
         ..EngineConfig::default()
     })?;
     let prefixes = profile.seeds.scope();
-    let sources = crawl::sources(Path::new(""));
+    let sources = sources(Path::new(""));
     let asking = || -> Result<ExplainedUri, CrawlError> {
-        let (_, loaded) = crawl::load(&engine, profile, &prefixes, &sources, None)?;
+        let (_, loaded) = load(&engine, profile, &prefixes, &sources, None)?;
         let known = Known::default();
         Ok(explained(profile, &loaded.stacks, asked, &known))
     };
@@ -210,11 +211,11 @@ pub(crate) fn explain_at_rest(
         cache_dir: component_cache(),
         ..EngineConfig::default()
     })?;
-    let sources = crawl::sources(job);
+    let sources = sources(job);
     let kept = JobPlugins::read(job)
         .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     let asking = || -> Result<ExplainedUri, CrawlError> {
-        let (_, loaded) = crawl::load(&engine, profile, prefixes, &sources, Some(&kept))?;
+        let (_, loaded) = load(&engine, profile, prefixes, &sources, Some(&kept))?;
         Ok(explained(profile, &loaded.stacks, asked, known))
     };
     on_plugin_thread("explain", asking).map_err(CrawlError::Kept)?

@@ -12,13 +12,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_archive::{Algorithm, Hasher};
+use opilio_archive::{Algorithm, Hasher, Writers};
 use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::watch;
 
-use crate::context::Context;
-use crate::control::JobLog;
+use crate::job_log::JobLog;
 
 /// First pause after a failure. Each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(10);
@@ -206,9 +205,13 @@ impl Handover {
 }
 
 /// Finishes files that are too old, and queues finished files for the command, until the crawl ends.
-pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver<()>) {
+pub(crate) async fn look_after(
+    writers: Arc<Writers>,
+    handover: Option<Arc<Handover>>,
+    mut ended: watch::Receiver<()>,
+) {
     while ended.has_changed().is_ok() {
-        let writers = context.writers.clone();
+        let writers = writers.clone();
         let looked = tokio::task::spawn_blocking(move || {
             let ticked = writers.tick(Timestamp::now());
             (ticked, writers.take_finished())
@@ -218,7 +221,7 @@ pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver
                 // The file keeps its `.open`, and is tried again at the end.
                 tracing::error!("{}", opilio_stacks::chain(&problem));
             }
-            if let Some(handover) = &context.handover {
+            if let Some(handover) = &handover {
                 handover.add(finished);
             }
         }
@@ -230,13 +233,14 @@ pub(crate) async fn look_after(context: Arc<Context>, mut ended: watch::Receiver
 }
 
 /// Hands over queued files, one after another, until the crawl ends.
-pub(crate) async fn hand_over(context: Arc<Context>, mut ended: watch::Receiver<()>) {
-    let Some(handover) = &context.handover else {
-        return;
-    };
+pub(crate) async fn hand_over(
+    handover: Arc<Handover>,
+    log: Arc<JobLog>,
+    mut ended: watch::Receiver<()>,
+) {
     while ended.has_changed().is_ok() {
         if let Some(one) = handover.take(false) {
-            handover.hand(one, &context.job_log).await;
+            handover.hand(one, &log).await;
             continue;
         }
         tokio::select! {
@@ -247,16 +251,13 @@ pub(crate) async fn hand_over(context: Arc<Context>, mut ended: watch::Receiver<
 }
 
 /// Tries each waiting file once more after the last file is closed. A file that fails then is handed over at the next start.
-pub(crate) async fn finish(context: &Context) {
-    let Some(handover) = &context.handover else {
-        return;
-    };
-    handover.add(context.writers.take_finished());
+pub(crate) async fn finish(handover: &Handover, writers: &Writers, log: &JobLog) {
+    handover.add(writers.take_finished());
     let count = lock(&handover.waiting).len();
     let mut left = 0;
     for _ in 0..count {
         if let Some(one) = handover.take(true) {
-            left += u32::from(!handover.hand(one, &context.job_log).await);
+            left += u32::from(!handover.hand(one, log).await);
         }
     }
     if left > 0 {

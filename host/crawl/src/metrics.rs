@@ -4,18 +4,15 @@
 //! Labels have few values: statuses, the 50 most frequent media types, states of queues, kinds of alerts, and the plugins of the
 //! profile. A host or a URI is never a label.
 
-mod exposition;
-
 use std::path::Path;
 
 use opilio_frontier::Overdue;
 
 use crate::alerts::{Alert, AlertKind};
 use crate::control::{Answer, By, Command, ControlError, Fault, Request, Status, carry_out};
+use crate::exposition::{Exposition, Kind};
 use crate::plugin_report::PluginReport;
 use opilio_job::breakdown::Breakdown;
-
-pub(crate) use exposition::{Exposition, Kind};
 
 /// Answers of a job from which metrics are made.
 #[derive(Clone, Debug)]

@@ -1,53 +1,19 @@
-//! Observers: plugins that are told of finished URIs, in batches, apart from the crawl.
-//!
-//! ```text
-//! JOB/observers/NAME.memory   the observer's memory, written after each batch, whole or not at all
-//! JOB/observers/NAME/FILE     the lines that it has written so far
-//! JOB/reports/NAME/FILE       its reports, of the last request or of the crawl's end
-//! ```
-//! Events of one observer come in the order in which URIs finish. A call gets at most [`BATCH_MAX`] events, at the latest after
-//! [`BATCH_AFTER`]. Observers run on a lane of their own, so that no fetch waits for them. If one falls behind by
-//! [`EVENTS_WAITING_MAX`] events, a worker that has finished a URI waits for it. Statistics with gaps are worth little, and the
-//! profile can limit how slow an observer may be. Events on which an observer fails are lost to it and counted.
+//! The observers of a crawl, as workers and commands reach them. `crawl::observe` runs them.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use jiff::Timestamp;
-use opilio_sandbox::{Finished, Line, Observation, Report};
+use opilio_sandbox::{Finished, Report};
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
-use tokio::time::{Instant, timeout_at};
 
-use crate::alerts::Severity;
-use crate::context::Context;
-use crate::crawl::Stop;
-use crate::lanes::Lane;
-use opilio_job::End;
-use opilio_job::directory::write_text;
 use opilio_job::inside::stays_inside;
-use opilio_stacks::Staged;
-use opilio_stacks::breaker::Failure;
-
-/// Maximum of events in one call.
-const BATCH_MAX: usize = 256;
-
-/// Time for which the first event of a batch waits for others.
-const BATCH_AFTER: Duration = Duration::from_secs(5);
 
 /// Maximum of events that wait for one observer.
 const EVENTS_WAITING_MAX: usize = 4096;
-
-/// Maximum of events of one batch that an observer may fail on singly before it loses the rest. Each may cost its time limit.
-const FAULTS_ALONE_MAX: usize = 8;
-
-/// Maximum of files of one observer, and of reports. Lines for more files are lost.
-const FILES_MAX: usize = 64;
 
 /// The observers of a crawl, for the workers that finish URIs.
 #[derive(Default)]
@@ -61,42 +27,34 @@ struct Observer {
     lost: Arc<AtomicU64>,
 }
 
-enum Message {
+/// Message to an observer.
+pub(crate) enum Message {
+    /// A URI has finished.
     Finished(Arc<Finished>),
     /// Request for the observer's reports.
     Report(oneshot::Sender<Result<Vec<Report>, String>>),
 }
 
-/// Observers at work, to be waited for.
-pub(crate) struct Watching(JoinSet<()>);
-
-/// Paths of an observer's files.
-#[derive(Clone)]
-struct Files {
-    memory: PathBuf,
-    lines: PathBuf,
-    reports: PathBuf,
-}
-
-/// An observer between two calls.
-struct Watcher {
-    context: Arc<Context>,
-    name: Arc<str>,
-    files: Files,
-    memory: Vec<u8>,
-    lost: Arc<AtomicU64>,
-    stop: Stop,
-}
-
-/// Result of telling an observer of events.
-struct Told {
-    memory: Vec<u8>,
-    failures: Vec<Failure>,
-    lost: u64,
-    problem: Option<io::Error>,
-}
-
 impl Observers {
+    /// Adds an observer. Returns its messages, and the count of events that it has lost, which the caller keeps.
+    pub(crate) fn add(&self, name: Arc<str>) -> (mpsc::Receiver<Message>, Arc<AtomicU64>) {
+        let (events, messages) = mpsc::channel(EVENTS_WAITING_MAX);
+        let lost = Arc::<AtomicU64>::default();
+        let observer = Observer {
+            events: Some(events),
+            lost: lost.clone(),
+        };
+        self.all().insert(name, observer);
+        (messages, lost)
+    }
+
+    /// Tells the observers that nothing follows.
+    pub(crate) fn end(&self) {
+        for observer in self.all().values_mut() {
+            observer.events = None;
+        }
+    }
+
     /// Whether no observer takes events.
     pub(crate) fn is_empty(&self) -> bool {
         self.all()
@@ -138,263 +96,6 @@ impl Observers {
 
     fn all(&self) -> std::sync::MutexGuard<'_, BTreeMap<Arc<str>, Observer>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Starts the observers of the profile.
-///
-/// # Errors
-/// The memory of an observer cannot be read.
-pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Result<Watching> {
-    let mut tasks = JoinSet::new();
-    for staged in &context.stacks().observe {
-        let files = Files::of(job, &staged.name);
-        let memory = match fs::read(&files.memory) {
-            Ok(memory) => memory,
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(problem) => return Err(problem),
-        };
-        let (events, messages) = mpsc::channel(EVENTS_WAITING_MAX);
-        let lost = Arc::<AtomicU64>::default();
-        let watcher = Watcher {
-            context: context.clone(),
-            name: staged.name.clone(),
-            files,
-            memory,
-            lost: lost.clone(),
-            stop: stop.clone(),
-        };
-        let observer = Observer {
-            events: Some(events),
-            lost,
-        };
-        context
-            .observers
-            .all()
-            .insert(staged.name.clone(), observer);
-        tasks.spawn(watcher.watch(messages));
-    }
-    Ok(Watching(tasks))
-}
-
-impl Watching {
-    /// Tells the observers of the remaining events, has them report, and ends them.
-    pub(crate) async fn finish(mut self, observers: &Observers) {
-        for observer in observers.all().values_mut() {
-            observer.events = None;
-        }
-        while let Some(ended) = self.0.join_next().await {
-            if let Err(panic) = ended {
-                tracing::error!("an observer's task: {panic}");
-            }
-        }
-    }
-}
-
-impl Watcher {
-    async fn watch(mut self, mut messages: mpsc::Receiver<Message>) {
-        while let Some(first) = messages.recv().await {
-            let until = Instant::now() + BATCH_AFTER;
-            let (mut batch, mut asked) = (Vec::new(), None);
-            let mut next = Some(first);
-            loop {
-                match next {
-                    Some(Message::Finished(event)) => batch.push(event),
-                    Some(Message::Report(answer)) => asked = Some(answer),
-                    None => break,
-                }
-                if asked.is_some() || batch.len() >= BATCH_MAX {
-                    break;
-                }
-                next = timeout_at(until, messages.recv()).await.ok().flatten();
-            }
-            self.tell(batch).await;
-            if let Some(answer) = asked {
-                // The client may have gone.
-                let _ = answer.send(self.report().await);
-            }
-        }
-        if let Err(problem) = self.report().await {
-            tracing::warn!("{problem}");
-        }
-    }
-
-    /// Returns the plugin that is in effect now. It may have been replaced.
-    fn staged(&self) -> Option<Staged> {
-        let stacks = self.context.stacks();
-        let mut observers = stacks.observe.iter();
-        observers.find(|staged| staged.name == self.name).cloned()
-    }
-
-    async fn tell(&mut self, batch: Vec<Arc<Finished>>) {
-        let Some(staged) = self.staged() else { return };
-        let handled = batch
-            .into_iter()
-            .filter(|event| staged.plugin.handles(&event.media_type, &event.uri));
-        let events: Vec<Finished> = handled.map(|event| (*event).clone()).collect();
-        if events.is_empty() {
-            return;
-        }
-        let count = events.len() as u64;
-        let (files, memory) = (self.files.clone(), std::mem::take(&mut self.memory));
-        let told = self
-            .context
-            .lanes
-            .run(Lane::Observer, move || {
-                tell(&staged, &files, memory, &events)
-            })
-            .await;
-        let told = match told {
-            Ok(told) => told,
-            Err(panic) => {
-                tracing::error!("observer {}: {panic}", self.name);
-                self.lost.fetch_add(count, Ordering::Relaxed);
-                // The memory before this batch.
-                self.memory = fs::read(&self.files.memory).unwrap_or_default();
-                return;
-            }
-        };
-        self.memory = told.memory;
-        self.lost.fetch_add(told.lost, Ordering::Relaxed);
-        if let Some(problem) = told.problem {
-            let folder = self.files.lines.display();
-            let alert = format!("cannot write below {folder}: {problem}");
-            self.context.alert(&self.name, Severity::Warning, &alert);
-        }
-        self.say(told.failures);
-    }
-
-    /// Handles failures. A halt has no visit to stop here, so the crawl is asked to end instead.
-    fn say(&self, failures: Vec<Failure>) {
-        if let Err(halt) = self.context.failures(&failures) {
-            self.stop.end(End::Halted(halt.told()));
-        }
-    }
-
-    /// Has the observer report, and writes its reports.
-    async fn report(&self) -> Result<Vec<Report>, String> {
-        let Some(staged) = self.staged() else {
-            return Ok(Vec::new());
-        };
-        let (files, memory) = (self.files.clone(), self.memory.clone());
-        let reported = self
-            .context
-            .lanes
-            .run(Lane::Observer, move || {
-                let reports = staged.report(&memory, Timestamp::now());
-                reports.map(|reports| (files.write_reports(&reports), reports))
-            })
-            .await
-            .map_err(|panic| panic.to_string())?;
-        match reported {
-            Ok((Ok(()), reports)) => Ok(reports),
-            Ok((Err(problem), _)) => Err(format!(
-                "cannot write reports to {}: {problem}",
-                self.files.reports.display()
-            )),
-            Err(unanswered) => {
-                let reason = unanswered.reason();
-                self.say(Vec::from_iter(unanswered.failure()));
-                Err(format!("observer {} has no report: {reason}", self.name))
-            }
-        }
-    }
-}
-
-/// Tells an observer of events. If it fails on all of them together, it is told of each alone. Blocks.
-fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> Told {
-    let mut told = Told {
-        memory,
-        failures: Vec::new(),
-        lost: 0,
-        problem: None,
-    };
-    let Err(is_open) = told.ask(staged, files, events) else {
-        return told;
-    };
-    let mut left_alone = match events.len() > 1 && !is_open {
-        true => FAULTS_ALONE_MAX,
-        false => 0,
-    };
-    for event in events {
-        if left_alone == 0 {
-            told.lost += 1;
-        } else if told
-            .ask(staged, files, std::slice::from_ref(event))
-            .is_err()
-        {
-            told.lost += 1;
-            left_alone -= 1;
-        }
-    }
-    told
-}
-
-impl Told {
-    /// Makes one call. If it gives nothing, the error is whether the observer was left out.
-    fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
-        match staged.observe(&self.memory, events) {
-            Ok(observation) => {
-                let written = files.write(&observation);
-                self.problem = written.err().or(self.problem.take());
-                self.memory = observation.memory;
-                Ok(())
-            }
-            Err(unanswered) => {
-                let is_open = !unanswered.was_called();
-                self.failures.extend(unanswered.failure());
-                Err(is_open)
-            }
-        }
-    }
-}
-
-impl Files {
-    fn of(job: &Path, name: &str) -> Files {
-        let observers = job.join("observers");
-        Files {
-            memory: observers.join(format!("{name}.memory")),
-            lines: observers.join(name),
-            reports: reports_of(job, name),
-        }
-    }
-
-    /// Writes the lines before the memory: after a crash in between, lines come again instead of never.
-    fn write(&self, observation: &Observation) -> io::Result<()> {
-        let mut texts: BTreeMap<&str, String> = BTreeMap::new();
-        for Line { file, text } in &observation.lines {
-            let all = texts.entry(file).or_default();
-            all.push_str(text);
-            all.push('\n');
-        }
-        fs::create_dir_all(&self.lines)?;
-        let mut files = None;
-        for (file, text) in texts {
-            let path = self.lines.join(file);
-            if !path.exists() {
-                let count = files.get_or_insert(fs::read_dir(&self.lines)?.count());
-                if *count >= FILES_MAX {
-                    return Err(io::Error::other(format!(
-                        "an observer may have {FILES_MAX} files; {file} is one more"
-                    )));
-                }
-                *count += 1;
-            }
-            let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-            file.write_all(text.as_bytes())?;
-        }
-        write_text(&self.memory, &observation.memory)
-    }
-
-    fn write_reports(&self, reports: &[Report]) -> io::Result<()> {
-        if reports.is_empty() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.reports)?;
-        for Report { file, content } in reports.iter().take(FILES_MAX) {
-            write_text(&self.reports.join(file), content)?;
-        }
-        Ok(())
     }
 }
 

@@ -12,10 +12,10 @@ use tokio::sync::watch;
 
 use crate::alerts::{self, Act, Seen, Watch};
 use crate::context::Context;
-use crate::control::Standing;
-use crate::crawl::Stop;
+use crate::live::Standing;
 use crate::progress_log::{self, ProgressLog};
 use crate::series::Sample;
+use crate::stop::Stop;
 
 /// Time between two rounds of this work.
 const BEAT: Duration = Duration::from_secs(1);

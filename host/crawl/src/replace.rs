@@ -8,141 +8,18 @@
 //! asked again.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use jiff::Timestamp;
-use opilio_profile::{Component as ComponentOrigin, Instance, Profile};
-use opilio_sandbox::{Component, Engine};
-use opilio_source::{Found, Sha256, Sources, Terms};
-use serde_json::Value;
+use opilio_profile::{Component as ComponentOrigin, Instance};
 use tokio::sync::watch;
 
 use crate::context::Context;
-use opilio_stacks::components::{JobPlugins, Replaced};
+use crate::workshop::Wish;
 use opilio_stacks::on_plugin_thread;
-use opilio_stacks::{Pool, Replacement, chain};
 
 /// Interval at which the crawl looks at the files of watched plugins.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
-
-/// Engine, sources and copies with which plugins are made while a crawl runs.
-pub(crate) struct Workshop {
-    pub engine: Engine,
-    pub sources: Sources,
-    /// The job's directory.
-    pub job: PathBuf,
-    /// Plugins that the job keeps.
-    pub kept: Mutex<JobPlugins>,
-}
-
-/// Request to replace a plugin.
-#[derive(Clone, Debug)]
-pub(crate) struct Wish {
-    /// The instance's name in the profile.
-    pub instance: String,
-    /// Source of the new component.
-    pub component: ComponentOrigin,
-    /// Digest that the component must have.
-    pub sha256: Option<Sha256>,
-    /// Settings in place of those in effect, as given.
-    pub settings: Option<Value>,
-}
-
-/// A component that has been obtained and checked.
-pub(crate) struct Candidate {
-    found: Found,
-    component: Component,
-}
-
-impl Workshop {
-    /// Obtains and loads the requested component. Blocks for as long as a registry takes.
-    pub(crate) fn get(&self, wish: &Wish) -> Result<Candidate, String> {
-        let load = |found: &Found| {
-            let loaded = self.engine.load(&found.bytes, &found.origin);
-            loaded.map_err(|problem| chain(&problem))
-        };
-        let mut plugins_of = |found: &Found| {
-            let component = load(found)?;
-            let plugins = component.plugins().iter();
-            Ok(plugins.map(|plugin| plugin.name.clone()).collect())
-        };
-        let terms = Terms {
-            sha256: wish.sha256,
-            insecure: false,
-        };
-        let found = self
-            .sources
-            .resolve(&wish.component, &terms, &mut plugins_of);
-        let found = found.map_err(|problem| chain(&problem))?;
-        let component = load(&found)?;
-        Ok(Candidate { found, component })
-    }
-
-    /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
-    /// file that the profile has watched. Blocks.
-    pub(crate) fn replaced(
-        &self,
-        profile: &Profile,
-        current: &Pool,
-        wish: &Wish,
-        candidate: &Candidate,
-        by: &str,
-    ) -> Result<(Pool, String), String> {
-        let name = &wish.instance;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = current.replaced(
-            profile,
-            Replacement {
-                name: name.clone(),
-                component: candidate.component.clone(),
-                plugin: wish.component.plugin().map(str::to_owned),
-                settings: wish.settings.clone(),
-            },
-        )?;
-        let (Some(instance), Some(before), Some(after)) = (
-            profile.plugins.get(name),
-            current.plugin(name),
-            pool.plugin(name),
-        ) else {
-            return Err(format!("the job has no plugin {name:?}"));
-        };
-        let mut words = format!(
-            "{name} was {} {} (sha256 {}), is {} {} (sha256 {})",
-            before.name(),
-            before.version(),
-            before.component_sha256(),
-            after.name(),
-            after.version(),
-            after.component_sha256(),
-        );
-        if let Some(settings) = pool.written(name)
-            && *settings != instance.settings
-        {
-            words.push_str(&format!(
-                "; its settings are {settings}, which are not the profile's"
-            ));
-        }
-        let is_from_watched_file =
-            instance.watch && wish.component == instance.component && wish.settings.is_none();
-        if !is_from_watched_file {
-            let earlier = kept
-                .kept(instance)
-                .and_then(|kept| kept.replacement.as_ref()?.settings.clone());
-            let replaced = Replaced {
-                component: candidate.found.origin.clone(),
-                sha256: candidate.found.sha256,
-                plugin: Some(after.name().to_owned()),
-                settings: wish.settings.clone().or(earlier),
-                at: Timestamp::now(),
-                by: by.to_owned(),
-            };
-            kept.replace(&self.job, instance, replaced, &candidate.found.bytes)
-                .map_err(|problem| chain(&problem))?;
-        }
-        Ok((pool, words))
-    }
-}
 
 impl Context {
     /// Replaces a plugin for all work that begins from now on. Returns the result in words. Blocks.
@@ -165,20 +42,6 @@ impl Context {
         self.set_plugins(pool);
         self.describe_archive();
         Ok(words)
-    }
-}
-
-impl Workshop {
-    /// Checks that the job has a plugin of this name.
-    pub(crate) fn known(&self, profile: &Profile, name: &str) -> Result<(), String> {
-        if profile.plugins.contains_key(name) {
-            return Ok(());
-        }
-        let names: Vec<&str> = profile.plugins.keys().map(String::as_str).collect();
-        Err(format!(
-            "the job has no plugin {name:?}; it has: {}",
-            names.join(", ")
-        ))
     }
 }
 

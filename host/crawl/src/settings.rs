@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive;
 use crate::context::Context;
-use crate::crawl::CrawlError;
+use crate::error::CrawlError;
 use opilio_stacks::{self, Loaded, Loading};
 use opilio_visit::policy;
 

@@ -16,7 +16,7 @@ use opilio_sandbox::{Row, Table, TableProblem, Tables};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::control::JobLog;
+use crate::job_log::JobLog;
 
 /// Longest line of a file, in bytes. It has room for the longest key of a table, and a value.
 const LINE_BYTES_MAX: u64 = 1 << 20;

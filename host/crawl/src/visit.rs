@@ -35,9 +35,10 @@ use opilio_visit::{
 };
 use tracing::Instrument as _;
 
-use crate::context::{Context, Halt};
-use crate::control::Flight;
+use crate::context::Context;
+use crate::error::Halt;
 use crate::lanes::{Lane, Reserved};
+use crate::live::Flight;
 use crate::logins::Needs;
 use crate::records;
 use opilio_job::crawl_log::{ExtraInfo, LogLine};

@@ -39,7 +39,6 @@ pub use seeds::{
     removed_seeds, restore_removed,
 };
 
-use self::error::io_error;
 use self::lock::lock;
 use crate::changes;
 use crate::course::Course;
@@ -119,7 +118,7 @@ impl Job {
         if !description_file.exists() {
             refuse_foreign(directory)?;
         }
-        fs::create_dir_all(directory).map_err(|source| io_error(directory, source))?;
+        fs::create_dir_all(directory).map_err(|source| JobError::io(directory, source))?;
         let lock = lock(directory)?;
         let resumed = description_file.exists();
         if !resumed {
@@ -147,11 +146,11 @@ impl Job {
         };
         if !resumed {
             for folder in [job.state(), job.warcs(), job.logs()] {
-                fs::create_dir_all(&folder).map_err(|source| io_error(&folder, source))?;
+                fs::create_dir_all(&folder).map_err(|source| JobError::io(&folder, source))?;
             }
             write(&job.profile(), copies.profile)?;
             changes::keep_layers(directory, copies.layers)
-                .map_err(|source| io_error(&directory.join(changes::LAYERS), source))?;
+                .map_err(|source| JobError::io(&directory.join(changes::LAYERS), source))?;
             write(
                 &job.seeds(),
                 &copies
@@ -173,9 +172,9 @@ impl Job {
         // Scratch files of a killed process are useless.
         let scratch = job.scratch();
         if scratch.exists() {
-            fs::remove_dir_all(&scratch).map_err(|source| io_error(&scratch, source))?;
+            fs::remove_dir_all(&scratch).map_err(|source| JobError::io(&scratch, source))?;
         }
-        fs::create_dir_all(&scratch).map_err(|source| io_error(&scratch, source))?;
+        fs::create_dir_all(&scratch).map_err(|source| JobError::io(&scratch, source))?;
         Ok(job)
     }
 
@@ -343,14 +342,14 @@ fn clear_halfway(directory: &Path) -> Result<(), JobError> {
     for copy in COPIES {
         for path in [directory.join(copy), draft_of(&directory.join(copy))] {
             match fs::remove_file(&path) {
-                Err(problem) if is_there(&problem) => return Err(io_error(&path, problem)),
+                Err(problem) if is_there(&problem) => return Err(JobError::io(&path, problem)),
                 _ => {}
             }
         }
     }
     for folder in COPIED_FOLDERS.map(|folder| directory.join(folder)) {
         match fs::remove_dir_all(&folder) {
-            Err(problem) if is_there(&problem) => return Err(io_error(&folder, problem)),
+            Err(problem) if is_there(&problem) => return Err(JobError::io(&folder, problem)),
             _ => {}
         }
     }
@@ -363,7 +362,7 @@ fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
         .and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
     match listed {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        listed => listed.map_err(|source| io_error(directory, source)),
+        listed => listed.map_err(|source| JobError::io(directory, source)),
     }
 }
 
@@ -385,11 +384,11 @@ pub fn name_of(directory: &Path) -> String {
 }
 
 fn read(path: &Path) -> Result<String, JobError> {
-    fs::read_to_string(path).map_err(|source| io_error(path, source))
+    fs::read_to_string(path).map_err(|source| JobError::io(path, source))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), JobError> {
-    write_text(path, text).map_err(|source| io_error(path, source))
+    write_text(path, text).map_err(|source| JobError::io(path, source))
 }
 
 /// Writes a file completely or not at all.

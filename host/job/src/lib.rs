@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! JOB/job.json, profile.toml, seeds.txt   directory   what the job began with, its lock, copies of it
-//! JOB/layers.json, changes/               changes     settings changed since
+//! JOB/layers.json, changes/               changes     settings changed since; profile puts all together
 //! JOB/history.jsonl, course.json          history, course
 //! JOB/logs/                               crawl_log, logs, ledger, breakdown
 //! ```
@@ -14,11 +14,14 @@ pub mod course;
 pub mod crawl_log;
 pub mod directory;
 mod end;
+mod folders;
 pub mod history;
 pub mod inside;
 pub mod ledger;
 pub mod logs;
+pub mod profile;
 pub mod remedy;
 pub mod transfer;
 
 pub use end::End;
+pub use folders::{JobFolders, component_cache};

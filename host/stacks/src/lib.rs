@@ -59,6 +59,13 @@ pub struct Staged {
     pub recorder: Option<Arc<Recorder>>,
 }
 
+/// Returns the built-in plugins, by the names that profiles have for them.
+pub fn builtin_plugins() -> Vec<String> {
+    opilio_builtin::all()
+        .map(|builtin| builtin.plugin.to_owned())
+        .collect()
+}
+
 impl From<&Staged> for PluginInForce {
     fn from(staged: &Staged) -> PluginInForce {
         PluginInForce {

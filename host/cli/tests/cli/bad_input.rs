@@ -50,7 +50,7 @@ fn faults_of_plugins_settings_are_reported_together() {
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:20: ", "p.toml:9:14: "],
+        &["p.toml:8:20: ", "p.toml:11:14: "],
     );
 }
 
@@ -113,28 +113,28 @@ fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:13: ", "missing.wasm"],
+        &["p.toml:8:13: ", "missing.wasm"],
     );
     home.file("text.wasm", "not Wasm");
     profile("text.wasm");
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:13: ", "is no WebAssembly component"],
+        &["p.toml:8:13: ", "is no WebAssembly component"],
     );
     home.file("nosy.wasm", asks_for_the_network());
     profile("nosy.wasm");
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:13: ", "wasi:http/outgoing-handler@0.2.0"],
+        &["p.toml:8:13: ", "wasi:http/outgoing-handler@0.2.0"],
     );
     std::fs::create_dir(home.path().join("folder.wasm")).unwrap();
     profile("folder.wasm");
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:13: ", "folder.wasm"],
+        &["p.toml:8:13: ", "folder.wasm"],
     );
 }
 
@@ -146,7 +146,7 @@ fn a_component_of_another_kind_than_its_stack_is_refused() {
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:4:23: ", "plugin \"mine\" is no extractor"],
+        &["p.toml:6:23: ", "plugin \"mine\" is no extractor"],
     );
 }
 

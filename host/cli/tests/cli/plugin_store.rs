@@ -242,7 +242,7 @@ fn a_profile_whose_component_cannot_be_had_is_at_fault_there() {
         "{}",
         ended.err
     );
-    assert!(ended.err.contains("p.toml:6:13"), "{}", ended.err);
+    assert!(ended.err.contains("p.toml:8:13"), "{}", ended.err);
     assert!(!home.job().exists());
 }
 

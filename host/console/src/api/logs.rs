@@ -7,7 +7,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use opilio_crawl::control::Command;
 use opilio_crawl::logs::read::{self, LogFile, LogPage, Wanted};
-use opilio_crawl::{Places, stays_inside};
+use opilio_crawl::{JobFolders, stays_inside};
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -62,12 +62,12 @@ async fn folder(daemon: &crate::daemon::Daemon, job: &str) -> Result<PathBuf, Pr
 }
 
 /// The directories of a job's files. They are inside its folder, unless the profile says otherwise.
-pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
+pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
     let inside = |path: &Path| {
         stays_inside(job, path).map_err(|problem| Problem::conflict(problem.to_string()))
     };
     own_files(job)?;
-    let places = Places::of(job).map_err(|problem| {
+    let places = JobFolders::of(job).map_err(|problem| {
         Problem::conflict(format!("the job's profile cannot be read: {problem}"))
     })?;
     inside(&places.logs)?;

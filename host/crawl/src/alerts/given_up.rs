@@ -7,16 +7,16 @@ use jiff::Timestamp;
 
 use super::notify::Way;
 use super::{AlertKind, Board, Event, Notice, Severity};
-use crate::crawl::{CrawlError, frozen_profile};
 use opilio_job::directory;
 use opilio_job::logs::JobLogs;
+use opilio_job::profile::{ProfileError, frozen_profile};
 
 /// Raises the alert of a crawl that cannot continue, and sends it where the job's profile says. The alert is over when the job
 /// starts again.
 ///
 /// # Errors
 /// The job's profile cannot be read, or another process holds the job.
-pub async fn give_up(job: PathBuf, why: String) -> Result<(), CrawlError> {
+pub async fn give_up(job: PathBuf, why: String) -> Result<(), ProfileError> {
     let told = tokio::task::spawn_blocking(move || raise(&job, &why)).await;
     let told = told.unwrap_or_else(|panic| std::panic::resume_unwind(panic.into_panic()))?;
     if let Some((way, notice)) = told {
@@ -25,7 +25,7 @@ pub async fn give_up(job: PathBuf, why: String) -> Result<(), CrawlError> {
     Ok(())
 }
 
-fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, CrawlError> {
+fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> {
     let profile = frozen_profile(job)?;
     let _held = directory::hold(job)?;
     let at = Timestamp::now();

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use jiff::Timestamp;
 use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,13 +10,13 @@ use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, S
 use crate::alerts::Alert;
 use crate::census::Census;
 use crate::explain::ExplainedUri;
+use crate::live::{FetchInFlight, Standing};
 use crate::plugin_report::PluginReport;
 use crate::series::Sample;
 use crate::share::{Share, ShareTaken};
 use crate::tables::TableReport;
 use opilio_job::breakdown::Breakdown;
 use opilio_stacks::KnownStack;
-use opilio_visit::Step;
 
 /// One line of the control socket, from the job to the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -245,40 +244,6 @@ pub struct Status {
     pub taken: ShareTaken,
 }
 
-/// What a job is doing, in a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Standing {
-    /// It crawls.
-    Running,
-    /// It begins nothing new, and waits for what is in flight.
-    Pausing,
-    /// Nothing is in flight, and nothing begins.
-    Paused,
-    /// It was asked to stop, and waits for what is in flight.
-    Ending,
-    /// No process runs it.
-    Idle,
-}
-
-/// A URI on its way.
-#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
-pub struct FetchInFlight {
-    /// The URI.
-    pub uri: String,
-    /// Since when.
-    pub since: Timestamp,
-    /// The number of the worker that is at it, as in `crawl.log`.
-    #[serde(default)]
-    pub worker: usize,
-    /// What is being done about it.
-    #[serde(default)]
-    pub step: Step,
-    /// Since when that is.
-    #[serde(default)]
-    pub step_since: Timestamp,
-}
-
 /// Why a URI was, or was not, fetched.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhyAnswer {
@@ -342,17 +307,4 @@ pub struct CheckedStore {
     pub problems: u64,
     /// What was mended of that.
     pub repaired: u64,
-}
-
-impl Standing {
-    /// Returns the state's name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Standing::Running => "running",
-            Standing::Pausing => "pausing",
-            Standing::Paused => "paused",
-            Standing::Ending => "ending",
-            Standing::Idle => "idle",
-        }
-    }
 }

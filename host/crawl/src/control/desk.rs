@@ -7,9 +7,11 @@ use opilio_frontier::Frontier;
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
-use super::{JobLog, Live};
 use crate::context::Context;
-use crate::crawl::{Stop, View};
+use crate::crawl::{Crawl, View};
+use crate::job_log::JobLog;
+use crate::live::Live;
+use crate::stop::Stop;
 use opilio_job::inside::leads_out;
 use opilio_job::remedy::{remedy, with_remedy};
 
@@ -35,6 +37,19 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// Returns a crawl as commands see it.
+    pub(super) fn of(crawl: &Crawl) -> Running {
+        let context = crawl.context().clone();
+        Running {
+            live: context.live.clone(),
+            stop: crawl.stop(),
+            view: crawl.view(),
+            job: context.job.clone(),
+            log: context.job_log.clone(),
+            context,
+        }
+    }
+
     /// Returns the access for commands. `profile` includes all changes so far: [`Context::current`].
     pub(crate) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
         Desk {

@@ -11,8 +11,8 @@ use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{HopPath, Uri, surt_prefix_from_line};
 use serde_json::json;
 
+use super::actions::{Kind, Outcome};
 use super::{Answer, By, Command, ControlError, Desk, DoneElsewhere, Fault};
-use crate::actions::{Kind, Outcome};
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;

@@ -8,11 +8,11 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
-use super::job_log::Held;
-use super::live::{Cancelled, Hand};
 use super::replace::wish;
 use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
 use crate::census::Census;
+use crate::job_log::Held;
+use crate::live::{Cancelled, Hand};
 use crate::share::{Share, ShareTaken};
 use opilio_job::transfer::queue_as_json;
 use opilio_visit::policy;

@@ -9,8 +9,8 @@ use opilio_frontier::{Finding, Frontier};
 use super::socket::Connection;
 use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
 use crate::JobError;
-use crate::crawl::CrawlError;
 use opilio_job::directory::{self, Copies, Job, is_job};
+use opilio_job::profile::{ProfileError, frozen_profile};
 use opilio_visit::policy;
 
 /// Delivers a command to the job in this directory, and its answers to `say`. `say` returns whether a client still listens. The
@@ -102,13 +102,12 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
 }
 
 pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
-    crate::crawl::frozen_profile(job).map_err(|problem| match problem {
-        CrawlError::Profile(faults) => ControlError::new(
+    frozen_profile(job).map_err(|problem| match problem {
+        ProfileError::Faults(faults) => ControlError::new(
             Fault::State,
             format!("the job's profile.toml has faults\n{faults}"),
         ),
-        CrawlError::Job(problem) => problem.into(),
-        other => ControlError::failure(&other),
+        ProfileError::Job(problem) => problem.into(),
     })
 }
 

@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use super::perform::{Say, done};
 use super::{Answer, By, ControlError, Desk, Fault};
-use crate::crawl;
-use crate::places::component_cache;
-use crate::replace::{Wish, Workshop};
+use crate::load::sources;
+use crate::workshop::{Wish, Workshop};
+use opilio_job::component_cache;
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{self, Loading};
@@ -71,7 +71,7 @@ impl Desk<'_> {
         });
         let workshop = Workshop {
             engine: engine.map_err(|problem| opilio_stacks::chain(&problem))?,
-            sources: crawl::sources(self.job),
+            sources: sources(self.job),
             job: self.job.to_owned(),
             kept: Mutex::new(kept.clone()),
         };

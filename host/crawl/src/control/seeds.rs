@@ -16,6 +16,7 @@ use crate::crawl;
 use opilio_job::directory;
 use opilio_job::history::Changed;
 use opilio_job::ledger;
+use opilio_job::profile::changed_profile;
 use opilio_visit::redirect;
 
 /// A seed, and what became of it.
@@ -143,7 +144,7 @@ impl Desk<'_> {
         })?;
         added.number = Some(number);
         if let Some(running) = self.running {
-            let profile = crawl::changed_profile(self.job, None)
+            let profile = changed_profile(self.job, None)
                 .map_err(|problem| ControlError::failure(&problem))?;
             running.context.set_current(Arc::new(profile));
             let prefixes = super::seed::prefixes(self.job)

@@ -14,10 +14,12 @@ use serde_json::Value;
 
 use super::perform::{Say, listened};
 use super::{Answer, By, ControlError, Desk, Fault};
-use crate::crawl::{self, CrawlError};
-use crate::places::component_cache;
+use crate::error::CrawlError;
+use crate::load::sources;
 use crate::settings::{self, Effect};
+use opilio_job::component_cache;
 use opilio_job::history::{self, Change, Changed};
+use opilio_job::profile::{ProfileError, changed_profile};
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Loaded, Loading};
@@ -160,10 +162,10 @@ impl Desk<'_> {
             ControlError::new(Fault::Request, format!("nothing is changed\n{faults}"))
         };
         let mut faults = unchangeable(&text, &said);
-        let checked = crawl::changed_profile(self.job, Some((NAME, &text)));
+        let checked = changed_profile(self.job, Some((NAME, &text)));
         let checked = match checked {
             Ok(profile) => profile.check_job().map(|()| profile),
-            Err(CrawlError::Profile(faults)) => Err(faults),
+            Err(ProfileError::Faults(faults)) => Err(faults),
             Err(other) => return Err(ControlError::failure(&other)),
         };
         if let Ok(profile) = &checked {
@@ -410,7 +412,7 @@ impl Changing<'_> {
             cache_dir: component_cache(),
             ..EngineConfig::default()
         })?;
-        let sources = crawl::sources(self.desk.job);
+        let sources = sources(self.desk.job);
         let tables = Tables::default();
         let check = |only: Option<&str>| {
             let loading = Loading {
@@ -436,7 +438,7 @@ impl Changing<'_> {
         let Some(running) = self.desk.running else {
             return Ok(());
         };
-        let profile = crawl::changed_profile(self.desk.job, None)
+        let profile = changed_profile(self.desk.job, None)
             .map_err(|problem| ControlError::failure(&problem))?;
         running
             .context

@@ -11,29 +11,30 @@ use opilio_frontier::Frontier;
 use opilio_job::changes;
 use opilio_profile::{Faults, Profile, SecretSource};
 use opilio_source::Sources;
-use tokio::sync::watch;
 
-use super::error::io_error;
 use super::seeds::seed_lines;
-use super::{Crawl, CrawlError, Plan, Stop};
+use super::{Crawl, Plan};
 use crate::alerts::Board;
 use crate::archive;
 use crate::census::LastCensus;
 use crate::context::{Context, Counters, SeedPrefixes};
-use crate::control::{self, JobLog, Live};
 use crate::cookies::Cookies;
 use crate::credentials::{Credentials, Missing};
 use crate::duplicates::Duplicates;
+use crate::error::{CrawlError, io_error};
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
+use crate::job_log::JobLog;
 use crate::lanes::{DocumentMemory, Lanes};
+use crate::live::Live;
 use crate::logins::Logins;
 use crate::observers::Observers;
 use crate::plugin_report::SeenBefore;
 use crate::reconcile;
-use crate::replace::Workshop;
 use crate::series::Series;
 use crate::servers::Servers;
+use crate::stop::Stop;
+use crate::workshop::Workshop;
 use opilio_job::course::Course;
 use opilio_job::directory::{self, Job};
 use opilio_job::history::{self, Change, Changed};
@@ -151,7 +152,7 @@ impl Plan {
             frontier,
             writers: Arc::new(writers),
             duplicates,
-            handover,
+            handover: handover.map(Arc::new),
             lanes,
             logs,
             ledger,
@@ -192,10 +193,7 @@ impl Plan {
             context: Arc::new(context),
             job,
             repaired,
-            stop: Stop {
-                reason: Arc::new(watch::Sender::new(None)),
-                cut,
-            },
+            stop: Stop::new(cut),
             live,
             log,
             notes,
@@ -206,7 +204,6 @@ impl Plan {
         archive::complete_indexes(&config);
         let left_open = crawl.repaired.iter().flat_map(Repaired::files).cloned();
         crawl.complete_log(reconcile::suspects(before.as_ref(), left_open, &config)?);
-        remove_unfinished_checkpoints(&crawl)?;
         crawl.load_cookies()?;
         crawl.schedule_lost(&crawl.repaired)?;
         crawl.schedule_seeds()?;
@@ -285,17 +282,6 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
         return Err(Faults::from(fault));
     }
     Ok((credentials, logins))
-}
-
-/// Removes checkpoints that were never finished. Each may hold a copy of the store, and none can be restored.
-fn remove_unfinished_checkpoints(crawl: &Crawl) -> Result<(), CrawlError> {
-    let directory = crawl.job.directory();
-    let removed = control::remove_unfinished(directory);
-    for name in removed.map_err(|source| io_error(&directory.join("checkpoints"), source))? {
-        let words = format!("{name} was never finished; it was removed");
-        crawl.log.crawl("checkpoint", &words);
-    }
-    Ok(())
 }
 
 /// Stores the settings that fix the identity of URIs and queues at a job's first start. Later starts must have the same.

@@ -11,18 +11,15 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::Crawl;
-use crate::actions;
-use crate::census;
+use super::{Crawl, count};
 use crate::context::Context;
-use crate::control::{Live, periodic};
 use crate::handover;
+use crate::live::Live;
 use crate::plugin_report;
 use crate::pulse;
 use crate::replace;
-use opilio_job::course::Course;
-
 use crate::tables;
+use opilio_job::course::Course;
 
 /// Minimum interval at which the frontier is forced to disk, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -53,17 +50,25 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
             crawl.began,
             ended(),
         )),
-        spawn(census::keep_queues(context(), ended())),
-        spawn(census::keep_pages(context(), ended())),
+        spawn(count::keep_queues(context(), ended())),
+        spawn(count::keep_pages(context(), ended())),
         spawn(note_course(context(), crawl.course.clone(), job(), ended())),
         spawn(tables::keep(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
-        spawn(actions::keep(crawl.running(), ended())),
-        spawn(periodic::keep(crawl.running(), ended())),
-        spawn(handover::look_after(context(), ended())),
-        spawn(handover::hand_over(context(), ended())),
+        spawn(handover::look_after(
+            crawl.context.writers.clone(),
+            crawl.context.handover.clone(),
+            ended(),
+        )),
         spawn(write_reports(context(), job(), ended())),
     ];
+    if let Some(handover) = crawl.context.handover.clone() {
+        tasks.push(spawn(handover::hand_over(
+            handover,
+            crawl.log.clone(),
+            ended(),
+        )));
+    }
     if let Some(interval) = crawl.context.profile.archive.fsync {
         let interval = interval.max(SYNC_INTERVAL_MIN);
         tasks.push(spawn(sync_frontier(context(), interval, ended())));

@@ -5,13 +5,16 @@ use std::sync::PoisonError;
 
 use jiff::Timestamp;
 use opilio_archive::Repaired;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use super::Crawl;
 use super::beside::keep_run_time;
+use super::observe::Watching;
 use crate::archive;
-use crate::control::{self, Desk};
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
+use crate::handover;
 use crate::plugin_report;
 use crate::progress::Summary;
 use crate::pulse;
@@ -19,8 +22,54 @@ use crate::reconcile;
 use opilio_job::End;
 use opilio_job::remedy::with_remedy;
 
+/// A crawl that issues no URIs any more. Everything is still open.
+pub(crate) struct Ended {
+    pub(super) crawl: Crawl,
+    pub(super) end: End,
+    pub(super) watching: Option<Watching>,
+    /// The tasks beside the dispatcher end when it is dropped.
+    pub(super) running: watch::Sender<()>,
+    pub(super) beside: Vec<JoinHandle<()>>,
+}
+
+impl Ended {
+    /// Ends all tasks and closes the archive. `write_reports` is called when everything is written.
+    pub(crate) async fn close(self, write_reports: impl FnOnce()) -> Summary {
+        let Ended {
+            crawl,
+            end,
+            watching,
+            running,
+            beside,
+        } = self;
+        let context = crawl.context.clone();
+        if let Some(watching) = watching {
+            watching.finish(&context.observers).await;
+        }
+        drop(running);
+        for task in beside {
+            if let Err(panic) = task.await {
+                tracing::error!("{panic}");
+            }
+        }
+        let summary = crawl.close(end, write_reports);
+        if let Some(handover) = &context.handover {
+            handover::finish(handover, &context.writers, &context.job_log).await;
+        }
+        let notifier = context
+            .notifier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(notifier) = notifier {
+            notifier.finish().await;
+        }
+        summary
+    }
+}
+
 impl Crawl {
-    pub(super) fn close(self, end: End) -> Summary {
+    fn close(self, end: End, write_reports: impl FnOnce()) -> Summary {
         let progress = self.view().progress();
         let plugins = self.context.plugins_seen();
         // The first reason is the cause. Later failures only follow from it.
@@ -70,15 +119,7 @@ impl Crawl {
         }
         drop(course);
         // The reports say how the crawl ended.
-        let desk = Desk::new(
-            self.job.directory(),
-            &self.context.profile,
-            &self.context.frontier,
-            &self.log,
-        );
-        if let Err(problem) = control::write_reports(&desk, &self.context.census.get()) {
-            tracing::error!("reports cannot be written: {problem}");
-        }
+        write_reports();
         self.log.crawl("end", &end.to_string());
         Summary {
             end,

@@ -10,8 +10,10 @@ use tokio::task::JoinSet;
 
 use super::Crawl;
 use super::workers::Workers;
-use crate::context::{Context, Halt};
-use crate::control::{Flight, JobLog};
+use crate::context::Context;
+use crate::error::Halt;
+use crate::job_log::JobLog;
+use crate::live::Flight;
 use crate::visit::CrawlVisit;
 use opilio_job::End;
 use opilio_visit::policy;
@@ -26,7 +28,7 @@ const TIME_LIMIT_GRACE: Duration = Duration::from_secs(5);
 impl Crawl {
     /// Hands issued URIs to workers until the end, then waits for those at work.
     pub(super) async fn dispatch(&self) -> Result<End, Halt> {
-        let mut stop = self.stop.reason.subscribe();
+        let mut stop = self.stop.asked();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut workers = Workers::new(self.context.current().workers);
         let throttle = self.context.fetchers.base().throttle();
@@ -41,7 +43,7 @@ impl Crawl {
             if halted.is_some() {
                 break End::Stopped;
             }
-            let asked = self.stop.reason.borrow().clone();
+            let asked = self.stop.reason();
             if let Some(end) = asked.or_else(|| self.limit_reached()) {
                 // The crawl shows that it is ending while the last fetches finish.
                 self.stop.end(end.clone());

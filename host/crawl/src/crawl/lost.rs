@@ -9,8 +9,9 @@ use opilio_frontier::{Candidate, Frontier, UriRecord, WarcLocation};
 use opilio_profile::Profile;
 use opilio_uri::Uri;
 
+use super::Crawl;
 use super::seeds::SEED_BATCH;
-use super::{Crawl, CrawlError};
+use crate::error::CrawlError;
 use opilio_visit::policy;
 
 impl Crawl {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use opilio_profile::{Given, Profile};
 
-use super::CrawlError;
+use crate::error::CrawlError;
 use opilio_job::directory;
 
 /// Request for a crawl on the command line.

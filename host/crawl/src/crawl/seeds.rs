@@ -7,7 +7,7 @@ use opilio_sandbox::Candidates;
 use opilio_uri::{HopPath, Uri};
 
 use super::Crawl;
-use crate::context::Halt;
+use crate::error::Halt;
 use opilio_job::End;
 use opilio_visit::plugin_view;
 use opilio_visit::policy;

@@ -1,7 +1,7 @@
 //! Plugin figures as metrics: among those of a job, and alone as `plugins.prom` for a textfile collector.
 
 use super::PluginReport;
-use crate::metrics::{Exposition, Kind};
+use crate::exposition::{Exposition, Kind};
 
 /// One metric, with the function that returns a plugin's samples of it.
 struct Metric {

@@ -10,7 +10,7 @@ use opilio_visit::{Keep, MidFetch, Permit, judge_head, redirect_of};
 use tracing::Instrument as _;
 
 use super::CrawlVisit;
-use crate::context::Halt;
+use crate::error::Halt;
 use crate::logins::Part;
 use crate::records::{self, About};
 

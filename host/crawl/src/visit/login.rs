@@ -8,7 +8,7 @@ use opilio_uri::Uri;
 use opilio_visit::{reading, redirect_of};
 
 use super::CrawlVisit;
-use crate::context::Halt;
+use crate::error::Halt;
 use crate::lanes::Lane;
 use crate::logins::{Came, Part};
 

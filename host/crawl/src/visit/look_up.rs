@@ -11,7 +11,7 @@ use opilio_visit::{Conclusion, Driver, LogEntry, Step, status};
 use tracing::Instrument as _;
 
 use super::{CrawlVisit, warc_location};
-use crate::context::Halt;
+use crate::error::Halt;
 use crate::records;
 
 /// The answer of a look-up in passing.

@@ -13,7 +13,7 @@ use opilio_visit::{Keep, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
 use super::look_up::LookUp;
-use crate::context::Halt;
+use crate::error::Halt;
 use crate::records::{self, About};
 
 /// How long a robots.txt waits for the queue of the host that it redirects to, before it is put off.

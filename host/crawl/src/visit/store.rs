@@ -5,8 +5,8 @@ use opilio_fetch::Exchange;
 use opilio_visit::{Keep, PendingCapture, Stored};
 
 use super::{CrawlVisit, warc_location};
-use crate::context::Halt;
 use crate::duplicates::{Held, PayloadDigests};
+use crate::error::Halt;
 use crate::records::{self, About};
 
 impl CrawlVisit<'_> {

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::error::io_error;
 use super::{Copies, FrozenProfile, Job, JobError, read};
 use crate::changes;
 use crate::inside::{files_stay_inside, stays_inside};
@@ -20,7 +19,7 @@ use opilio_stacks::components;
 pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
     files_stay_inside(from).map_err(JobError::Link)?;
     let frozen = FrozenProfile::read(from)?;
-    let layers = changes::layers(from).map_err(|source| io_error(from, source))?;
+    let layers = changes::layers(from).map_err(|source| JobError::io(from, source))?;
     let copies = Copies {
         profile: &read(&frozen.profile)?,
         name: &frozen.name,
@@ -38,10 +37,10 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
             if !folder.exists() {
                 continue;
             }
-            fs::create_dir_all(&into).map_err(|source| io_error(&into, source))?;
-            let entries = fs::read_dir(&folder).map_err(|source| io_error(&folder, source))?;
+            fs::create_dir_all(&into).map_err(|source| JobError::io(&into, source))?;
+            let entries = fs::read_dir(&folder).map_err(|source| JobError::io(&folder, source))?;
             for entry in entries {
-                let entry = entry.map_err(|source| io_error(&folder, source))?;
+                let entry = entry.map_err(|source| JobError::io(&folder, source))?;
                 stays_inside(from, &entry.path()).map_err(JobError::Link)?;
                 copy(&entry.path(), &into.join(entry.file_name()))?;
             }
@@ -53,7 +52,9 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
 /// Copies a file, if it exists.
 fn copy(from: &Path, to: &Path) -> Result<(), JobError> {
     match fs::copy(from, to) {
-        Err(problem) if problem.kind() != io::ErrorKind::NotFound => Err(io_error(from, problem)),
+        Err(problem) if problem.kind() != io::ErrorKind::NotFound => {
+            Err(JobError::io(from, problem))
+        }
         _ => Ok(()),
     }
 }

@@ -73,9 +73,12 @@ pub enum JobError {
     },
 }
 
-pub(super) fn io_error(path: &Path, source: io::Error) -> JobError {
-    JobError::Io {
-        path: path.display().to_string(),
-        source,
+impl JobError {
+    /// Creates the error of a file or directory.
+    pub(crate) fn io(path: &Path, source: io::Error) -> JobError {
+        JobError::Io {
+            path: path.display().to_string(),
+            source,
+        }
     }
 }

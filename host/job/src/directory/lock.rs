@@ -6,7 +6,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::JobError;
-use super::error::io_error;
 
 /// Longest wait for a job that another process holds. A command that only reads the job ends soon, a crawl does not.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(3);
@@ -58,7 +57,7 @@ pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
         .read(true)
         .write(true)
         .open(&path)
-        .map_err(|source| io_error(&path, source))?;
+        .map_err(|source| JobError::io(&path, source))?;
     let began = Instant::now();
     let mut locked = file.try_lock();
     while matches!(locked, Err(TryLockError::WouldBlock)) && began.elapsed() < LOCK_WAIT_MAX {
@@ -81,11 +80,11 @@ pub(super) fn lock(directory: &Path) -> Result<File, JobError> {
                 process,
             });
         }
-        Err(TryLockError::Error(source)) => return Err(io_error(&path, source)),
+        Err(TryLockError::Error(source)) => return Err(JobError::io(&path, source)),
     }
     file.set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(|source| io_error(&path, source))?;
+        .map_err(|source| JobError::io(&path, source))?;
     Ok(file)
 }

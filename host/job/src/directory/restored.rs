@@ -12,7 +12,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::error::io_error;
 use super::lock::lock;
 use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names, write_text};
 use crate::inside::stays_inside;
@@ -68,7 +67,7 @@ pub fn make_restored<E: From<JobError>>(
 ) -> Result<(), E> {
     let at = |path: &Path| {
         let path = path.to_owned();
-        move |source| io_error(&path, source)
+        move |source| JobError::io(&path, source)
     };
     refuse_full(job)?;
     fs::create_dir_all(job).map_err(at(job))?;
@@ -124,7 +123,7 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
 /// If it could not begin, nothing was changed. Otherwise [`settle`] completes it.
 pub fn put_in_place(job: &Path) -> Result<(), JobError> {
     let growing = job.join(GROWING);
-    fs::rename(&growing, job.join(WHOLE)).map_err(|source| io_error(&growing, source))?;
+    fs::rename(&growing, job.join(WHOLE)).map_err(|source| JobError::io(&growing, source))?;
     sync(job)?;
     settle(job)
 }
@@ -142,7 +141,7 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
             if is_there(&from) {
                 remove(&to)
                     .and_then(|()| fs::rename(&from, &to))
-                    .map_err(|source| io_error(&to, source))?;
+                    .map_err(|source| JobError::io(&to, source))?;
             }
         }
         for file in FILES {
@@ -153,14 +152,14 @@ pub fn settle(job: &Path) -> Result<(), JobError> {
                 Err(missing) if missing.kind() == io::ErrorKind::NotFound => remove_file(&to),
                 Err(problem) => Err(problem),
             };
-            put.map_err(|source| io_error(&to, source))?;
+            put.map_err(|source| JobError::io(&to, source))?;
         }
         sync(job)?;
         remove(&growing)
             .and_then(|()| fs::rename(&whole, &growing))
-            .map_err(|source| io_error(&whole, source))?;
+            .map_err(|source| JobError::io(&whole, source))?;
     }
-    remove(&growing).map_err(|source| io_error(&growing, source))
+    remove(&growing).map_err(|source| JobError::io(&growing, source))
 }
 
 /// Completes an interrupted replacement for a process that reads a job before it opens it.
@@ -195,7 +194,7 @@ fn sync(folder: &Path) -> Result<(), JobError> {
     match cfg!(unix) {
         true => File::open(folder)
             .and_then(|folder| folder.sync_all())
-            .map_err(|source| io_error(folder, source)),
+            .map_err(|source| JobError::io(folder, source)),
         false => Ok(()),
     }
 }

@@ -6,7 +6,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::error::io_error;
 use super::{FrozenProfile, Job, JobError, write_text};
 
 /// Seeds added after the job was made, in lines as in `seeds.txt`, which stays the same.
@@ -29,13 +28,13 @@ impl Job {
             return Ok(());
         }
         add_seeds(&self.directory, &new)
-            .map_err(|source| io_error(&self.directory.join(ADDED_SEEDS), source))
+            .map_err(|source| JobError::io(&self.directory.join(ADDED_SEEDS), source))
     }
 
     /// Takes the seeds in force off the list of removed ones: the operator has given them again.
     pub fn restore_seeds(&self, seeds: &opilio_profile::Seeds) -> Result<(), JobError> {
         restore_removed(&self.directory, &seeds.list)
-            .map_err(|source| io_error(&self.directory.join(REMOVED_SEEDS), source))
+            .map_err(|source| JobError::io(&self.directory.join(REMOVED_SEEDS), source))
     }
 
     /// Returns the file of SURT prefixes of redirected seeds, one a line.

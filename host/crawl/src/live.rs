@@ -7,12 +7,46 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::{Received, Taken};
 use opilio_frontier::Ticket;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::{FetchInFlight, Standing};
 use crate::share::ShareTaken;
 use opilio_visit::Step;
+
+/// What a job is doing, in a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It crawls.
+    Running,
+    /// It begins nothing new, and waits for what is in flight.
+    Pausing,
+    /// Nothing is in flight, and nothing begins.
+    Paused,
+    /// It was asked to stop, and waits for what is in flight.
+    Ending,
+    /// No process runs it.
+    Idle,
+}
+
+/// A URI on its way.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FetchInFlight {
+    /// The URI.
+    pub uri: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The number of the worker that is at it, as in `crawl.log`.
+    #[serde(default)]
+    pub worker: usize,
+    /// What is being done about it.
+    #[serde(default)]
+    pub step: Step,
+    /// Since when that is.
+    #[serde(default)]
+    pub step_since: Timestamp,
+}
 
 /// State shared by the dispatcher, the workers and operator commands.
 #[derive(Default)]
@@ -97,7 +131,7 @@ const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 
 /// Result of a request to cancel a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cancelled {
+pub(crate) enum Cancelled {
     /// The fetch will be cancelled.
     Asked,
     /// The response is already complete and is being processed.
@@ -111,6 +145,19 @@ impl Drop for Hand {
         self.0.state().hands -= 1;
         // The dispatcher may have seen an older state of the queues.
         self.0.nudge();
+    }
+}
+
+impl Standing {
+    /// Returns the state's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Standing::Running => "running",
+            Standing::Pausing => "pausing",
+            Standing::Paused => "paused",
+            Standing::Ending => "ending",
+            Standing::Idle => "idle",
+        }
     }
 }
 
@@ -204,7 +251,7 @@ impl Live {
     }
 
     /// Returns the crawl's use of its share.
-    pub(super) fn taken(&self, taken: Taken) -> ShareTaken {
+    pub(crate) fn taken(&self, taken: Taken) -> ShareTaken {
         let state = self.state();
         ShareTaken {
             bytes: taken.bytes,
@@ -244,7 +291,7 @@ impl Live {
     }
 
     /// Returns the URIs in flight, the oldest first.
-    pub(super) fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
+    pub(crate) fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
         let state = self.state();
         let mut all: Vec<&InFlight> = state.in_flight.values().collect();
         all.sort_by_key(|flight| flight.since);
@@ -260,7 +307,7 @@ impl Live {
     }
 
     /// Cancels the fetch of a URI.
-    pub(super) fn cancel(&self, uri: &str) -> Cancelled {
+    pub(crate) fn cancel(&self, uri: &str) -> Cancelled {
         let mut state = self.state();
         let mut flights = state.in_flight.values_mut();
         let Some(flight) = flights.find(|flight| flight.uri == uri) else {

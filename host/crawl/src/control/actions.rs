@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use crate::control::{By, Desk, DroppedLine, Running};
+use super::{By, Desk, DroppedLine, Running};
 use opilio_job::directory::write_text;
 use opilio_stacks::on_plugin_thread;
 

@@ -2,23 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
-use opilio_job::changes;
-use opilio_profile::{Given, Layer, Profile, Seed, Seeds};
+use opilio_profile::{Faults, Given, Layer, Profile, Seed, Seeds};
+use opilio_stacks::builtin_plugins;
 
-use super::error::io_error;
-use super::{CrawlError, builtin_plugins};
-use opilio_job::directory;
+use crate::changes;
+use crate::directory::{self, FrozenProfile, JobError};
+
+/// Error of a job's profile.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// The profile has errors.
+    #[error("{0}")]
+    Faults(Faults),
+    /// The job directory cannot be used.
+    #[error(transparent)]
+    Job(#[from] JobError),
+}
 
 /// Returns the profile that the job in `directory` uses.
-pub(crate) fn frozen_profile(directory: &Path) -> Result<Profile, CrawlError> {
+///
+/// # Errors
+/// See [`ProfileError`].
+pub fn frozen_profile(directory: &Path) -> Result<Profile, ProfileError> {
     changed_profile(directory, None)
 }
 
 /// Returns the profile of a job with one more change: the change's name and its text.
-pub(crate) fn changed_profile(
+///
+/// # Errors
+/// See [`ProfileError`].
+pub fn changed_profile(
     directory: &Path,
     change: Option<(&str, &str)>,
-) -> Result<Profile, CrawlError> {
+) -> Result<Profile, ProfileError> {
     let given = Given {
         builtins: builtin_plugins(),
         ..Given::default()
@@ -26,8 +42,12 @@ pub(crate) fn changed_profile(
     frozen_with(directory, given, change).map(|(profile, _)| profile)
 }
 
-/// Returns the profile as the job froze it, with the job's own seeds.
-pub(super) fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), CrawlError> {
+/// Returns the profile as the job froze it, with the job's own seeds; and the folder against which its relative paths are
+/// resolved.
+///
+/// # Errors
+/// See [`ProfileError`].
+pub fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), ProfileError> {
     frozen_with(directory, given, None)
 }
 
@@ -36,8 +56,8 @@ fn frozen_with(
     directory: &Path,
     given: Given,
     change: Option<(&str, &str)>,
-) -> Result<(Profile, PathBuf), CrawlError> {
-    let copy = directory::FrozenProfile::read(directory)?;
+) -> Result<(Profile, PathBuf), ProfileError> {
+    let copy = FrozenProfile::read(directory)?;
     let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
@@ -62,15 +82,15 @@ fn frozen_with(
 /// Returns the job's copy of its profile, above the profiles that it extends and below later changes.
 fn layered(
     directory: &Path,
-    copy: &directory::FrozenProfile,
+    copy: &FrozenProfile,
     change: Option<(&str, &str)>,
     given: &Given,
-) -> Result<Profile, CrawlError> {
-    let unreadable = |source| io_error(directory, source);
+) -> Result<Profile, ProfileError> {
+    let unreadable = |source| JobError::io(directory, source);
     let own = Layer {
         file: copy.profile.display().to_string(),
         text: std::fs::read_to_string(&copy.profile)
-            .map_err(|source| io_error(&copy.profile, source))?,
+            .map_err(|source| JobError::io(&copy.profile, source))?,
         base: copy.base.clone(),
     };
     let below = changes::layers(directory).map_err(unreadable)?;
@@ -80,5 +100,5 @@ fn layered(
         text: text.to_owned(),
         base: copy.base.clone(),
     }));
-    Profile::layered(below, own, above, given).map_err(CrawlError::Profile)
+    Profile::layered(below, own, above, given).map_err(ProfileError::Faults)
 }

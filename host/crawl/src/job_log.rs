@@ -18,7 +18,7 @@ const CRAWL: &str = "crawl";
 pub(crate) struct JobLog(Mutex<File>);
 
 /// Job log, locked by one writer.
-pub(super) struct Held<'l>(MutexGuard<'l, File>);
+pub(crate) struct Held<'l>(MutexGuard<'l, File>);
 
 impl JobLog {
     /// Opens the job log for appending.
@@ -32,7 +32,7 @@ impl JobLog {
     }
 
     /// Locks the log: no other writer adds lines until the returned guard is dropped.
-    pub(super) fn hold(&self) -> Held<'_> {
+    pub(crate) fn hold(&self) -> Held<'_> {
         Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -47,7 +47,7 @@ impl JobLog {
 
 impl Held<'_> {
     /// Writes a line with an author's command and its result.
-    pub(super) fn action(
+    pub(crate) fn action(
         &mut self,
         by: &dyn Display,
         command: &dyn Display,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::crawl::{CrawlError, frozen_profile};
+use crate::profile::{ProfileError, frozen_profile};
 
 /// Returns the folder in the user's cache directory that keeps compiled components between runs. Returns `None` if the user has
 /// no cache directory.
@@ -23,7 +23,7 @@ pub fn component_cache() -> Option<PathBuf> {
 
 /// The folders of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
+pub struct JobFolders {
     /// Folders of the archive files.
     pub archives: Vec<PathBuf>,
     /// Folder of the logs.
@@ -32,19 +32,19 @@ pub struct Places {
     pub payloads: PathBuf,
 }
 
-impl Places {
+impl JobFolders {
     /// Returns the folders of the job in `directory`.
     ///
     /// # Errors
-    /// [`CrawlError`] if the job or its copy of the profile cannot be read.
-    pub fn of(directory: &Path) -> Result<Places, CrawlError> {
+    /// [`ProfileError`] if the job or its copy of the profile cannot be read.
+    pub fn of(directory: &Path) -> Result<JobFolders, ProfileError> {
         let profile = frozen_profile(directory)?;
         let archive = &profile.archive;
         let mut archives = vec![directory.join(&archive.directory)];
         for further in &archive.more_directories {
             archives.push(directory.join(further));
         }
-        Ok(Places {
+        Ok(JobFolders {
             archives,
             logs: directory.join(&profile.logs.directory),
             payloads: directory.join(&archive.duplicates.index),

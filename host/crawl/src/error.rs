@@ -1,0 +1,189 @@
+//! Errors that prevent a crawl, and errors that halt one.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use opilio_archive::PayloadsError;
+use opilio_profile::Faults;
+
+use crate::fetchers::FetcherError;
+use crate::lanes::LanePanic;
+use opilio_job::directory::JobError;
+use opilio_job::profile::ProfileError;
+use opilio_job::remedy::with_remedy;
+
+/// Error that prevents a crawl.
+#[derive(Debug, thiserror::Error)]
+pub enum CrawlError {
+    /// The profile or a component has errors. Nothing has been created.
+    #[error("{0}")]
+    Profile(Faults),
+    /// The job directory cannot be used.
+    #[error(transparent)]
+    Job(#[from] JobError),
+    /// The plugin engine cannot be set up.
+    #[error(transparent)]
+    Engine(#[from] opilio_sandbox::EngineError),
+    /// The frontier cannot be opened.
+    #[error(transparent)]
+    Frontier(#[from] opilio_frontier::Error),
+    /// The job's profile names URIs or queues in another way than when the job was made.
+    #[error(
+        "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
+    )]
+    Identity {
+        /// The settings at that time, as JSON.
+        then: String,
+    },
+    /// Stored payloads cannot be looked up.
+    #[error("payloads cannot be looked up")]
+    Payloads(#[from] PayloadsError),
+    /// The archive cannot be opened.
+    #[error(transparent)]
+    Archive(#[from] opilio_archive::Error),
+    /// The job's list of plugins, or its copies of their components, cannot be used.
+    #[error("{0}")]
+    Kept(String),
+    /// The fetcher cannot be set up.
+    #[error(transparent)]
+    Fetch(#[from] FetcherError),
+    /// The file system returned an error.
+    #[error("cannot use {path}")]
+    Io {
+        /// The file or directory.
+        path: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+}
+
+pub(crate) fn io_error(path: &Path, source: io::Error) -> CrawlError {
+    CrawlError::Io {
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+impl From<ProfileError> for CrawlError {
+    fn from(problem: ProfileError) -> CrawlError {
+        match problem {
+            ProfileError::Faults(faults) => CrawlError::Profile(faults),
+            ProfileError::Job(problem) => CrawlError::Job(problem),
+        }
+    }
+}
+
+/// Error that halts a crawl. Nothing is lost: the URI in process is put back at the next start.
+#[derive(Debug, thiserror::Error)]
+pub enum Halt {
+    /// The frontier's store failed.
+    #[error("the frontier's store failed")]
+    Frontier(#[from] opilio_frontier::Error),
+    /// The archive cannot be written, usually because the disk is full.
+    #[error("the archive cannot be written")]
+    Archive(#[from] opilio_archive::Error),
+    /// Stored payloads cannot be looked up.
+    #[error("payloads cannot be looked up")]
+    Payloads(#[from] PayloadsError),
+    /// A log cannot be written, usually because the disk is full.
+    #[error("a log cannot be written")]
+    Log(#[from] io::Error),
+    /// Large bodies cannot be spooled, usually because the disk is full.
+    #[error("the scratch directory cannot be written")]
+    Scratch(#[source] Arc<io::Error>),
+    /// The fetch settings of an override cannot be used.
+    #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
+    Fetcher(String),
+    /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
+    /// after a crash. This is not an end of its own.
+    #[error("the crawl was stopped")]
+    Stopped,
+    /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
+    #[error(
+        "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
+    )]
+    Plugin {
+        /// The plugin.
+        plugin: String,
+        /// Its last error.
+        message: String,
+    },
+    /// The scope could not be widened to a redirected seed.
+    #[error("the scope cannot be configured with a redirected seed: {0}")]
+    Seed(String),
+    /// The frontier waits for a URI that no worker has: a defect of Opilio.
+    #[error(
+        "the frontier waits for a URI that no worker has; please report it, then run the same command again"
+    )]
+    NobodyAtWork,
+    /// A worker panicked: a defect of Opilio.
+    #[error("a worker panicked: {0}; please report it, then run the same command again")]
+    Worker(String),
+    /// A plugin lane panicked: a defect of Opilio.
+    #[error(transparent)]
+    Lane(#[from] LanePanicked),
+}
+
+/// A plugin lane panicked: a defect of Opilio.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct LanePanicked(LanePanic);
+
+impl From<LanePanic> for Halt {
+    fn from(panic: LanePanic) -> Halt {
+        Halt::Lane(LanePanicked(panic))
+    }
+}
+
+impl Halt {
+    /// Returns the error, its cause, and the remedy.
+    pub(crate) fn told(&self) -> String {
+        let said = with_remedy(self);
+        match self {
+            Halt::Frontier(_)
+            | Halt::Archive(_)
+            | Halt::Payloads(_)
+            | Halt::Log(_)
+            | Halt::Scratch(_) => format!("{said}, then run the same command again"),
+            _ => said,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_has_its_own_remedy_and_no_other() {
+        let expected = [
+            (28, "free space"),
+            (122, "disk quota"),
+            (27, "ulimit -f"),
+            (30, "mount"),
+            (13, "give the user"),
+            (1, "immutable"),
+            (5, "dmesg"),
+            (24, "ulimit -n"),
+            (23, "file-max"),
+        ];
+        for (code, words) in expected {
+            let io = || io::Error::from_raw_os_error(code);
+            let archive = || opilio_archive::Error::Write {
+                file: std::path::PathBuf::from("a.warc.gz"),
+                offset: 7,
+                source: io(),
+            };
+            for halt in [Halt::Log(io()), Halt::Archive(archive())] {
+                let said = halt.told();
+                assert!(said.contains(words), "{code}: {said}");
+                assert!(said.ends_with("then run the same command again"), "{said}");
+                let is_about_space = matches!(code, 28 | 122);
+                assert_eq!(said.contains("free space"), is_about_space, "{said}");
+                assert!(!said.contains("checkpoint"), "{said}");
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Request to end a crawl.
+
+use std::sync::Arc;
+
+use opilio_fetch::Cut;
+use tokio::sync::watch;
+
+use opilio_job::End;
+
+/// Asks a crawl to stop. Clones ask the same crawl.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    reason: Arc<watch::Sender<Option<End>>>,
+    cut: Cut,
+}
+
+impl Stop {
+    /// Creates the request. `cut` ends fetches in flight.
+    pub(crate) fn new(cut: Cut) -> Stop {
+        Stop {
+            reason: Arc::new(watch::Sender::new(None)),
+            cut,
+        }
+    }
+
+    /// Stops the crawl: no visit begins any more, and fetches in flight finish.
+    pub fn stop(&self) {
+        self.end(End::Stopped);
+    }
+
+    /// Stops the crawl as [`Stop::stop`] does, for the system and not for an operator. The program that supervises the job
+    /// restarts it.
+    pub fn terminate(&self) {
+        self.end(End::Terminated);
+    }
+
+    /// Stops the crawl without waiting for fetches in flight. Responses that have begun are archived as truncated. URIs without a
+    /// response are fetched when the crawl is resumed.
+    pub fn cut(&self) {
+        self.end(End::Stopped);
+        self.cut.now();
+    }
+
+    /// Returns a receiver that sees the reason of the end as soon as there is one.
+    pub(crate) fn asked(&self) -> watch::Receiver<Option<End>> {
+        self.reason.subscribe()
+    }
+
+    /// Returns the reason of the end, if an end has been requested.
+    pub(crate) fn reason(&self) -> Option<End> {
+        self.reason.borrow().clone()
+    }
+
+    /// Whether a stop has been requested.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.reason.borrow().is_some()
+    }
+
+    /// Ends the crawl for this reason, unless there is an earlier one.
+    pub(crate) fn end(&self, end: End) {
+        self.reason.send_if_modified(|reason| {
+            let first = reason.is_none();
+            reason.get_or_insert(end);
+            first
+        });
+    }
+}
