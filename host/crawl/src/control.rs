@@ -44,10 +44,9 @@ pub use crate::explain::{
 pub use crate::live::{FetchInFlight, Standing};
 pub use crate::settings::Effect;
 pub use answer::{Answer, CheckedStore, LastRefusal, Status, WhyAnswer};
-pub use command::{
-    By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
-};
+pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, Request, Which};
 pub use desk::{ControlError, Fault};
+pub use opilio_frontier::QueueState;
 pub use opilio_job::history::{Change, Changed};
 pub use opilio_stacks::{KnownStack, StackedPlugin};
 pub use perform::no_uri;

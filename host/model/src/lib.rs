@@ -1,4 +1,5 @@
-//! Domain types that several crates share: settings of queues, strategies, content states, past visits, kept values.
+//! Domain types that several crates share: settings of queues, strategies, content states, past visits, kept
+//! values, name servers.
 //!
 //! Profiles produce these types, the frontier stores them, and the sandbox shows them to plugins. So no crate copies them field
 //! by field into types of its own. This crate has no I/O and no policy, and knows neither profiles nor the frontier's store.
@@ -8,6 +9,8 @@
 
 pub mod instant;
 
+mod addresses;
+mod archive_format;
 mod content_state;
 mod kept_value;
 mod past_visit;
@@ -16,6 +19,8 @@ mod queue_settings;
 mod quota;
 mod strategy;
 
+pub use addresses::{AddressFamily, NameServer};
+pub use archive_format::ArchiveFormat;
 pub use content_state::ContentState;
 pub use kept_value::{KeptChange, KeptValue, KeptValues};
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};

@@ -68,14 +68,14 @@ mod shape;
 mod written;
 
 pub use opilio_model::{
-    GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Strategy,
+    AddressFamily, ArchiveFormat, GroupSettings, NameServer, Politeness, PrecedencePolicy,
+    QueueSettings, Quota, Strategy,
 };
 
 pub use actions::{Actions, ActionsFile};
 pub use alerts::{Alerts, AlertsFile};
 pub use archive::{
-    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates,
-    DuplicatesFile,
+    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, Duplicates, DuplicatesFile,
 };
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
@@ -88,7 +88,7 @@ pub use count::CountWritten;
 pub use credentials::{
     Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
 };
-pub use dns::{Dns, DnsFile, DnsServer, HostPattern, Hosts};
+pub use dns::{Dns, DnsFile, HostPattern, Hosts};
 pub use document::toml_value;
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
@@ -97,9 +97,7 @@ pub use effective::{Context, Settings};
 pub use explain::{Explained, Origin};
 pub use fault::{Fault, Faults, Level, Place};
 pub use fault_policy::{Breaker, BreakerAction, BreakerFile, OnFault};
-pub use fetch::{
-    AddressFamily, AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust,
-};
+pub use fetch::{AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust};
 pub use file::{Extends, ProfileFile};
 pub use frontier::{Frontier, FrontierFile, QueueKey};
 pub use group::GroupFile;

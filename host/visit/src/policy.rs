@@ -23,11 +23,6 @@ const CALENDAR_WORDS: [&str; 10] = [
     "jour",
 ];
 
-/// Returns the floor that the profile sets; 255 means none.
-pub fn precedence_floor(profile: &Profile) -> Option<u8> {
-    Some(profile.frontier.precedence_floor).filter(|floor| *floor < u8::MAX)
-}
-
 /// The frontier's configuration.
 pub fn frontier_config(profile: &Arc<Profile>) -> Config {
     frontier_config_at(profile, Timestamp::now)
@@ -67,11 +62,9 @@ pub fn frontier_config_at(
             waits(&settings.revisit, settings.strategy)
         })),
         history_length: settings.revisit.history,
-        precedence_floor: precedence_floor(profile),
+        precedence_floor: frontier.precedence_floor,
         ageing: frontier.ageing,
-        session_budget: frontier
-            .session_budget
-            .map(|budget| u32::try_from(budget).unwrap_or(u32::MAX)),
+        session_budget: frontier.session_budget,
         error_penalty: frontier.error_penalty,
         bandwidth: profile.limits.bandwidth.map(|rate| rate.bytes()),
         fade_after: settings.revisit.fade_after,
