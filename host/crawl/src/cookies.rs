@@ -119,7 +119,7 @@ impl Cookies {
     ) -> Result<(), SaveProblem> {
         let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
         let mut text = "# Netscape HTTP Cookie File\n".to_owned();
-        for (_, bytes) in frontier.servers(JAR_KEY)? {
+        for (_, bytes) in frontier.caller_values(JAR_KEY)? {
             let Ok(jar) = postcard::from_bytes::<Jar>(&bytes) else {
                 continue;
             };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_fetch::ResponseHead;
-use opilio_frontier::{ContentState, KeptValues, UriRecord, Visit as Turn};
+use opilio_frontier::{ContentState, KeptValues, SiteRecord, UriRecord, Visit as Turn};
 use opilio_profile::{Origin, Profile, Settings, Strategy};
 use opilio_sandbox::{Candidate, Candidates, Engine, EngineConfig, Stage, Verdict, Visit};
 use opilio_uri::{Hop, HopPath, Uri};
@@ -170,8 +170,8 @@ pub struct Asked<'a> {
 #[derive(Default)]
 pub(crate) struct Known {
     pub record: Option<UriRecord>,
-    /// Values that plugins keep with the URI's site.
-    pub site: KeptValues,
+    /// State kept for the URI's site.
+    pub site: SiteRecord,
     /// Prices.
     pub measures: BTreeMap<String, f64>,
 }

@@ -239,7 +239,7 @@ pub(crate) fn stored<T: for<'de> Deserialize<'de>>(
     key: &str,
 ) -> Option<T> {
     let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
-    let bytes = frontier.server(key).ok().flatten()?;
+    let bytes = frontier.caller_value(key).ok().flatten()?;
     postcard::from_bytes(&bytes).ok()
 }
 
@@ -253,5 +253,5 @@ pub(crate) fn keep<T: Serialize>(
     frontier
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .put_server(key, &bytes)
+        .put_caller_value(key, &bytes)
 }

@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Disposition, Finished, Issue, KeptValues, Outcome, WarcLocation};
+use opilio_frontier::{Disposition, Finished, Issue, Outcome, SiteRecord, WarcLocation};
 use opilio_profile::{ServerGroup, Stage};
 use opilio_sandbox::{Finished as Event, NamedValue};
 use opilio_stacks::Staged;
@@ -259,8 +259,8 @@ impl Driver for CrawlVisit<'_> {
         self.context.failures(failures)
     }
 
-    fn site_values(&self, uri: &Uri) -> Result<KeptValues, Halt> {
-        Ok(self.context.frontier().site_values(uri)?)
+    fn site_record(&self, uri: &Uri) -> Result<SiteRecord, Halt> {
+        Ok(self.context.frontier().site(uri)?)
     }
 
     fn addresses(&self, host: &str) -> Result<Addresses, Halt> {
@@ -405,7 +405,7 @@ impl Driver for CrawlVisit<'_> {
         budget.answered(&frontier, &pipeline.issue, answered)?;
         // Prices are kept now and then.
         if let Some(prices) = budget.due_prices(pipeline.started) {
-            frontier.put_servers(&prices)?;
+            frontier.put_caller_values(&prices)?;
         }
         Ok(())
     }

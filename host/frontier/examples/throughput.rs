@@ -363,9 +363,7 @@ fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> O
         }),
         extractor: Some(77),
         outlinks: Some(outlinks.len() as u64),
-        fingerprint: None,
-        duplicate: false,
-        kept: Vec::new(),
+        ..Visit::default()
     };
     Outcome::Succeeded(Box::new(Success {
         visit,

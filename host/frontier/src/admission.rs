@@ -5,13 +5,14 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Digests, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Standing,
-    UriRecord, Validators, again,
+    Candidate, Digests, Directive, KeptValues, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
+    Standing, UriRecord, Validators,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
     keys::{self, Finder, Rank},
     memory::Memory,
+    reconsideration,
     record::CanonicalKey,
     signal,
     store::Error,
@@ -211,7 +212,7 @@ fn raise(
                 change.put(key, record.clone());
             }
             // A URI that waits for reconsideration is reconsidered, once for each piece of news. Other URIs are visited.
-            let visit_after = again::visit_after(&record, rank);
+            let visit_after = reconsideration::visit_after(&record, rank);
             let news = news.filter(|_| is_new || visit_after.is_none());
             let mut directive = rank.directive;
             if is_ready || is_pulled || candidate.force || moves_here {
@@ -229,8 +230,8 @@ fn raise(
                 if let Some(visit) = visit_after
                     && news == Some(due)
                 {
-                    again::hasten(&mut record, due, visit);
-                    directive = directive.max(again::TOLD);
+                    reconsideration::hasten(&mut record, due, visit);
+                    directive = directive.max(reconsideration::TOLD);
                 }
                 due
             };
@@ -334,7 +335,13 @@ fn create(
         outlinks: 0,
         media_type: String::new(),
         fingerprint: None,
-        kept: candidate.kept,
+        kept: KeptValues::default(),
+        link_attributes: candidate.link_attributes,
+        failures: 0,
+        signals: Vec::new(),
+        reconsideration: None,
+        oscillation: None,
+        redirect_target: None,
         scope: candidate.scope,
         referrers: 0,
         reason: String::new(),

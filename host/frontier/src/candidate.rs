@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
-use crate::{KeptValues, Strategy};
+use crate::{LinkAttribute, Strategy};
 
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
 #[derive(Debug, Clone)]
@@ -51,8 +51,8 @@ pub struct Candidate {
     pub force: bool,
     /// Whether it is visited once, or again and again.
     pub strategy: Strategy,
-    /// Values that are kept with it from its discovery on if it is unknown, in the form of values that plugins keep.
-    pub kept: KeptValues,
+    /// Attributes of the link by which it was found, for the record.
+    pub link_attributes: Vec<LinkAttribute>,
 }
 
 /// Longest name of a queue. SURT authorities of real hosts stay below 260 bytes.
@@ -82,7 +82,7 @@ impl Candidate {
             min_wait: Duration::ZERO,
             scope: 0,
             force: false,
-            kept: KeptValues::default(),
+            link_attributes: Vec::new(),
             strategy,
             uri,
         }

@@ -86,8 +86,9 @@ pub(crate) struct Change<'f> {
     pub(crate) embeds: Entries,
     pub(crate) shown: Entries,
     pub(crate) refused: Entries,
-    pub(crate) sites: Entries,
-    /// Sites that had a URI forgotten, by their range in `uris` and `sites`.
+    pub(crate) site_values: Entries,
+    pub(crate) site_figures: Entries,
+    /// Sites that had a URI forgotten, by their range in `uris`, `site_values` and `site_figures`.
     pub(crate) left_sites: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -172,7 +173,8 @@ impl<'f> Change<'f> {
             embeds: Entries::new(),
             shown: Entries::new(),
             refused: Entries::new(),
-            sites: Entries::new(),
+            site_values: Entries::new(),
+            site_figures: Entries::new(),
             left_sites: BTreeSet::new(),
         }
     }
@@ -248,7 +250,11 @@ impl<'f> Change<'f> {
     pub(crate) fn canonical(&self, key: &CanonicalKey) -> Result<Option<Vec<u8>>, Error> {
         match self.canonicals.get(key) {
             Some(value) => Ok(value.clone()),
-            None => Ok(self.store.canon.get(key)?.map(|value| value.to_vec())),
+            None => Ok(self
+                .store
+                .canonical_forms
+                .get(key)?
+                .map(|value| value.to_vec())),
         }
     }
 
@@ -608,19 +614,22 @@ impl<'f> Change<'f> {
         canonicals.sort_unstable_by_key(|(key, _)| *key);
         for (key, value) in canonicals {
             match value {
-                Some(value) => batch.insert(&self.store.canon, &key[..], value.as_slice()),
-                None => batch.remove(&self.store.canon, &key[..]),
+                Some(value) => {
+                    batch.insert(&self.store.canonical_forms, &key[..], value.as_slice())
+                }
+                None => batch.remove(&self.store.canonical_forms, &key[..]),
             }
         }
         for (keyspace, entries) in [
             (&self.store.ready, &self.ready),
             (&self.store.waiting, &self.waiting),
-            (&self.store.issued, &self.issued),
-            (&self.store.turns, &turns),
-            (&self.store.embeds, &self.embeds),
-            (&self.store.shown, &self.shown),
-            (&self.store.refused, &self.refused),
-            (&self.store.sites, &self.sites),
+            (&self.store.in_process, &self.issued),
+            (&self.store.queue_order, &turns),
+            (&self.store.embeds_by_page, &self.embeds),
+            (&self.store.pages_by_embed, &self.shown),
+            (&self.store.refused_uris, &self.refused),
+            (&self.store.site_values, &self.site_values),
+            (&self.store.site_figures, &self.site_figures),
         ] {
             for (key, value) in entries {
                 match value {
@@ -630,7 +639,7 @@ impl<'f> Change<'f> {
             }
         }
         for (name, slots) in &self.groups {
-            batch.insert(&self.store.groups, name.as_bytes(), encode(slots)?);
+            batch.insert(&self.store.server_groups, name.as_bytes(), encode(slots)?);
         }
         for (key, tally) in &self.tallies {
             batch.insert(&self.store.tallies, key.as_slice(), encode(tally)?);
@@ -668,14 +677,17 @@ impl<'f> Change<'f> {
         })
     }
 
-    /// Removes the values kept for a site together with the last known URI of the site.
+    /// Removes the state kept for a site together with the last known URI of the site.
     fn leave_sites(&mut self) -> Result<(), Error> {
         for (start, end) in std::mem::take(&mut self.left_sites) {
-            let (kept, _) = read(&self.store.sites, &start, &end, usize::MAX)?;
-            if !kept.is_empty() && !self.knows_any(&start, &end)? {
-                self.sites
-                    .extend(kept.into_iter().map(|(key, _)| (key, None)));
+            let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
+            let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
+            if values.is_empty() && figures.is_empty() || self.knows_any(&start, &end)? {
+                continue;
             }
+            let removed = |(key, _)| (key, None);
+            self.site_values.extend(values.into_iter().map(removed));
+            self.site_figures.extend(figures.into_iter().map(removed));
         }
         Ok(())
     }

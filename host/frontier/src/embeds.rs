@@ -43,7 +43,7 @@ fn site(uri: &Uri) -> Option<&str> {
 pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Result<(), Error> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
-    let (known, _) = read(&change.store.embeds, &start, &end, usize::MAX)?;
+    let (known, _) = read(&change.store.embeds_by_page, &start, &end, usize::MAX)?;
     let fade_after = change.config.fade_after;
     let mut missing: Vec<String> = match &linked {
         Linked::Only(embeds) => embeds.clone(),
@@ -99,7 +99,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
 pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
-    let (known, _) = read(&change.store.embeds, &start, &end, usize::MAX)?;
+    let (known, _) = read(&change.store.embeds_by_page, &start, &end, usize::MAX)?;
     for (key, _) in known {
         if let Some(embed) = key
             .get(hash.len()..)
@@ -117,7 +117,7 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Err
 /// Removes the entries of an embed that is forgotten. If it is found again, it counts only the pages that show it then.
 pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
     let (start, end) = keys::shown_by(embed);
-    let (pages, _) = read(&change.store.shown, &start, &end, usize::MAX)?;
+    let (pages, _) = read(&change.store.pages_by_embed, &start, &end, usize::MAX)?;
     for (key, _) in pages {
         let (_, page) =
             keys::from_shown(&key).ok_or_else(|| damaged("a malformed page of an embed", &key))?;

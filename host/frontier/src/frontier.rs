@@ -10,7 +10,6 @@ use crate::{
     Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota, Scheduled,
     TallyKind, Ticket, UriRecord,
     admission::{Origin, admit},
-    again,
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
@@ -19,6 +18,7 @@ use crate::{
     memory::{Busy, Memory},
     politeness,
     queue::QueueRecord,
+    reconsideration,
     store::{Store, damaged, decode, encode},
 };
 
@@ -157,8 +157,7 @@ impl Frontier {
             .cloned()
             .ok_or(Error::UnknownTicket(number))?;
         if let Outcome::Succeeded(success) = &outcome {
-            kept::check_names(&success.visit.kept)?;
-            kept::check_names(&success.kept_for_site)?;
+            kept::check_names(success)?;
         }
         self.attempt(|frontier| {
             let (written, finished) = {
@@ -259,7 +258,7 @@ impl Frontier {
             };
             frontier
                 .store
-                .issued
+                .in_process
                 .insert(ticket.to_be_bytes(), encode(&issued)?)?;
             memory.next_ticket += 1;
             memory.borrowed.insert(queue.to_owned(), ticket);
@@ -556,7 +555,7 @@ impl Frontier {
 
         let ticket = self.memory.next_ticket;
         let now_millis = instant::floor(now);
-        let considered = again::visit_after(&record, rank);
+        let considered = reconsideration::visit_after(&record, rank);
         let due = considered.unwrap_or(rank.due);
         let visit_after = considered.filter(|visit| *visit > now_millis);
         let overdue = u64::try_from(now_millis.saturating_sub(due)).unwrap_or(0);
@@ -635,7 +634,7 @@ impl Frontier {
             });
         }
         self.store
-            .issued
+            .in_process
             .insert(ticket.to_be_bytes(), encode(issued)?)?;
         if let Some(turn) = record.turn {
             self.memory

@@ -250,7 +250,7 @@ impl Group {
 }
 
 fn read(store: &Store, name: &str) -> Result<Vec<Millis>, Error> {
-    match store.groups.get(name)? {
+    match store.server_groups.get(name)? {
         Some(bytes) => decode("a server group", name.as_bytes(), &bytes),
         None => Ok(Vec::new()),
     }

@@ -495,7 +495,7 @@ impl Frontier {
             let idle = meant.len();
             let mut sole = Vec::with_capacity(idle);
             for (key, record) in meant {
-                let value = self.store.canon.get(record.canonical)?;
+                let value = self.store.canonical_forms.get(record.canonical)?;
                 if value.is_none_or(|value| keys::finder_of(&value) != keys::SHARED) {
                     sole.push((key, record));
                 }

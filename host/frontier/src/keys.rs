@@ -1,23 +1,24 @@
 //! The layout of the store's keys. Numbers are big-endian, so that bytes sort as the numbers do. If a queue owns an entry, the
 //! key begins with the queue's name, which contains no NUL. So a set of queues is a set of ranges, and can be handed over.
 //!
-//! | keyspace  | key                                                   | value                          |
-//! |-----------|-------------------------------------------------------|--------------------------------|
-//! | `uris`    | record key: the exact URI in SURT order               | `UriRecord`                    |
-//! | `canon`   | hash of authority, hash of canonical form (8 + 8)     | record key, written against the canonical form |
-//! | `ready`   | queue, NUL, directive, precedence, due, arrival       | record key                     |
-//! | `waiting` | queue, NUL, due, arrival                              | directive, precedence, record key |
-//! | `queues`  | queue                                                 | `QueueRecord`                  |
-//! | `turns`   | precedence, inactive (0, 1), wake, arrival, queue     | nothing                        |
-//! | `groups`  | server group                                          | when its slots may issue again |
-//! | `tallies` | kind, NUL, name of host, domain or source             | `Tally`                        |
-//! | `embeds`  | hash of a page (16), record key of an embed           | visits without it              |
-//! | `shown`   | record key of an embed, NUL, hash of a page (16)       | nothing                        |
-//! | `refused` | hash of a URI (16)                                    | `Rejection`                    |
-//! | `issued`  | ticket                                                | `Issued`                       |
-//! | `sites`   | record key up to `)`, plugin, NUL, name               | `KeptValue`                    |
-//! | `servers` | the caller's names                                    | the caller's bytes             |
-//! | `meta`    | `format`, `counters`, `identity`                      | version, `Counters`, the caller's bytes |
+//! | keyspace          | holds                                     | key                                             | value              |
+//! |-------------------|-------------------------------------------|-------------------------------------------------|--------------------|
+//! | `uris`            | known URIs                                | record key: the exact URI in SURT order         | `UriRecord`        |
+//! | `canonical_forms` | index of known canonical forms            | hash of authority, hash of canonical form (8 + 8) | finder, then the URI written against the canonical form |
+//! | `ready`           | URIs that may be issued, by queue         | queue, NUL, directive, precedence, due, arrival | record key         |
+//! | `waiting`         | URIs that are not due, by queue           | queue, NUL, due, arrival                        | directive, precedence, record key |
+//! | `in_process`      | issued URIs that are not finished         | ticket                                          | `Issued`           |
+//! | `queues`          | queues                                    | queue                                           | `QueueRecord`      |
+//! | `queue_order`     | places of queues that have URIs to issue  | precedence, inactive (0, 1), wake, arrival, queue | nothing          |
+//! | `server_groups`   | politeness of server groups               | server group                                    | times at which its slots may issue again |
+//! | `tallies`         | counts for quotas                         | kind, NUL, name of host, domain or source       | `Tally`            |
+//! | `embeds_by_page`  | embeds of other domains, by page          | hash of a page (16), record key of an embed     | visits without it  |
+//! | `pages_by_embed`  | the same, by embed                        | record key of an embed, NUL, hash of a page (16) | nothing           |
+//! | `refused_uris`    | URIs that the scope refused               | hash of a URI (16)                              | `Rejection`        |
+//! | `site_values`     | values that plugins keep with sites       | record key up to `)`, plugin, NUL, name         | `KeptValue`        |
+//! | `site_figures`    | sums over groups of a site's documents    | record key up to `)`, group                     | `GroupFigures`     |
+//! | `caller_values`   | values of the caller: robots.txt, addresses, cookies, prices, counts | the caller's name    | the caller's bytes |
+//! | `meta`            | `counters`, `identity`                    | the name                                        | `Counters`, the caller's bytes |
 //!
 //! A URI that waits moves to `ready` without a change of its record: the keys of both places follow from
 //! [`Place::Queued`](crate::Place::Queued). A URI in process stays in `ready` until it is finished.
@@ -103,7 +104,7 @@ pub(crate) fn turn(precedence: u8, turn: Turn, queue: &str) -> Vec<u8> {
     key
 }
 
-/// Wake-up time and queue in a key of `turns`; `None` if it is malformed.
+/// Wake-up time and queue in a key of `queue_order`; `None` if it is malformed.
 pub(crate) fn from_turn(key: &[u8]) -> Option<(Millis, &str)> {
     let (wake, rest) = key.get(2..)?.split_first_chunk::<8>()?;
     Some((
@@ -246,7 +247,7 @@ pub(crate) fn shown_by(embed: &str) -> (Vec<u8>, Vec<u8>) {
     )
 }
 
-/// Embed and page in a key of `shown`; `None` if it is malformed.
+/// Embed and page in a key of `pages_by_embed`; `None` if it is malformed.
 pub(crate) fn from_shown(key: &[u8]) -> Option<(&str, [u8; 16])> {
     let (rest, page) = key.split_last_chunk::<16>()?;
     let (&0, embed) = rest.split_last()? else {
@@ -263,7 +264,7 @@ pub(crate) fn tally(kind: TallyKind, name: &str) -> Vec<u8> {
     key
 }
 
-/// The range of a record's site, in `sites` as in `uris`: its first key, and the first key after it.
+/// The range of a record's site, in `site_values` and `site_figures` as in `uris`: its first key, and the first key after it.
 pub(crate) fn site_range(record_key: &str) -> (Vec<u8>, Vec<u8>) {
     let site = record_key.split(')').next().unwrap_or_default().as_bytes();
     // `*` is the next byte after `)`.
@@ -278,11 +279,23 @@ pub(crate) fn site_value(record_key: &str, plugin: &str, name: &str) -> Vec<u8> 
     key
 }
 
-/// Plugin and name in a key of `sites`; `None` if it is malformed.
+/// Plugin and name in a key of `site_values`; `None` if it is malformed.
 pub(crate) fn from_site_value(key: &[u8]) -> Option<(&str, &str)> {
     let (_, names) = std::str::from_utf8(key).ok()?.split_once(')')?;
     let (plugin, name) = names.split_once('\0')?;
     (!plugin.is_empty() && !name.is_empty() && !name.contains('\0')).then_some((plugin, name))
+}
+
+pub(crate) fn site_figures(record_key: &str, group: &str) -> Vec<u8> {
+    let (mut key, _) = site_range(record_key);
+    key.extend(group.as_bytes());
+    key
+}
+
+/// The group in a key of `site_figures`; `None` if it is malformed.
+pub(crate) fn from_site_figures(key: &[u8]) -> Option<&str> {
+    let (_, group) = std::str::from_utf8(key).ok()?.split_once(')')?;
+    (!group.is_empty() && !group.contains('\0')).then_some(group)
 }
 
 /// The key of a canonical form. One half comes from the authority. So the links of a page, most of which stay on their site, are
@@ -384,6 +397,14 @@ mod tests {
             Some((-5, "org,a,"))
         );
         assert_eq!(due(&waiting("org,a,", 12, 34)), Some((12, 34)));
+        let group = "path-prefix /a)/";
+        assert_eq!(
+            from_site_figures(&site_figures("org,a,)/b)#http", group)),
+            Some(group)
+        );
+        for malformed in ["org,a,)", "org,a,", "org,a,)a\0b"] {
+            assert_eq!(from_site_figures(malformed.as_bytes()), None, "{malformed}");
+        }
         assert_eq!(
             from_waiting_value(&waiting_value(Directive::High, 4, b"key")),
             Some((Directive::High, 4, &b"key"[..]))

@@ -16,7 +16,7 @@
 //! - Statistics are written in the batch of the state that they count.
 
 mod admission;
-mod again;
+mod caller_values;
 mod candidate;
 mod change;
 mod check;
@@ -34,13 +34,14 @@ mod outcome;
 mod politeness;
 mod probe;
 mod queue;
+mod reconsideration;
 mod record;
 mod rejection;
 mod report;
-mod servers;
 mod settings;
 mod settle;
 mod signal;
+mod site;
 mod statistics;
 mod store;
 mod tally;
@@ -70,13 +71,16 @@ pub use outcome::{
     Refused, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
 pub use queue::{QueueReport, QueueState, RetiredBy};
+pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    Digests, Place, Standing, StrippedDigest, UriRecord, Validators, Visit, WarcLocation,
+    Digests, LinkAttribute, Oscillation, Place, Standing, StrippedDigest, Swing, UriRecord,
+    Validators, Visit, WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
 pub use settings::{Resolver, WaitLimits, WaitResolver};
-pub use signal::Signal;
+pub use signal::{Signal, SignalSource};
+pub use site::{GroupFigures, SiteRecord};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
 pub use store::{Error, FORMAT_VERSION};
 pub use tally::{OverQuota, Tally, TallyKind};

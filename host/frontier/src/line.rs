@@ -1,5 +1,5 @@
 //! The queue order: which queue may issue a URI next. Within a precedence active queues go before inactive ones. Among these, the
-//! queue that has been ready longest goes first. The order is durable (`turns`). Memory holds only its head, so that a million
+//! queue that has been ready longest goes first. The order is durable (`queue_order`). Memory holds only its head, so that a million
 //! sleeping queues cost only disk space.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     classes: BTreeMap<Class, Window>,
 }
 
-/// Queues that differ only in the time at which they became ready: the first two bytes of a key of `turns`.
+/// Queues that differ only in the time at which they became ready: the first two bytes of a key of `queue_order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Class {
     precedence: u8,
@@ -55,7 +55,7 @@ impl Line {
     pub(crate) fn open(store: &Store) -> Result<Self, Error> {
         let mut classes = BTreeMap::new();
         let mut from = vec![0];
-        while let Some(guard) = store.turns.range(from..).next() {
+        while let Some(guard) = store.queue_order.range(from..).next() {
             let key = guard.key()?;
             let class = Class::of(&key).ok_or_else(|| damaged("a malformed turn", &key))?;
             classes.insert(class, Window::new(class.start()));
@@ -87,7 +87,7 @@ impl Line {
             }
             let end = class.end();
             while let Some((key, _)) =
-                window.head(|from| read(&store.turns, from, &end, TURNS_READ))?
+                window.head(|from| read(&store.queue_order, from, &end, TURNS_READ))?
             {
                 let (wake, queue) =
                     keys::from_turn(key).ok_or_else(|| damaged("a malformed turn", key))?;

@@ -102,7 +102,7 @@ impl Memory {
         counters.openings = counters.openings.wrapping_add(1);
         store.meta.insert("counters", encode(&counters)?)?;
         let mut recovered = Vec::new();
-        for guard in store.issued.iter() {
+        for guard in store.in_process.iter() {
             let (key, value) = guard.into_inner()?;
             let ticket = key[..]
                 .try_into()

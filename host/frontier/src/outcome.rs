@@ -1,11 +1,13 @@
 //! Issued URIs, and the outcomes that the caller reports for them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
-use crate::{Candidate, KeptChange, OverQuota, Scheduled, Strategy, UriRecord, Visit};
+use crate::{
+    Candidate, GroupFigures, KeptChange, OverQuota, Scheduled, Strategy, UriRecord, Visit,
+};
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
 /// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
@@ -165,6 +167,8 @@ pub struct Success {
     pub refused: Vec<Refused>,
     /// Values that plugins keep for the URI's site from now on. URIs that finish later overwrite them.
     pub kept_for_site: Vec<KeptChange>,
+    /// New figures on groups of the site's documents. URIs that finish later overwrite them.
+    pub site_figures: BTreeMap<String, GroupFigures>,
     /// The request and its response.
     pub transfer: Transfer,
 }

@@ -2,33 +2,22 @@
 //! as long after each further failure in a row. A URI that has been visited begins one doubling later, since the archive has a
 //! version of it. It does not begin later than after its usual wait. The doubling stops once at that usual wait.
 //!
-//! The number of failures is stored among the values that plugins keep with the URI, under a name that no plugin can have. It
-//! disappears with the next visit or with the URI, and needs no new format of the store.
+//! The record has the number of failures in a row. The next visit resets it.
 
 use std::time::Duration;
 
-use crate::{KeptChange, KeptValue, UriRecord, WaitLimits};
-
-/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":failures";
-
-/// Name of the only value: failures in a row.
-const NAME: &str = "failures";
-
-/// Version of the value's form.
-const VERSION: u32 = 1;
+use crate::{UriRecord, WaitLimits};
 
 /// Counts a failure, and returns the wait after it.
 pub(crate) fn wait(record: &mut UriRecord, limits: WaitLimits) -> Duration {
-    let failures = failures(record).saturating_add(1);
-    keep(record, Some(failures));
+    record.failures = record.failures.saturating_add(1);
     let is_known = record.visits > 0;
-    after(failures, is_known, record.wait.filter(|_| is_known), limits)
-}
-
-/// Resets the failures after a visit: the next failure is the first in a row.
-pub(crate) fn forget(record: &mut UriRecord) {
-    keep(record, None);
+    after(
+        record.failures,
+        is_known,
+        record.wait.filter(|_| is_known),
+        limits,
+    )
 }
 
 /// The wait after the last of `failures` in a row, counted from 1. `usual` is the wait that followed the last visit.
@@ -47,23 +36,6 @@ fn after(failures: u32, is_known: bool, usual: Option<Duration>, limits: WaitLim
         };
     }
     wait.min(limits.max)
-}
-
-fn failures(record: &UriRecord) -> u32 {
-    let kept = record.kept.get(OWNER, NAME);
-    let kept = kept.filter(|kept| kept.version == VERSION);
-    kept.and_then(|kept| kept.value.parse().ok()).unwrap_or(0)
-}
-
-fn keep(record: &mut UriRecord, failures: Option<u32>) {
-    record.kept.apply(KeptChange {
-        plugin: OWNER.to_owned(),
-        name: NAME.to_owned(),
-        value: failures.map(|failures| KeptValue {
-            version: VERSION,
-            value: failures.to_string(),
-        }),
-    });
 }
 
 #[cfg(test)]

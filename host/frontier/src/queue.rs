@@ -59,20 +59,8 @@ pub(crate) struct QueueRecord {
     pub(crate) ranked_precedence: Option<u8>,
     /// URIs it has issued that could not be fetched, without prerequisites.
     pub(crate) failed: u64,
-    /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys. The field is
-    /// written only if it is not empty, so that records of earlier versions of this code can be read as well.
-    #[serde(
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "none_where_it_ends"
-    )]
+    /// URIs that have failed in a row while it has not backed off, each once, by a hash of their record keys.
     pub(crate) failing: Vec<u64>,
-}
-
-/// Reads the last field of a record, which earlier versions did not write.
-fn none_where_it_ends<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<u64>, D::Error> {
-    Ok(Vec::<u64>::deserialize(deserializer).unwrap_or_default())
 }
 
 /// A queue's place in the queue order.

@@ -7,7 +7,8 @@ use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ContentState, Directive, Fingerprint, KeptChange, KeptValues, PastVisit, Strategy, instant,
+    ContentState, Directive, Fingerprint, KeptChange, KeptValues, PastVisit,
+    PlannedReconsideration, Signal, Strategy, instant,
 };
 
 /// One URI's record. Times are kept to the millisecond.
@@ -71,6 +72,18 @@ pub struct UriRecord {
     pub fingerprint: Option<Fingerprint>,
     /// Values that plugins keep with the URI.
     pub kept: KeptValues,
+    /// Attributes of the link by which it was found, such as `rel` = `nofollow`.
+    pub link_attributes: Vec<LinkAttribute>,
+    /// Visits in a row that ended without a response, while it is visited again. They lengthen the wait for the next probe.
+    pub failures: u32,
+    /// News since its last visit, latest first.
+    pub signals: Vec<Signal>,
+    /// Its next reconsideration, if a wait evaluator asked for one.
+    pub reconsideration: Option<PlannedReconsideration>,
+    /// The swings of its wait evaluator's answers, while they swing.
+    pub oscillation: Option<Oscillation>,
+    /// Target of its last redirect, if it is a seed or a seed redirected to it.
+    pub redirect_target: Option<String>,
     /// Hash of the scope that accepted it, as the caller computes it; 0 if no scope did.
     pub scope: u64,
     /// Pages of other domains that embed it, if they are visited again.
@@ -149,6 +162,37 @@ pub struct Visit {
     pub fingerprint: Option<Fingerprint>,
     /// Values that plugins keep with the URI from now on.
     pub kept: Vec<KeptChange>,
+    /// The swings of the wait evaluator's answers up to this one; `None` if they do not swing.
+    pub oscillation: Option<Oscillation>,
+    /// Target of the redirect, for the record; `None` removes the record's.
+    pub redirect_target: Option<String>,
+}
+
+/// An attribute of a link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkAttribute {
+    /// Its name, such as `rel`.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// Swings of a wait evaluator's answers: each is far from the one before, in the opposite direction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Oscillation {
+    /// Direction of the last swing.
+    pub last: Swing,
+    /// Swings in a row, the last one included.
+    pub in_a_row: u32,
+}
+
+/// Direction of a swing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Swing {
+    /// To a longer wait.
+    Up,
+    /// To a shorter wait.
+    Down,
 }
 
 /// Digests of one version. They are never compared with each other.

@@ -31,7 +31,7 @@ pub(crate) fn remember(
     for Refused { uri, reason } in refused {
         let key = keys::canonical(uri.as_str()).to_vec();
         let is_known =
-            change.refused.contains_key(&key) || change.store.refused.contains_key(&key)?;
+            change.refused.contains_key(&key) || change.store.refused_uris.contains_key(&key)?;
         if !is_known {
             if change.counters.refusals >= change.config.refusals_max {
                 continue;

@@ -301,7 +301,7 @@ impl Frontier {
         if let Some(record) = self.record(uri)? {
             return Ok(Why::Known(Box::new(self.reason(record, now)?)));
         }
-        if let Some(value) = self.store.canon.get(keys::canonical(canonical))? {
+        if let Some(value) = self.store.canonical_forms.get(keys::canonical(canonical))? {
             let key = keys::from_canonical_value(&value, canonical).unwrap_or_default();
             if let Ok(same) = uri_of(key.as_bytes())
                 && let Some(record) = self.record(&same)?
@@ -309,7 +309,7 @@ impl Frontier {
                 return Ok(Why::SameAs(Box::new(self.reason(record, now)?)));
             }
         }
-        let rejection = self.store.refused.get(keys::canonical(uri.as_str()))?;
+        let rejection = self.store.refused_uris.get(keys::canonical(uri.as_str()))?;
         match rejection {
             Some(bytes) => decode("a rejection", uri.as_str().as_bytes(), &bytes).map(Why::Refused),
             None => Ok(Why::Unknown),

@@ -10,14 +10,13 @@ use crate::{
     PREREQUISITE_UNSCHEDULABLE, PastVisit, Place, Refused, Scheduled, Standing, Success, Tally,
     Transfer, UNTIL_CHANGED, UriRecord,
     admission::{Origin, admit},
-    again,
     change::{self, Change},
     embeds,
     frontier::is_prerequisite,
     instant::{self, Millis},
     keys::{self, Rank},
     memory::Busy,
-    politeness, probe, rejection,
+    politeness, probe, reconsideration, rejection,
     store::damaged,
     visit,
 };
@@ -160,6 +159,7 @@ impl Turn<'_, '_> {
             refresh_embeds,
             refused,
             kept_for_site,
+            site_figures,
             transfer: _,
         } = success;
         let is_first = self.record.standing != Standing::Succeeded && self.record.visits == 0;
@@ -190,7 +190,6 @@ impl Turn<'_, '_> {
             self.change.config.history_length,
         );
         self.change.stand(&mut self.record, Standing::Succeeded);
-        probe::forget(&mut self.record);
         self.record.reason.clear();
         self.record.wait = wait.or(self.record.wait);
         if let Some(past) = self.record.history.first_mut() {
@@ -212,7 +211,7 @@ impl Turn<'_, '_> {
         let cost = if is_counted { cost } else { 0 };
         let disposition = self.complete(wait, ask_again, cost)?;
         self.change
-            .keep_for_site(&self.busy.record_key, kept_for_site)?;
+            .keep_for_site(&self.busy.record_key, kept_for_site, &site_figures)?;
         rejection::remember(self.change, self.uri.as_str(), refused)?;
         let scheduled = admit(self.change, outlinks, origin)?;
         if keeps_embeds {
@@ -409,7 +408,7 @@ impl Turn<'_, '_> {
         charged.balance = charged.balance.saturating_sub(cost).max(0);
         let now = self.change.now;
         let due: Option<Millis> =
-            wait.map(|wait| again::schedule(&mut record, now, wait, ask_again));
+            wait.map(|wait| reconsideration::schedule(&mut record, now, wait, ask_again));
         match due {
             Some(due) => {
                 let arrival = self.change.counters.arrival();
@@ -443,7 +442,7 @@ impl Turn<'_, '_> {
             record_key, queue, ..
         } = self.busy;
         let now = self.change.now;
-        let before = again::visit_after(&self.record, self.rank).unwrap_or(self.rank.due);
+        let before = reconsideration::visit_after(&self.record, self.rank).unwrap_or(self.rank.due);
         let left = |due: Millis| {
             let left = due.saturating_sub(instant::floor(now));
             Duration::from_millis(u64::try_from(left).unwrap_or(0))
@@ -458,9 +457,9 @@ impl Turn<'_, '_> {
             }
         }
         let wait = wait.unwrap_or_else(|| left(before));
-        let due = again::schedule(&mut self.record, now, wait, ask_again);
-        let is_told = due <= instant::floor(now) && !self.record.signals().is_empty();
-        let directive = again::directive(self.rank.directive, is_told);
+        let due = reconsideration::schedule(&mut self.record, now, wait, ask_again);
+        let is_told = due <= instant::floor(now) && !self.record.signals.is_empty();
+        let directive = reconsideration::directive(self.rank.directive, is_told);
         self.change.take_busy(queue, self.rank)?;
         let rank = Rank {
             directive,

@@ -1,45 +1,45 @@
-//! Signals: news of a document between two visits, from a feed or a sitemap that gives a date after its last visit. They are
-//! stored among the values that plugins keep with the URI, under a name that no plugin can have, until the next visit.
+//! Signals: news of a document between two visits, from a feed or a sitemap that gives a date after its last visit. The record of
+//! the URI has them until the next visit.
 
 use jiff::Timestamp;
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
 
-use crate::{Candidate, KeptChange, KeptValue, UriRecord};
-
-/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":signals";
-
-/// Name of the only value.
-const NAME: &str = "signals";
-
-/// Version of the value's form.
-const VERSION: u32 = 1;
+use crate::{Candidate, UriRecord, instant};
 
 /// Most signals of a document; the latest are kept.
 const SIGNALS_MAX: usize = 8;
 
 /// News of a document: a date of change after its last visit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signal {
     /// Time at which the news was read.
+    #[serde(with = "instant::serialised")]
     pub at: Timestamp,
-    /// Source of the news: `sitemap` for lists made for crawlers, `feed` for any other page that dates its links.
-    pub source: String,
+    /// Source of the news.
+    pub source: SignalSource,
     /// The date of change.
+    #[serde(with = "instant::serialised")]
     pub modified: Timestamp,
 }
 
-impl UriRecord {
-    /// News since the last visit, latest first.
+/// Source of a signal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SignalSource {
+    /// A list made for crawlers.
+    Sitemap,
+    /// Any other page that dates its links.
+    Feed,
+}
+
+impl SignalSource {
+    /// Its name in the plugin contract and in exports.
     #[must_use]
-    pub fn signals(&self) -> Vec<Signal> {
-        let kept = self
-            .kept
-            .get(OWNER, NAME)
-            .filter(|kept| kept.version == VERSION);
-        let lines = kept.map_or("", |kept| kept.value.as_str()).lines();
-        lines.filter_map(read).collect()
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sitemap => "sitemap",
+            Self::Feed => "feed",
+        }
     }
 }
 
@@ -48,56 +48,71 @@ pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Times
     let Some(modified) = candidate.modified else {
         return false;
     };
+    // As precise as the stored signals with which it is compared.
+    let modified = instant::timestamp(instant::floor(modified));
     let source = match candidate.hop_path.last() {
-        Some(Hop::Manifest) => "sitemap",
-        _ => "feed",
+        Some(Hop::Manifest) => SignalSource::Sitemap,
+        _ => SignalSource::Feed,
     };
-    let mut signals = record.signals();
     let is_known = |known: &Signal| known.source == source && known.modified == modified;
-    if signals.iter().any(is_known) {
+    if record.signals.iter().any(is_known) {
         return false;
     }
     let signal = Signal {
         at: now,
-        source: source.to_owned(),
+        source,
         modified,
     };
-    signals.insert(0, signal);
-    signals.truncate(SIGNALS_MAX);
-    let lines = signals.iter().map(|signal| {
-        let Signal {
-            at,
-            source,
-            modified,
-        } = signal;
-        format!("{at} {source} {modified}\n")
-    });
-    record.kept.apply(change(Some(lines.collect())));
+    record.signals.insert(0, signal);
+    record.signals.truncate(SIGNALS_MAX);
     true
 }
 
-/// Removes the signals after a visit.
-pub(crate) fn forget(record: &mut UriRecord) {
-    record.kept.apply(change(None));
-}
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
 
-fn change(value: Option<String>) -> KeptChange {
-    KeptChange {
-        plugin: OWNER.to_owned(),
-        name: NAME.to_owned(),
-        value: value.map(|value| KeptValue {
-            version: VERSION,
-            value,
-        }),
+    use std::time::Duration;
+
+    use opilio_uri::{HopPath, Uri};
+
+    use super::*;
+    use crate::{Config, Frontier, Next, Outcome, Scheduled, Strategy, Success};
+
+    #[test]
+    fn news_more_precise_than_a_record_is_news_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap();
+        let now = at("2026-11-24T12:00:00Z");
+        let uri = Uri::parse("http://a.org/").unwrap();
+        let hops = HopPath::parse("").unwrap();
+        let page = Candidate::new(uri.clone(), hops, Strategy::Revisit);
+        frontier.schedule(vec![page.clone()], now).unwrap();
+        let Next::Issue(issue) = frontier.next(now).unwrap() else {
+            panic!("nothing is issued");
+        };
+        let success = Success {
+            wait: Some(Duration::from_secs(500)),
+            ..Success::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        frontier.finished(issue.ticket, outcome, now).unwrap();
+        let news = Candidate {
+            modified: Some(at("2026-11-24T12:00:01.0005Z")),
+            min_wait: Duration::from_secs(100),
+            ..page
+        };
+        let later = at("2026-11-24T12:00:02Z");
+        let first = frontier.schedule(vec![news.clone()], later).unwrap();
+        assert!(matches!(first[..], [Scheduled::Raised(_)]), "{first:?}");
+        frontier.schedule(vec![news], later).unwrap();
+        let record = frontier.record(&uri).unwrap().unwrap();
+        let signal = Signal {
+            at: later,
+            source: SignalSource::Feed,
+            modified: at("2026-11-24T12:00:01Z"),
+        };
+        assert_eq!(record.signals, [signal]);
     }
-}
-
-fn read(line: &str) -> Option<Signal> {
-    let mut words = line.split(' ');
-    let (at, source, modified) = (words.next()?, words.next()?, words.next()?);
-    Some(Signal {
-        at: at.parse().ok()?,
-        source: source.to_owned(),
-        modified: modified.parse().ok()?,
-    })
 }

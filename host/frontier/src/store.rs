@@ -1,4 +1,4 @@
-//! The store: a folder with a lock, a format version in plain text, and a fjall database of fifteen keyspaces. It handles bytes,
+//! The store: a folder with a lock, a format version in plain text, and a fjall database of sixteen keyspaces. It handles bytes,
 //! not their meaning; `keys.rs` has the layout.
 //!
 //! ```text
@@ -32,7 +32,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::Config;
 
 /// The format this code reads and writes.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// First byte of every value that `postcard` encodes, so that a value can change its shape without its neighbours.
 const ENCODING: u8 = 1;
@@ -166,19 +166,20 @@ pub(crate) type Entry = (Vec<u8>, Vec<u8>);
 
 pub(crate) struct Store {
     pub(crate) uris: Keyspace,
-    pub(crate) canon: Keyspace,
+    pub(crate) canonical_forms: Keyspace,
     pub(crate) ready: Keyspace,
     pub(crate) waiting: Keyspace,
     pub(crate) queues: Keyspace,
-    pub(crate) turns: Keyspace,
-    pub(crate) issued: Keyspace,
-    pub(crate) groups: Keyspace,
+    pub(crate) queue_order: Keyspace,
+    pub(crate) in_process: Keyspace,
+    pub(crate) server_groups: Keyspace,
     pub(crate) tallies: Keyspace,
-    pub(crate) embeds: Keyspace,
-    pub(crate) shown: Keyspace,
-    pub(crate) refused: Keyspace,
-    pub(crate) sites: Keyspace,
-    pub(crate) servers: Keyspace,
+    pub(crate) embeds_by_page: Keyspace,
+    pub(crate) pages_by_embed: Keyspace,
+    pub(crate) refused_uris: Keyspace,
+    pub(crate) site_values: Keyspace,
+    pub(crate) site_figures: Keyspace,
+    pub(crate) caller_values: Keyspace,
     pub(crate) meta: Keyspace,
     pub(crate) database: Database,
     /// Last, so that it is released after all else is closed.
@@ -264,11 +265,11 @@ impl Store {
         }
         for keyspace in [
             &self.uris,
-            &self.canon,
+            &self.canonical_forms,
             &self.ready,
             &self.waiting,
             &self.queues,
-            &self.turns,
+            &self.queue_order,
         ] {
             keyspace.rotate_memtable()?;
         }
@@ -286,7 +287,7 @@ impl Store {
                 .open()?;
             Ok(Self {
                 uris: database.keyspace("uris", || looked_up(16 * 1024))?,
-                canon: database.keyspace("canon", || {
+                canonical_forms: database.keyspace("canonical_forms", || {
                     // Keys are hashes, and most values are numbers: compression would gain little.
                     looked_up(4 * 1024).data_block_compression_policy(CompressionPolicy::all(
                         CompressionType::None,
@@ -295,15 +296,16 @@ impl Store {
                 ready: database.keyspace("ready", scanned)?,
                 waiting: database.keyspace("waiting", scanned)?,
                 queues: database.keyspace("queues", || looked_up(4 * 1024))?,
-                turns: database.keyspace("turns", scanned)?,
-                issued: database.keyspace("issued", scanned)?,
-                groups: database.keyspace("groups", || looked_up(4 * 1024))?,
+                queue_order: database.keyspace("queue_order", scanned)?,
+                in_process: database.keyspace("in_process", scanned)?,
+                server_groups: database.keyspace("server_groups", || looked_up(4 * 1024))?,
                 tallies: database.keyspace("tallies", || looked_up(4 * 1024))?,
-                embeds: database.keyspace("embeds", scanned)?,
-                shown: database.keyspace("shown", scanned)?,
-                refused: database.keyspace("refused", || looked_up(4 * 1024))?,
-                sites: database.keyspace("sites", scanned)?,
-                servers: database.keyspace("servers", || looked_up(4 * 1024))?,
+                embeds_by_page: database.keyspace("embeds_by_page", scanned)?,
+                pages_by_embed: database.keyspace("pages_by_embed", scanned)?,
+                refused_uris: database.keyspace("refused_uris", || looked_up(4 * 1024))?,
+                site_values: database.keyspace("site_values", scanned)?,
+                site_figures: database.keyspace("site_figures", scanned)?,
+                caller_values: database.keyspace("caller_values", || looked_up(4 * 1024))?,
                 meta: database.keyspace("meta", || looked_up(4 * 1024))?,
                 database,
                 _lock: lock,
@@ -313,25 +315,26 @@ impl Store {
     }
 
     /// Number of keyspaces in a database of this format.
-    const KEYSPACES: usize = 15;
+    const KEYSPACES: usize = 16;
 
     /// All keyspaces.
     pub(crate) fn keyspaces(&self) -> [&Keyspace; Self::KEYSPACES] {
         [
             &self.uris,
-            &self.canon,
+            &self.canonical_forms,
             &self.ready,
             &self.waiting,
             &self.queues,
-            &self.turns,
-            &self.issued,
-            &self.groups,
+            &self.queue_order,
+            &self.in_process,
+            &self.server_groups,
             &self.tallies,
-            &self.embeds,
-            &self.shown,
-            &self.refused,
-            &self.sites,
-            &self.servers,
+            &self.embeds_by_page,
+            &self.pages_by_embed,
+            &self.refused_uris,
+            &self.site_values,
+            &self.site_figures,
+            &self.caller_values,
             &self.meta,
         ]
     }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit, signal};
+use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -27,6 +27,8 @@ pub(crate) fn note(
         outlinks,
         fingerprint,
         kept,
+        oscillation,
+        redirect_target,
     } = visit;
 
     record.visits += 1;
@@ -78,7 +80,10 @@ pub(crate) fn note(
     record.archived = archived.or_else(|| record.archived.take());
     record.extractor = extractor.or(record.extractor);
     record.outlinks = outlinks.unwrap_or(record.outlinks);
-    signal::forget(record);
+    record.signals.clear();
+    record.failures = 0;
+    record.oscillation = oscillation;
+    record.redirect_target = redirect_target;
     for change in kept {
         record.kept.apply(change);
     }

@@ -284,7 +284,7 @@ impl Ledger {
             }
             whole.totals.hosts += new_hosts;
             rows.push((WHOLE.to_owned(), encoded(&whole)));
-            frontier.put_servers(&rows)?;
+            frontier.put_caller_values(&rows)?;
         }
         let mut state = self.state();
         state.0.busiest = whole.busiest;
@@ -483,7 +483,7 @@ fn rows<T: for<'de> Deserialize<'de>>(
     max: usize,
 ) -> Result<Vec<(String, T)>, opilio_frontier::Error> {
     let after = after.map(|after| format!("{prefix}{after}"));
-    let found = frontier.servers_after(prefix, after.as_deref(), max)?;
+    let found = frontier.caller_values_after(prefix, after.as_deref(), max)?;
     let read = |(name, bytes): (String, Vec<u8>)| {
         let row = postcard::from_bytes(&bytes).ok()?;
         Some((name.strip_prefix(prefix)?.to_owned(), row))
@@ -495,7 +495,7 @@ fn row<T: for<'de> Deserialize<'de>>(
     frontier: &Frontier,
     name: &str,
 ) -> Result<Option<T>, opilio_frontier::Error> {
-    let bytes = frontier.server(name)?;
+    let bytes = frontier.caller_value(name)?;
     Ok(bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok()))
 }
 

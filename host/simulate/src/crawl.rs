@@ -23,7 +23,7 @@ use opilio_crawl::{CrawlError, LoadedPlugins};
 use opilio_fetch::robots::Robots;
 use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
 use opilio_frontier::{
-    Candidate, ContentState, Directive, Frontier, Issue, KeptValues, Next, Transfer,
+    Candidate, ContentState, Directive, Frontier, Issue, Next, SiteRecord, Transfer,
 };
 use opilio_profile::Profile;
 use opilio_sandbox::{Engine, EngineConfig};
@@ -62,9 +62,9 @@ struct State {
     budget: Budget,
     robots: HashMap<String, (Arc<Robots>, Timestamp)>,
     custom_robots: HashMap<String, Arc<Robots>>,
-    /// Values kept for sites, by authority. Many visits to few sites in a short time leave many versions of these values in the
+    /// State kept for sites, by authority. Many visits to few sites in a short time leave many versions of these values in the
     /// store's memory. Reading them there would dominate the running time.
-    sites: HashMap<String, KeptValues>,
+    sites: HashMap<String, SiteRecord>,
     ranks: QueueRanks,
     faults: u64,
     first_fault: Option<String>,

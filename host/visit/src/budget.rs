@@ -217,7 +217,7 @@ fn before(record: &UriRecord) -> Option<(f64, f64)> {
 }
 
 fn read(frontier: &Frontier, queue: &str) -> Result<Option<Controller>, Error> {
-    let kept = frontier.server(&format!("{NAME}{queue}"))?;
+    let kept = frontier.caller_value(&format!("{NAME}{queue}"))?;
     let text = kept.and_then(|kept| String::from_utf8(kept).ok());
     Ok(text.and_then(|text| Controller::read(&text)))
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Disposition, Finished, KeptValues, Outcome, Transfer};
+use opilio_frontier::{Disposition, Finished, Outcome, SiteRecord, Transfer};
 use opilio_profile::Stage;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
@@ -139,8 +139,8 @@ pub trait Driver {
     /// Calls of plugins have failed.
     fn failed(&self, failures: &[Failure]) -> Result<(), Self::Error>;
 
-    /// The values that plugins keep for the site of the URI.
-    fn site_values(&self, uri: &Uri) -> Result<KeptValues, Self::Error>;
+    /// The state kept for the site of the URI.
+    fn site_record(&self, uri: &Uri) -> Result<SiteRecord, Self::Error>;
 
     /// The addresses of a host.
     fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_frontier::{ContentState, KeptChange, UriRecord};
+use opilio_frontier::{ContentState, Oscillation, UriRecord};
 use opilio_profile::Revisit;
 use opilio_sandbox::{Document, Plugin, Visit};
 use opilio_stacks::Staged;
@@ -76,7 +76,7 @@ impl Evaluation {
     ) -> SettledWait {
         let wait = self.until_next(record.wait, limits);
         let last = record.history.first().map(|past| past.state);
-        let held = oscillation::hold(last.zip(record.wait), &record.kept, state, wait);
+        let held = oscillation::hold(last.zip(record.wait), record.oscillation, state, wait);
         let wait = held.wait.clamp(limits.min_wait, limits.max_wait);
         let outside = self.wait.and_then(|answer| OddWait::of(answer, limits));
         let oscillates = (self.wait.is_some() && held.oscillates).then_some(OddWait::Oscillating);
@@ -84,7 +84,7 @@ impl Evaluation {
             until_next: wait,
             until_asked: self.until_asked(wait, limits),
             odd: outside.into_iter().chain(oscillates).collect(),
-            oscillation: held.kept,
+            oscillation: held.oscillation,
         }
     }
 
@@ -116,8 +116,8 @@ pub(crate) struct SettledWait {
     pub(crate) until_asked: Option<Duration>,
     /// The corrections.
     pub(crate) odd: Vec<OddWait>,
-    /// The answers so far, to be kept with the URI.
-    pub(crate) oscillation: KeptChange,
+    /// The swings of the answers so far, for the record.
+    pub(crate) oscillation: Option<Oscillation>,
 }
 
 /// A correction of an evaluator's answer.

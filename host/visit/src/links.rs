@@ -142,7 +142,7 @@ fn candidate(pipeline: &Pipeline, link: FoundLink) -> Candidate {
     Candidate {
         context: link.context,
         modified: link.modified,
-        kept: link_attributes::kept(&link.attributes),
+        link_attributes: link_attributes::for_record(link.attributes),
         seed: record.seed && link.hop == Hop::Redirect,
         ..policy::candidate(
             &pipeline.profile,

@@ -2,21 +2,11 @@
 //! the same. Such answers are held to the middle. A learning evaluator narrows its answers down. A rhythm of days stretches one
 //! answer, not three in a row.
 //!
-//! In a crawl the last answer is the wait in the URI's record. The swings so far are kept among the plugins' kept values of the
-//! URI, under a name that no plugin can have, and only while the answers swing.
+//! The record of the URI has the last answer, as its wait, and the swings so far while the answers swing.
 
 use std::time::Duration;
 
-use opilio_frontier::{ContentState, KeptChange, KeptValue, KeptValues};
-
-/// Owner of the value. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":swings";
-
-/// Name of the only value: the direction of the last swing, and the number of swings in a row.
-const NAME: &str = "swings";
-
-/// Version of the value's format.
-const VERSION: u32 = 1;
+use opilio_frontier::{ContentState, Oscillation, Swing};
 
 /// An answer this many times as long, or as short, as the one before is a swing.
 const FACTOR: f64 = 4.0;
@@ -30,59 +20,48 @@ pub(crate) struct HeldWait {
     pub(crate) wait: Duration,
     /// Whether the evaluator's answer oscillates.
     pub(crate) oscillates: bool,
-    /// The value to keep with the URI.
-    pub(crate) kept: KeptChange,
+    /// The swings up to this answer, for the record.
+    pub(crate) oscillation: Option<Oscillation>,
 }
 
 /// Returns the wait after one more visit, which found `state`. It is the answer or, from the third swing on, the geometric mean
-/// of the answer and the last wait. `last` is the state that the previous visit found, and the wait after it.
+/// of the answer and the last wait. `last` is the state that the previous visit found, and the wait after it. `before` are the
+/// swings up to then.
 pub(crate) fn hold(
     last: Option<(ContentState, Duration)>,
-    kept: &KeptValues,
+    before: Option<Oscillation>,
     state: ContentState,
     answer: Duration,
 ) -> HeldWait {
-    let kept = kept.get(OWNER, NAME);
-    let kept = kept.filter(|kept| kept.version == VERSION);
-    let (way, in_a_row) = kept
-        .and_then(|kept| kept.value.split_once(' '))
-        .unwrap_or_default();
-    let in_a_row: u32 = in_a_row.parse().unwrap_or(0);
     let seconds = |wait: Duration| wait.as_secs_f64().max(1e-3);
     // If the state differs, a different answer is legitimate.
-    let before = last.filter(|(found, _)| *found == state);
-    let ratio = before.map_or(1.0, |(_, before)| seconds(answer) / seconds(before));
-    let now = if ratio >= FACTOR {
-        Some("up")
+    let last = last.filter(|(found, _)| *found == state);
+    let ratio = last.map_or(1.0, |(_, last)| seconds(answer) / seconds(last));
+    let swing = if ratio >= FACTOR {
+        Some(Swing::Up)
     } else if ratio <= 1.0 / FACTOR {
-        Some("down")
+        Some(Swing::Down)
     } else {
         None
     };
-    let in_a_row = match now {
-        None => 0,
-        Some(now) if in_a_row > 0 && now != way => in_a_row + 1,
-        Some(_) => 1,
-    };
-    let oscillates = in_a_row >= IN_A_ROW;
-    let wait = match before {
-        Some((_, before)) if oscillates => {
-            Duration::from_secs_f64((seconds(answer) * seconds(before)).sqrt())
+    let oscillation = swing.map(|swing| Oscillation {
+        last: swing,
+        in_a_row: match before {
+            Some(before) if before.last != swing => before.in_a_row.saturating_add(1),
+            _ => 1,
+        },
+    });
+    let oscillates = oscillation.is_some_and(|oscillation| oscillation.in_a_row >= IN_A_ROW);
+    let wait = match last {
+        Some((_, last)) if oscillates => {
+            Duration::from_secs_f64((seconds(answer) * seconds(last)).sqrt())
         }
         _ => answer,
     };
-    let value = now.map(|way| KeptValue {
-        version: VERSION,
-        value: format!("{way} {in_a_row}"),
-    });
     HeldWait {
         wait,
         oscillates,
-        kept: KeptChange {
-            plugin: OWNER.to_owned(),
-            name: NAME.to_owned(),
-            value,
-        },
+        oscillation,
     }
 }
 
@@ -94,12 +73,12 @@ mod tests {
     /// Checks answers in hours against the resulting waits.
     #[track_caller]
     fn check(answers: &[(ContentState, u64)], expected: &[u64], oscillating: usize) {
-        let (mut last, mut kept) = (None, KeptValues::default());
+        let (mut last, mut oscillation) = (None, None);
         let (mut waits, mut counted) = (Vec::new(), 0);
         for (state, hours) in answers {
-            let held = hold(last, &kept, *state, Duration::from_secs(3600 * hours));
+            let held = hold(last, oscillation, *state, Duration::from_secs(3600 * hours));
             counted += usize::from(held.oscillates);
-            kept.apply(held.kept);
+            oscillation = held.oscillation;
             waits.push(held.wait.as_secs() / 3600);
             last = Some((*state, held.wait));
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate as Seed, Issue, KeptValues, UriRecord, Visit as Turn};
+use opilio_frontier::{Candidate as Seed, Issue, KeptValues, SiteRecord, UriRecord, Visit as Turn};
 use opilio_sandbox::{Candidate, Kept, Notes, Signal, Visit};
 use opilio_uri::Uri;
 
@@ -45,12 +45,12 @@ pub struct PluginMemory {
 }
 
 impl PluginMemory {
-    /// Creates the memory at the beginning of a visit, from the values kept with the URI and its site.
-    pub fn new(uri: &KeptValues, site: &KeptValues) -> PluginMemory {
+    /// Creates the memory at the beginning of a visit, from the values kept with the URI and the state of its site.
+    pub fn new(uri: &KeptValues, site: &SiteRecord) -> PluginMemory {
         PluginMemory {
             notes: Notes::new(),
-            kept: Kept::new(uri.clone(), site.clone()),
-            site: SiteFigures::of(site),
+            kept: Kept::new(uri.clone(), site.kept.clone()),
+            site: SiteFigures(site.figures.clone()),
         }
     }
 }
@@ -146,18 +146,18 @@ fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
             .collect(),
         outlinks: record.outlinks,
         inlinks: record.referrers.into(),
-        signals: record.signals().into_iter().map(signal).collect(),
+        signals: record.signals.iter().map(signal).collect(),
         notes: memory.notes.clone(),
         kept: memory.kept.clone(),
         ..Visit::of(candidate(known.uri, record), now)
     }
 }
 
-fn signal(signal: opilio_frontier::Signal) -> Signal {
+fn signal(signal: &opilio_frontier::Signal) -> Signal {
     let instant = |at: Timestamp| u64::try_from(at.as_millisecond()).unwrap_or(0);
     Signal {
         at: instant(signal.at),
-        source: signal.source,
+        source: signal.source.name().to_owned(),
         modified: Some(instant(signal.modified)),
     }
 }

@@ -1,44 +1,19 @@
-//! Final targets of seeds. Each seed, and each URI that a seed redirected to, keeps the target of its last redirect. The target
-//! is among the plugins' kept values of the URI, under a name that no plugin can have, so it is removed with the URI.
+//! Final targets of seeds. The record of each seed, and of each URI that a seed redirected to, has the target of its last redirect.
 
-use opilio_fetch::Exchange;
-use opilio_frontier::{Error, Frontier, KeptChange, KeptValue, UriRecord};
+use opilio_frontier::{Error, Frontier, UriRecord};
 use opilio_uri::{Hop, Uri};
-
-/// Owner of the value. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":redirect";
-
-/// Name of the only value.
-const NAME: &str = "target";
-
-/// Version of the value's format.
-const VERSION: u32 = 1;
 
 /// Most redirects of a seed that are followed. Longer chains are loops.
 const STEPS_MAX: usize = 20;
 
-/// Returns the redirect target (`Location`) to keep, for a seed or a URI that a seed redirected to.
-pub fn remember(
-    record: &UriRecord,
-    exchange: &Exchange,
-    target: Option<Uri>,
-) -> Option<KeptChange> {
+/// Returns the redirect target for the record after an answer with this status. `target` is the answer's `Location`.
+pub(crate) fn target_after(record: &UriRecord, status: i32, target: Option<Uri>) -> Option<String> {
     let is_seeds_way = record.seed || record.hop_path.hops().all(|hop| hop == Hop::Redirect);
     // A 304 does not replace the last answer.
-    if !is_seeds_way
-        || exchange.status() == 304
-        || (target.is_none() && target_of(record).is_none())
-    {
-        return None;
+    if !is_seeds_way || status == 304 {
+        return record.redirect_target.clone();
     }
-    Some(KeptChange {
-        plugin: OWNER.to_owned(),
-        name: NAME.to_owned(),
-        value: target.map(|target| KeptValue {
-            version: VERSION,
-            value: target.as_str().to_owned(),
-        }),
-    })
+    target.map(|target| target.as_str().to_owned())
 }
 
 /// Returns the final target of a seed at its last visit: the last URI of its redirects, with its record if it was fetched.
@@ -62,7 +37,5 @@ pub fn end_of(
 }
 
 fn target_of(record: &UriRecord) -> Option<Uri> {
-    let kept = record.kept.get(OWNER, NAME)?;
-    let known = kept.version == VERSION;
-    known.then(|| Uri::parse(&kept.value).ok()).flatten()
+    Uri::parse(record.redirect_target.as_deref()?).ok()
 }

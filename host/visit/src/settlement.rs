@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{ContentState, Digests, KeptChange, Outcome, Success, Validators, Visit};
+use opilio_frontier::{ContentState, Digests, Outcome, Success, Validators, Visit};
 use opilio_profile::{Settings, Stage, Strategy};
 use opilio_stacks::Stacks;
 use opilio_uri::Hop;
@@ -24,7 +24,7 @@ use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
 use crate::plugin_view::{self, PluginMemory};
 use crate::reading::{self, Reading, ReadingTask};
 use crate::site_figures::{DocumentTraits, EarlierVisits};
-use crate::waits::wait;
+use crate::waits::{Waits, wait};
 use crate::{redirect, robots, status};
 
 /// The note under which extractors leave the content of `<meta name=robots>`.
@@ -226,9 +226,13 @@ async fn succeed<D: Driver>(
     visit.archived = at.clone().filter(|_| visit.digests.is_some());
     let earlier = EarlierVisits::of(&issue.record);
     let shared = DocumentTraits::of(&issue.uri, &issue.record, &visit.media_type, Some(&visit));
-    let figures = memory
-        .site
-        .after(&shared, earlier, &visit, pipeline.started);
+    let site_figures = match pipeline.settings.strategy {
+        Strategy::Snapshot => BTreeMap::new(),
+        _ if pipeline.is_prerequisite() => BTreeMap::new(),
+        _ => memory
+            .site
+            .after(&shared, earlier, &visit, pipeline.started),
+    };
     let until_next = waits.as_ref().map(|waits| waits.until_next);
     let until_asked = waits.as_ref().and_then(|waits| waits.until_asked);
     if let Some(waits) = &waits {
@@ -238,10 +242,9 @@ async fn succeed<D: Driver>(
     let kept = memory.kept.changes();
     visit.kept = kept.uri;
     let target = redirect_of(&issue.uri, exchange);
-    visit
-        .kept
-        .extend(redirect::remember(&issue.record, exchange, target));
-    visit.kept.extend(waits.and_then(|waits| waits.oscillation));
+    visit.redirect_target = redirect::target_after(&issue.record, exchange.status(), target);
+    let oscillation = |waits: &Waits| waits.oscillation;
+    visit.oscillation = waits.as_ref().map_or(issue.record.oscillation, oscillation);
     let entry = LogEntry {
         state: visit.state,
         received: Some(exchange.wire.length()),
@@ -259,7 +262,8 @@ async fn succeed<D: Driver>(
         outlinks: accepted,
         refresh_embeds,
         refused,
-        kept_for_site: for_site(pipeline, kept.site, figures),
+        kept_for_site: kept.site,
+        site_figures,
         transfer: driver.transfer(exchange),
     };
     Ok(Conclusion {
@@ -427,6 +431,8 @@ impl Response {
                 .map(|_| reading.extracted.links.len() as u64),
             fingerprint: reading.fingerprint.clone().filter(|_| kept),
             kept: Vec::new(),
+            oscillation: None,
+            redirect_target: None,
         }
     }
 }
@@ -440,18 +446,6 @@ fn note_stacks<D: Driver>(driver: &D, stacks: &Stacks, reading: &Reading) -> Res
         driver.used_stack(Stage::Digest, stacks.digest_hash, &stacks.digest)?;
     }
     Ok(())
-}
-
-/// Returns the values kept for the site: values set by plugins and, if documents are revisited, figures on all of them.
-fn for_site(
-    pipeline: &Pipeline,
-    mut kept: Vec<KeptChange>,
-    figures: Vec<KeptChange>,
-) -> Vec<KeptChange> {
-    if !pipeline.is_prerequisite() && pipeline.settings.strategy != Strategy::Snapshot {
-        kept.extend(figures);
-    }
-    kept
 }
 
 /// Annotates a redirect beyond the allowed number in a row, and does not follow it.

@@ -1,25 +1,16 @@
 //! Figures on the documents around one. They count changes of the documents of its host, its folder, its media type, its depth,
 //! and of those with `Last-Modified`. Wait evaluators start from these figures while they know nothing of the document itself.
 //!
-//! The sums are among the kept values of the site, under a name that no plugin can have. They are written at the end of a visit
-//! and removed with the site. Documents that are visited once add nothing. If several visits to a site are in process at once,
-//! the last to finish wins: the sums may miss a few.
+//! The frontier has the sums with the site. They are written at the end of a visit and removed with the site. Documents that are
+//! visited once add nothing. If several visits to a site are in process at once, the last to finish wins: the sums may miss a
+//! few.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{
-    ContentState, KeptChange, KeptValue, KeptValues, UriRecord, Validators, Visit,
-};
+use opilio_frontier::{ContentState, GroupFigures, UriRecord, Validators, Visit};
 use opilio_sandbox::Neighbourhood;
 use opilio_uri::Uri;
-
-/// Owner of the values. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":around";
-
-/// Version of the values' format.
-const VERSION: u32 = 1;
 
 /// Most folders and types of a site that have their own sums. Each visit reads and writes them. Documents of further groups count
 /// for the host alone.
@@ -46,7 +37,7 @@ pub struct DocumentTraits<'a> {
 
 /// All sums of a site, by their names: `host`, `path-prefix /news/`, `media-type text/html`, `depth 2`, `last-modified yes`.
 #[derive(Clone, Debug, Default)]
-pub struct SiteFigures(BTreeMap<String, Sums>);
+pub struct SiteFigures(pub BTreeMap<String, GroupFigures>);
 
 /// The visits of a document before this one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,27 +46,7 @@ pub struct EarlierVisits {
     last: Option<Timestamp>,
 }
 
-/// Sums over the visits of a group of documents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Sums {
-    documents: u64,
-    /// Visits that could be compared with a previous one.
-    visits: u64,
-    changes: u64,
-    /// Time between each of these visits and the one before it.
-    observed: Duration,
-}
-
 impl SiteFigures {
-    /// Reads the figures from the values kept for a site.
-    pub fn of(site: &KeptValues) -> SiteFigures {
-        let sums = site
-            .iter()
-            .filter(|(owner, _, kept)| *owner == OWNER && kept.version == VERSION)
-            .filter_map(|(_, name, kept)| Some((name.to_owned(), Sums::read(&kept.value)?)));
-        SiteFigures(sums.collect())
-    }
-
     /// Returns the sums of the groups of a document, as plugins see them.
     pub fn neighbourhood(&self, document: &DocumentTraits) -> Vec<Neighbourhood> {
         let groups = groups(document);
@@ -87,23 +58,24 @@ impl SiteFigures {
             documents: sums.documents,
             visits: sums.visits,
             changes: sums.changes,
-            observed: u64::try_from(sums.observed.as_millis()).unwrap_or(u64::MAX),
+            observed: sums.observed_ms,
         });
         told.collect()
     }
 
-    /// Returns the values to keep for the site after a visit.
+    /// Returns the sums that a visit changes.
     pub fn after(
         &self,
         document: &DocumentTraits,
         earlier: EarlierVisits,
         visit: &Visit,
         now: Timestamp,
-    ) -> Vec<KeptChange> {
+    ) -> BTreeMap<String, GroupFigures> {
         let is_compared = matches!(visit.state, ContentState::Changed | ContentState::Unchanged);
         let last = earlier.last.filter(|_| is_compared);
-        let interval = last.map(|last| Duration::try_from(now - last).unwrap_or_default());
-        let mut changes = Vec::new();
+        let interval = last.map(|last| now.duration_since(last).as_millis());
+        let interval_ms = interval.map(|interval| u64::try_from(interval).unwrap_or(0));
+        let mut changed = BTreeMap::new();
         let is_full = self.0.keys().filter(|name| is_of_many(name)).count() >= GROUPS_MAX;
         for name in groups(document) {
             let known = self.0.get(&name);
@@ -112,24 +84,16 @@ impl SiteFigures {
             }
             let mut sums = known.copied().unwrap_or_default();
             sums.documents += u64::from(earlier.visits == 0);
-            if let Some(interval) = interval {
+            if let Some(interval_ms) = interval_ms {
                 sums.visits += 1;
                 sums.changes += u64::from(visit.state == ContentState::Changed);
-                sums.observed = sums.observed.saturating_add(interval);
+                sums.observed_ms = sums.observed_ms.saturating_add(interval_ms);
             }
-            if known == Some(&sums) {
-                continue;
+            if known != Some(&sums) {
+                changed.insert(name, sums);
             }
-            changes.push(KeptChange {
-                plugin: OWNER.to_owned(),
-                name,
-                value: Some(KeptValue {
-                    version: VERSION,
-                    value: sums.written(),
-                }),
-            });
         }
-        changes
+        changed
     }
 }
 
@@ -190,29 +154,6 @@ fn is_of_many(name: &str) -> bool {
     name.starts_with("path-prefix ") || name.starts_with("media-type ")
 }
 
-impl Sums {
-    fn written(&self) -> String {
-        format!(
-            "{} {} {} {}",
-            self.documents,
-            self.visits,
-            self.changes,
-            self.observed.as_millis()
-        )
-    }
-
-    fn read(text: &str) -> Option<Sums> {
-        let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
-        let mut next = || numbers.next().flatten();
-        Some(Sums {
-            documents: next()?,
-            visits: next()?,
-            changes: next()?,
-            observed: Duration::from_millis(next()?),
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -257,9 +198,9 @@ mod tests {
         assert_eq!(deep[3..], ["depth 9", "last-modified yes"]);
     }
 
-    /// Returns the values that a site keeps after these visits of a document, each with the hours since the one before.
-    fn kept(visits: &[(&str, u64, Option<i64>, ContentState)]) -> KeptValues {
-        let mut site = KeptValues::default();
+    /// Returns the figures on a site after these visits of a document, each with the hours since the one before.
+    fn figures(visits: &[(&str, u64, Option<i64>, ContentState)]) -> SiteFigures {
+        let mut site = SiteFigures::default();
         for &(uri, earlier, hours, state) in visits {
             let now = Timestamp::from_second(1_700_000_000).unwrap();
             let earlier = EarlierVisits {
@@ -272,9 +213,8 @@ mod tests {
                 ..Visit::default()
             };
             let uri = Uri::parse(uri).unwrap();
-            for change in SiteFigures::of(&site).after(&html(&uri), earlier, &visit, now) {
-                site.apply(change);
-            }
+            let changed = site.after(&html(&uri), earlier, &visit, now);
+            site.0.extend(changed);
         }
         site
     }
@@ -282,7 +222,7 @@ mod tests {
     #[test]
     fn visits_that_can_be_compared_add_up_by_group() {
         use ContentState::{Changed, New, Unchanged, Unknown};
-        let site = kept(&[
+        let site = figures(&[
             ("http://a.org/news/1", 0, None, New),
             ("http://a.org/news/1", 1, Some(24), Changed),
             ("http://a.org/news/1", 2, Some(16), Unchanged),
@@ -291,7 +231,7 @@ mod tests {
             ("http://a.org/old/1", 1, Some(100), Unchanged),
         ]);
         let uri = Uri::parse("http://a.org/news/2").unwrap();
-        let around = SiteFigures::of(&site).neighbourhood(&html(&uri));
+        let around = site.neighbourhood(&html(&uri));
         let told: Vec<_> = around
             .iter()
             .map(|one| {
@@ -313,7 +253,7 @@ mod tests {
             is_dated: true,
             ..html(&uri)
         };
-        let other = SiteFigures::of(&site).neighbourhood(&image);
+        let other = site.neighbourhood(&image);
         let known: Vec<_> = other.iter().map(|one| &*one.shares).collect();
         assert_eq!(known, ["host", "path-prefix"]);
     }
@@ -325,8 +265,8 @@ mod tests {
             .iter()
             .map(|uri| (&**uri, 0, None, ContentState::New))
             .collect();
-        let site = kept(&visits);
-        let of_many = site.iter().filter(|(_, name, _)| is_of_many(name)).count();
+        let site = figures(&visits);
+        let of_many = site.0.keys().filter(|name| is_of_many(name)).count();
         assert_eq!(of_many, GROUPS_MAX);
         let uri = Uri::parse("http://a.org/99/").unwrap();
         let deeper = DocumentTraits {
@@ -334,23 +274,23 @@ mod tests {
             ..html(&uri)
         };
         let visit = Visit::default();
-        let changes = SiteFigures::of(&site).after(
+        let changes = site.after(
             &deeper,
             EarlierVisits::default(),
             &visit,
             Timestamp::UNIX_EPOCH,
         );
-        let names: Vec<_> = changes.iter().map(|change| &*change.name).collect();
+        let names: Vec<_> = changes.keys().collect();
         assert_eq!(
             names,
             [
-                "host",
-                "media-type text/html",
                 "depth 5",
-                "last-modified no"
+                "host",
+                "last-modified no",
+                "media-type text/html"
             ]
         );
-        let around = SiteFigures::of(&site).neighbourhood(&html(&uri));
+        let around = site.neighbourhood(&html(&uri));
         let known: Vec<_> = around
             .iter()
             .map(|one| (&*one.shares, one.documents))
@@ -382,18 +322,5 @@ mod tests {
             ..Visit::default()
         };
         assert!(!is_dated(&known, Some(&without)));
-    }
-
-    #[test]
-    fn sums_are_read_as_they_were_written() {
-        let sums = Sums {
-            documents: 1,
-            visits: 2,
-            changes: 1,
-            observed: Duration::from_millis(86_400_000),
-        };
-        assert_eq!(Sums::read(&sums.written()), Some(sums));
-        assert_eq!(Sums::read("1 2 x 4"), None);
-        assert_eq!(Sums::read(""), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_frontier::{KeptChange, Outcome, Visit};
+use opilio_frontier::{Oscillation, Outcome, Visit};
 use opilio_profile::{Settings, Strategy};
 use opilio_stacks::Stacks;
 
@@ -19,8 +19,8 @@ pub(crate) struct Waits {
     pub(crate) until_next: Duration,
     /// Time until evaluators are asked before that, without a visit.
     pub(crate) until_asked: Option<Duration>,
-    /// The answers so far, for detecting oscillation.
-    pub(crate) oscillation: Option<KeptChange>,
+    /// The swings of the answers so far, for the record.
+    pub(crate) oscillation: Option<Oscillation>,
     /// The evaluator that answered, by its name in the profile; none if the profile's own wait holds.
     pub(crate) by: Option<Arc<str>>,
 }
@@ -44,7 +44,7 @@ pub(crate) async fn wait<D: Driver>(
             return Ok(Some(Waits {
                 until_next: settings.revisit.fixed_wait,
                 until_asked: None,
-                oscillation: None,
+                oscillation: record.oscillation,
                 by: None,
             }));
         }
@@ -67,7 +67,7 @@ pub(crate) async fn wait<D: Driver>(
     Ok(Some(Waits {
         until_next: settled.until_next,
         until_asked: settled.until_asked,
-        oscillation: Some(settled.oscillation),
+        oscillation: settled.oscillation,
         by: answer.answered_by().cloned(),
     }))
 }
@@ -133,12 +133,12 @@ pub async fn consider<D: Driver>(
     Ok(considered.outcome())
 }
 
-/// The values that plugins keep with the URI and its site.
+/// The values that plugins keep with the URI and its site, and the figures on the site.
 ///
 /// # Errors
 /// Those of the driver.
 pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory, D::Error> {
-    let site = driver.site_values(&pipeline.issue.uri)?;
+    let site = driver.site_record(&pipeline.issue.uri)?;
     Ok(PluginMemory::new(&pipeline.issue.record.kept, &site))
 }
 

@@ -109,7 +109,7 @@ impl Desk<'_> {
         };
         Ok(Known {
             record,
-            site: self.frontier().site_values(asked.uri)?,
+            site: self.frontier().site(asked.uri)?,
             measures,
         })
     }

@@ -85,7 +85,7 @@ impl Crawl {
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
             let prices = self.context.budget().all_prices(Timestamp::now());
             let mut frontier = self.context.frontier();
-            frontier.put_servers(&prices)?;
+            frontier.put_caller_values(&prices)?;
             frontier.persist()
         });
         if let Err(problem) = kept {

@@ -21,14 +21,14 @@ impl Check<'_> {
     pub(super) fn embeds(&mut self, referrers: u64) -> Result<(), Error> {
         let mut entries = 0;
         let mut shown: u64 = 0;
-        for guard in self.store.embeds.iter() {
+        for guard in self.store.embeds_by_page.iter() {
             let (key, value) = guard.into_inner()?;
             if value.len() == 4 && key.len() > PAGE_BYTES {
                 entries += 1;
                 shown = shown.wrapping_add(xxh3_64(&key[PAGE_BYTES..]));
             } else {
-                self.found(Fault::Malformed("embeds"), &key);
-                self.mend("embeds", &key, None)?;
+                self.found(Fault::Malformed("embeds_by_page"), &key);
+                self.mend("embeds_by_page", &key, None)?;
             }
         }
         self.write()?;
@@ -44,36 +44,40 @@ impl Check<'_> {
     /// Checks that each entry is in both keyspaces. The entries of pages are taken as true.
     fn embeds_both_ways(&mut self) -> Result<(), Error> {
         let mut sum: u64 = 0;
-        for guard in self.store.embeds.iter() {
+        for guard in self.store.embeds_by_page.iter() {
             let key = guard.key()?;
             let shown = shown_of(&key).unwrap_or_default();
             sum = sum.wrapping_add(xxh3_64(&shown));
         }
-        for guard in self.store.shown.iter() {
+        for guard in self.store.pages_by_embed.iter() {
             sum = sum.wrapping_sub(xxh3_64(&guard.key()?));
         }
         if sum == 0 {
             return Ok(());
         }
-        for guard in self.store.shown.iter() {
+        for guard in self.store.pages_by_embed.iter() {
             let key = guard.key()?;
             let Some((embed, page)) = keys::from_shown(&key) else {
-                self.found(Fault::Malformed("shown"), &key);
-                self.mend("shown", &key, None)?;
+                self.found(Fault::Malformed("pages_by_embed"), &key);
+                self.mend("pages_by_embed", &key, None)?;
                 continue;
             };
-            if !self.store.embeds.contains_key(keys::embed(&page, embed))? {
+            if !self
+                .store
+                .embeds_by_page
+                .contains_key(keys::embed(&page, embed))?
+            {
                 self.found(Fault::OneSidedEmbed, embed.as_bytes());
-                self.mend("shown", &key, None)?;
+                self.mend("pages_by_embed", &key, None)?;
             }
         }
-        for guard in self.store.embeds.iter() {
+        for guard in self.store.embeds_by_page.iter() {
             let key = guard.key()?;
             if let Some(shown) = shown_of(&key)
-                && !self.store.shown.contains_key(&shown)?
+                && !self.store.pages_by_embed.contains_key(&shown)?
             {
                 self.found(Fault::OneSidedEmbed, &key[PAGE_BYTES..]);
-                self.mend("shown", &shown, Some(Vec::new()))?;
+                self.mend("pages_by_embed", &shown, Some(Vec::new()))?;
             }
         }
         self.write()
@@ -82,7 +86,7 @@ impl Check<'_> {
     /// Counts the pages of the embeds whose hash falls into this part.
     fn count_embeds(&mut self, part: u64, parts: u64) -> Result<(), Error> {
         let mut pages: HashMap<u64, u32> = HashMap::new();
-        for guard in self.store.embeds.iter() {
+        for guard in self.store.embeds_by_page.iter() {
             let (key, value) = guard.into_inner()?;
             let Some(embed) = key.get(PAGE_BYTES..) else {
                 continue;
@@ -95,9 +99,9 @@ impl Check<'_> {
                 *pages.entry(hash).or_default() += 1;
             } else {
                 self.found(Fault::StrayEmbed, embed);
-                self.mend("embeds", &key, None)?;
+                self.mend("embeds_by_page", &key, None)?;
                 if let Some(shown) = shown_of(&key) {
-                    self.mend("shown", &shown, None)?;
+                    self.mend("pages_by_embed", &shown, None)?;
                 }
             }
         }
@@ -124,7 +128,7 @@ impl Check<'_> {
     }
 }
 
-/// The entry of `shown` for one of `embeds`; `None` if it is malformed.
+/// The entry of `pages_by_embed` for one of `embeds_by_page`; `None` if it is malformed.
 fn shown_of(key: &[u8]) -> Option<Vec<u8>> {
     let (page, embed) = key.split_first_chunk::<PAGE_BYTES>()?;
     let embed = std::str::from_utf8(embed).ok()?;

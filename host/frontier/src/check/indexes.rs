@@ -1,8 +1,8 @@
-//! Check of the index of canonical forms, tallies, server groups, site values and remembered refusals.
+//! Check of the index of canonical forms, tallies, server groups, state of sites and remembered refusals.
 
 use super::{Check, Fault, records::CanonicalSet};
 use crate::{
-    Error, KeptValue, Rejection, Tally,
+    Error, GroupFigures, KeptValue, Rejection, Tally,
     instant::Millis,
     keys,
     store::{Entry, decode},
@@ -11,11 +11,11 @@ use crate::{
 impl Check<'_> {
     /// Reports canonical forms without a record.
     pub(super) fn canonicals(&mut self, known: &CanonicalSet) -> Result<(), Error> {
-        for guard in self.store.canon.iter() {
+        for guard in self.store.canonical_forms.iter() {
             let key = guard.key()?;
             if !known.may_hold(&key) {
                 self.found(Fault::StrayCanonical, &key);
-                self.mend("canon", &key, None)?;
+                self.mend("canonical_forms", &key, None)?;
             }
         }
         self.write()
@@ -26,26 +26,43 @@ impl Check<'_> {
         self.readable("tallies", |(key, value)| {
             decode::<Tally>("a tally", key, value).is_ok()
         })?;
-        self.readable("groups", |(key, value)| {
+        self.readable("server_groups", |(key, value)| {
             decode::<Vec<Millis>>("a server group", key, value).is_ok()
         })?;
-        self.counted.refused = self.readable("refused", |(key, value)| {
+        self.counted.refused = self.readable("refused_uris", |(key, value)| {
             decode::<Rejection>("a refusal", key, value).is_ok()
         })?;
         self.sites()?;
         self.write()
     }
 
-    /// Reports values of sites without a known URI.
+    /// Reports values and figures of sites without a known URI.
     fn sites(&mut self) -> Result<(), Error> {
+        self.site_entries("site_values", |key, value| {
+            keys::from_site_value(key).is_some()
+                && decode::<KeptValue>("a value kept for a site", key, value).is_ok()
+        })?;
+        self.site_entries("site_figures", |key, value| {
+            keys::from_site_figures(key).is_some()
+                && decode::<GroupFigures>("figures on a site", key, value).is_ok()
+        })
+    }
+
+    fn site_entries(
+        &mut self,
+        name: &'static str,
+        is_readable: impl Fn(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Error> {
+        let keyspace = match name {
+            "site_values" => &self.store.site_values,
+            _ => &self.store.site_figures,
+        };
         let mut last: Option<(String, bool)> = None;
-        for guard in self.store.sites.iter() {
+        for guard in keyspace.clone().iter() {
             let (key, value) = guard.into_inner()?;
-            let is_readable = keys::from_site_value(&key).is_some()
-                && decode::<KeptValue>("a value kept for a site", &key, &value).is_ok();
-            if !is_readable {
-                self.found(Fault::Malformed("sites"), &key);
-                self.mend("sites", &key, None)?;
+            if !is_readable(&key, &value) {
+                self.found(Fault::Malformed(name), &key);
+                self.mend(name, &key, None)?;
                 continue;
             }
             let text = String::from_utf8_lossy(&key);
@@ -60,7 +77,7 @@ impl Check<'_> {
             last = Some((site.to_owned(), is_known));
             if !is_known {
                 self.found(Fault::StraySite, &key);
-                self.mend("sites", &key, None)?;
+                self.mend(name, &key, None)?;
             }
         }
         Ok(())
@@ -74,8 +91,8 @@ impl Check<'_> {
     ) -> Result<u64, Error> {
         let keyspace = match name {
             "tallies" => &self.store.tallies,
-            "groups" => &self.store.groups,
-            _ => &self.store.refused,
+            "server_groups" => &self.store.server_groups,
+            _ => &self.store.refused_uris,
         };
         let mut readable = 0;
         for guard in keyspace.iter() {

@@ -32,7 +32,7 @@ type Entries = Peekable<Box<dyn Iterator<Item = Result<Entry, Error>>>>;
 impl Check<'_> {
     /// Reads the URIs that were in process when the store was closed.
     pub(super) fn in_process(&mut self) -> Result<(), Error> {
-        for guard in self.store.issued.iter() {
+        for guard in self.store.in_process.iter() {
             let (key, value) = guard.into_inner()?;
             let issued = decode::<Issued>("a URI in process", &key, &value)
                 .ok()
@@ -40,8 +40,8 @@ impl Check<'_> {
                     is_queue_name(&issued.queue) && uri_of(issued.record_key.as_bytes()).is_ok()
                 });
             let Some(issued) = issued else {
-                self.found(Fault::Malformed("issued"), &key);
-                self.mend("issued", &key, None)?;
+                self.found(Fault::Malformed("in_process"), &key);
+                self.mend("in_process", &key, None)?;
                 continue;
             };
             // A URI that has been deleted or forgotten meanwhile costs its queue a delay, no more.
@@ -135,7 +135,7 @@ impl Check<'_> {
             .turn
             .map(|turn| keys::turn(record.precedence, turn, name));
         let is_in_line = match &before {
-            Some(key) => self.store.turns.contains_key(key)?,
+            Some(key) => self.store.queue_order.contains_key(key)?,
             None => false,
         };
         // A held queue has no place. A queue with a URI in process may have given up its place with it.
@@ -154,13 +154,13 @@ impl Check<'_> {
         }
 
         if let Some(before) = &before {
-            self.mend("turns", before, None)?;
+            self.mend("queue_order", before, None)?;
         }
         record.precedence = record.computed_precedence(self.config);
         record.turn = must_line_up.then(|| self.turn(&record));
         if let Some(turn) = record.turn {
             let key = keys::turn(record.precedence, turn, name);
-            self.mend("turns", &key, Some(Vec::new()))?;
+            self.mend("queue_order", &key, Some(Vec::new()))?;
         }
         let record = encode(&record)?;
         self.mend("queues", key, Some(record))
@@ -184,7 +184,7 @@ impl Check<'_> {
 
     /// Reports places in the queue order that belong to no queue.
     pub(super) fn line(&mut self) -> Result<(), Error> {
-        for guard in self.store.turns.iter() {
+        for guard in self.store.queue_order.iter() {
             let key = guard.key()?;
             let queue = keys::from_turn(&key).map(|(_, queue)| queue);
             let record = match queue {
@@ -201,7 +201,7 @@ impl Check<'_> {
             if !is_its_own {
                 let queue = queue.map_or_else(|| readable(&key), str::to_owned);
                 self.found(Fault::StrayTurn, queue.as_bytes());
-                self.mend("turns", &key, None)?;
+                self.mend("queue_order", &key, None)?;
             }
         }
         self.write()

@@ -129,9 +129,13 @@ impl Check<'_> {
     }
 
     fn canonical(&mut self, key: &[u8], canonical: CanonicalKey) -> Result<(), Error> {
-        if !self.store.canon.contains_key(canonical)? {
+        if !self.store.canonical_forms.contains_key(canonical)? {
             self.found(Fault::NoCanonical, key);
-            self.mend("canon", &canonical, Some(keys::whole_canonical_value(key)))?;
+            self.mend(
+                "canonical_forms",
+                &canonical,
+                Some(keys::whole_canonical_value(key)),
+            )?;
         }
         Ok(())
     }

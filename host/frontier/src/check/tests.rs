@@ -9,8 +9,8 @@ use opilio_uri::{HopPath, Uri};
 
 use super::{Fault, Finding};
 use crate::{
-    Candidate, Config, Frontier, KeptValue, Next, Outcome, Place, QueueSettings, Refused, Strategy,
-    Success, Transfer, UriRecord, Visit,
+    Candidate, Config, Frontier, GroupFigures, KeptValue, Next, Outcome, Place, QueueSettings,
+    Refused, Strategy, Success, Transfer, UriRecord, Visit,
     change::{Counters, Issued, read_queue},
     keys,
     queue::{QueueRecord, Turn},
@@ -327,7 +327,7 @@ fn a_queue_out_of_line() {
         |store| {
             let queue = read_queue(store, "org,a,").unwrap().unwrap();
             let key = keys::turn(queue.precedence, queue.turn.unwrap(), "org,a,");
-            store.turns.remove(key).unwrap();
+            store.queue_order.remove(key).unwrap();
         },
         &[(Fault::NotInLine, "org,a,")],
     );
@@ -349,7 +349,7 @@ fn an_empty_queue_in_the_line() {
             let mut queue = QueueRecord::new("org,empty,", &config());
             queue.turn = Some(turn);
             let key = keys::turn(queue.precedence, turn, "org,empty,");
-            store.turns.insert(key, "").unwrap();
+            store.queue_order.insert(key, "").unwrap();
             let queue = encode(&queue).unwrap();
             store.queues.insert("org,empty,", queue).unwrap();
         },
@@ -367,9 +367,12 @@ fn places_in_the_line_that_are_nobodys() {
                 arrival: 1,
             };
             for name in ["org,a,", "org,gone,"] {
-                store.turns.insert(keys::turn(1, turn, name), "").unwrap();
+                store
+                    .queue_order
+                    .insert(keys::turn(1, turn, name), "")
+                    .unwrap();
             }
-            store.turns.insert("x", "").unwrap();
+            store.queue_order.insert("x", "").unwrap();
         },
         &[
             (Fault::StrayTurn, "org,a,"),
@@ -391,12 +394,12 @@ fn a_note_of_what_is_in_process_that_cannot_be_read() {
                 at: 0,
             };
             let issued = encode(&issued).unwrap();
-            store.issued.insert(7u64.to_be_bytes(), issued).unwrap();
-            store.issued.insert("short", "").unwrap();
+            store.in_process.insert(7u64.to_be_bytes(), issued).unwrap();
+            store.in_process.insert("short", "").unwrap();
         },
         &[
-            (Fault::Malformed("issued"), "0000000000000007"),
-            (Fault::Malformed("issued"), "short"),
+            (Fault::Malformed("in_process"), "0000000000000007"),
+            (Fault::Malformed("in_process"), "short"),
         ],
     );
 }
@@ -404,12 +407,17 @@ fn a_note_of_what_is_in_process_that_cannot_be_read() {
 #[test]
 fn a_canonical_form_that_is_missing_or_nobodys() {
     check(
-        |store| store.canon.remove(keys::canonical(READY)).unwrap(),
+        |store| {
+            store
+                .canonical_forms
+                .remove(keys::canonical(READY))
+                .unwrap()
+        },
         &[(Fault::NoCanonical, &key(READY))],
     );
     let stray = keys::canonical("http://stray.org/");
     check(
-        |store| store.canon.insert(stray, "").unwrap(),
+        |store| store.canonical_forms.insert(stray, "").unwrap(),
         &[(Fault::StrayCanonical, &super::readable(&stray))],
     );
 }
@@ -429,7 +437,10 @@ fn a_faded_uri_needs_no_canonical_form() {
                 .uris
                 .insert(key(READY), encode(&faded).unwrap())
                 .unwrap();
-            store.canon.remove(keys::canonical(READY)).unwrap();
+            store
+                .canonical_forms
+                .remove(keys::canonical(READY))
+                .unwrap();
             alter_queue(store, "org,a,", |queue| queue.remove_ready(1));
             alter_counters(store, |counters| counters.statistics.queued -= 1);
         },
@@ -443,7 +454,7 @@ fn embeds_and_who_counts_them() {
     check(
         |store| {
             store
-                .embeds
+                .embeds_by_page
                 .remove(keys::embed(&page, &key(EMBED)))
                 .unwrap();
         },
@@ -455,23 +466,26 @@ fn embeds_and_who_counts_them() {
     check(
         |store| {
             let entry = keys::embed(&page, "net,gone,)/#http");
-            store.embeds.insert(entry, [0; 4]).unwrap();
-            store.embeds.insert("short", [0; 4]).unwrap();
+            store.embeds_by_page.insert(entry, [0; 4]).unwrap();
+            store.embeds_by_page.insert("short", [0; 4]).unwrap();
         },
         &[
             (Fault::StrayEmbed, "net,gone,)/#http"),
             (Fault::OneSidedEmbed, "net,gone,)/#http"),
-            (Fault::Malformed("embeds"), "short"),
+            (Fault::Malformed("embeds_by_page"), "short"),
         ],
     );
     check(
         |store| {
-            store.shown.remove(keys::shown(&key(EMBED), &page)).unwrap();
-            store.shown.insert("short", []).unwrap();
+            store
+                .pages_by_embed
+                .remove(keys::shown(&key(EMBED), &page))
+                .unwrap();
+            store.pages_by_embed.insert("short", []).unwrap();
         },
         &[
             (Fault::OneSidedEmbed, &key(EMBED)),
-            (Fault::Malformed("shown"), "short"),
+            (Fault::Malformed("pages_by_embed"), "short"),
         ],
     );
 }
@@ -486,21 +500,39 @@ fn what_is_kept_for_sites_of_which_nothing_is_known() {
     check(
         |store| {
             let known = keys::site_value(&key(WAITING), "plugin", "name");
-            store.sites.insert(known, kept.as_slice()).unwrap();
+            store.site_values.insert(known, kept.as_slice()).unwrap();
             let unreadable = keys::site_value(&key(WAITING), "plugin", "other");
-            store.sites.insert(unreadable, "").unwrap();
+            store.site_values.insert(unreadable, "").unwrap();
             let stray = keys::site_value("org,gone,)/#http", "plugin", "name");
-            store.sites.insert(stray, kept.as_slice()).unwrap();
+            store.site_values.insert(stray, kept.as_slice()).unwrap();
+            let figures = encode(&GroupFigures::default()).unwrap();
+            let known = keys::site_figures(&key(WAITING), "host");
+            store
+                .site_figures
+                .insert(known, figures.as_slice())
+                .unwrap();
+            let unreadable = keys::site_figures(&key(WAITING), "x");
+            store
+                .site_figures
+                .insert(unreadable, &figures[..3])
+                .unwrap();
+            let stray = keys::site_figures("org,gone,)/#http", "host");
+            store
+                .site_figures
+                .insert(stray, figures.as_slice())
+                .unwrap();
         },
         &[
             (
-                Fault::Malformed("sites"),
+                Fault::Malformed("site_values"),
                 "6f72672c612c29706c7567696e006f74686572",
             ),
             (
                 Fault::StraySite,
                 "6f72672c676f6e652c29706c7567696e006e616d65",
             ),
+            (Fault::Malformed("site_figures"), "org,a,)x"),
+            (Fault::StraySite, "org,gone,)host"),
         ],
     );
 }
@@ -512,17 +544,17 @@ fn what_stands_for_itself_and_cannot_be_read() {
             let name = keys::tally(crate::TallyKind::Host, "a.org");
             assert!(store.tallies.contains_key(&name).unwrap());
             store.tallies.insert(&name, "").unwrap();
-            assert!(store.groups.contains_key("group").unwrap());
-            store.groups.insert("group", "").unwrap();
+            assert!(store.server_groups.contains_key("group").unwrap());
+            store.server_groups.insert("group", "").unwrap();
             let refused = keys::canonical("http://far.org/");
-            assert!(store.refused.contains_key(refused).unwrap());
-            store.refused.insert(refused, "").unwrap();
+            assert!(store.refused_uris.contains_key(refused).unwrap());
+            store.refused_uris.insert(refused, "").unwrap();
         },
         &[
             (Fault::Malformed("tallies"), "686f737400612e6f7267"),
-            (Fault::Malformed("groups"), "group"),
+            (Fault::Malformed("server_groups"), "group"),
             (
-                Fault::Malformed("refused"),
+                Fault::Malformed("refused_uris"),
                 &super::readable(&keys::canonical("http://far.org/")),
             ),
             (Fault::WrongStatistics, "refusals"),

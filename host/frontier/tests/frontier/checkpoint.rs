@@ -29,7 +29,7 @@ fn said(frontier: &Frontier) -> Said {
         records,
         queues,
         statistics,
-        frontier.server("dns:a.org").unwrap(),
+        frontier.caller_value("dns:a.org").unwrap(),
     )
 }
 
@@ -69,12 +69,12 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
-    frontier.put_server("dns:a.org", b"then").unwrap();
+    frontier.put_caller_value("dns:a.org", b"then").unwrap();
     go_on(&mut frontier, 0..400);
 
     let then = said(&frontier);
     let checkpoint = frontier.checkpoint();
-    frontier.put_server("dns:a.org", b"later").unwrap();
+    frontier.put_caller_value("dns:a.org", b"later").unwrap();
     go_on(&mut frontier, 400..500);
     let writer = std::thread::spawn({
         let copy = copy.clone();

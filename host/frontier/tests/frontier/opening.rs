@@ -38,7 +38,7 @@ fn content(dir: &std::path::Path) -> Vec<(std::path::PathBuf, Vec<u8>)> {
 #[test]
 fn a_store_of_another_version_is_refused_and_not_touched() {
     let dir = store();
-    for written in ["2", "4", "yesterday", "1.5"] {
+    for written in ["3", "5", "yesterday", "1.5"] {
         fs::write(dir.path().join("format"), written).unwrap();
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();

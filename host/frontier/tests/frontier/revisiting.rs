@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use opilio_frontier::{
     Candidate, Config, ContentState, Digests, Directive, Disposition, Next, Outcome, Place,
-    Scheduled, Strategy, Success, Visit,
+    Scheduled, SignalSource, Strategy, Success, Visit,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri};
@@ -210,7 +210,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 200);
     let signals = |site: &mut Site| {
         let record = site.frontier().record(&uri("http://a.org/1"));
-        record.unwrap().unwrap().signals()
+        record.unwrap().unwrap().signals
     };
     assert_eq!(signals(&mut site), [], "forgotten with the visit");
     // Not before the shortest wait; and what was told stands with the record, once.
@@ -227,7 +227,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         panic!("{told:?}");
     };
     assert_eq!((signal.at, signal.modified), (at(220), at(210)));
-    assert_eq!(signal.source, "feed");
+    assert_eq!(signal.source, SignalSource::Feed);
     let page = site.issue(250, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 250);
     // What is further ahead is an announcement.
@@ -433,7 +433,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     assert_eq!(site.schedule(vec![news(10)], 20), raised);
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
-    assert_eq!(page.record.signals().len(), 1);
+    assert_eq!(page.record.signals.len(), 1);
     // Not believed: it waits on, and the same news again is none.
     site.finish(&page, considered(None, Some(5_000)), 20);
     site.waits(20, 1_000);
@@ -442,7 +442,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     assert_eq!(site.schedule(vec![news(25)], 40), raised);
     let page = site.issue(40, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
-    assert_eq!(page.record.signals().len(), 2);
+    assert_eq!(page.record.signals.len(), 2);
     // Believed.
     site.finish(&page, considered(Some(0), Some(0)), 40);
     let page = site.issue(40, "http://a.org/");

@@ -764,7 +764,10 @@ fn queues_of_lower_precedence_go_first() {
 fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
     let mut site = Site::new(config());
     for name in ["", &"n".repeat(70_000)] {
-        let error = site.frontier().put_server(name, b"value").unwrap_err();
+        let error = site
+            .frontier()
+            .put_caller_value(name, b"value")
+            .unwrap_err();
         assert!(
             matches!(error, Error::Name { bytes } if bytes == name.len()),
             "{error:?}"
@@ -774,7 +777,7 @@ fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
             .set_crawl_delay(name, None, at(0))
             .unwrap_err();
         assert!(matches!(error, Error::Name { .. }), "{error:?}");
-        assert_eq!(site.frontier().server(name).unwrap(), None);
+        assert_eq!(site.frontier().caller_value(name).unwrap(), None);
     }
     let long = format!("http://a.org/{}", "x".repeat(62_000));
     assert_eq!(
@@ -943,16 +946,19 @@ fn a_long_context_is_cut_between_characters() {
 #[test]
 fn small_values_are_kept_under_their_names() {
     let mut site = Site::new(config());
-    assert_eq!(site.frontier().server("robots:http://a.org").unwrap(), None);
+    assert_eq!(
+        site.frontier().caller_value("robots:http://a.org").unwrap(),
+        None
+    );
     site.frontier()
-        .put_server("robots:http://a.org", b"User-agent: *")
+        .put_caller_value("robots:http://a.org", b"User-agent: *")
         .unwrap();
     assert_eq!(site.frontier().identity().unwrap(), None);
     site.frontier().set_identity(b"job 7").unwrap();
     site.reopen();
     assert_eq!(
         site.frontier()
-            .server("robots:http://a.org")
+            .caller_value("robots:http://a.org")
             .unwrap()
             .unwrap(),
         b"User-agent: *"

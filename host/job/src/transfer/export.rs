@@ -109,6 +109,9 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::super::trial::{Trial, archived};
     use super::*;
+    use opilio_frontier::{
+        LinkAttribute, Oscillation, PlannedReconsideration, Signal, SignalSource, Swing,
+    };
 
     fn exported(trial: &Trial) -> Vec<String> {
         let mut out = Vec::new();
@@ -155,6 +158,49 @@ mod tests {
                 r#""attempts":0,"deferrals":0,"visits":0,"versions":0,"outlinks":0,"referrers":0}"#,
             )]
         );
+    }
+
+    #[test]
+    fn the_state_of_the_engine_has_names_of_its_own() {
+        let mut trial = Trial::new();
+        trial.fetch_again_and_again("http://example.org/", archived(200, "text/html"));
+        let mut record = trial.frontier.records("").next().unwrap().unwrap();
+        let at = |text: &str| text.parse().unwrap();
+        record.link_attributes = vec![LinkAttribute {
+            name: "rel".to_owned(),
+            value: "ugc".to_owned(),
+        }];
+        record.failures = 2;
+        record.signals = vec![Signal {
+            at: at("2026-11-22T00:00:00Z"),
+            source: SignalSource::Sitemap,
+            modified: at("2026-11-21T18:00:00Z"),
+        }];
+        record.reconsideration = Some(PlannedReconsideration {
+            at: at("2026-11-25T00:00:00Z"),
+            visit: at("2026-12-01T12:00:00Z"),
+        });
+        record.oscillation = Some(Oscillation {
+            last: Swing::Down,
+            in_a_row: 3,
+        });
+        record.redirect_target = Some("http://www.example.org/".to_owned());
+        let mut out = Vec::new();
+        write_json_lines([Ok(record)], &Selection::default(), &mut out).unwrap();
+        let line = String::from_utf8(out).unwrap();
+        let (_, end) = line.split_once(r#""attributes":"#).unwrap();
+        assert_eq!(
+            end,
+            concat!(
+                r#"{"plugin":{"name":"value"}},"link_attributes":[{"name":"rel","value":"ugc"}],"failures":2,"#,
+                r#""signals":[{"at":"2026-11-22T00:00:00Z","source":"sitemap","modified":"2026-11-21T18:00:00Z"}],"#,
+                r#""reconsideration":{"at":"2026-11-25T00:00:00Z","visit":"2026-12-01T12:00:00Z"},"#,
+                r#""oscillation":{"last":"down","in_a_row":3},"redirect_target":"http://www.example.org/"}"#,
+                "\n"
+            )
+        );
+        let imported = super::super::json_lines::parse(line.trim().as_bytes()).unwrap();
+        assert_eq!(imported.uri.as_str(), "http://example.org/");
     }
 
     #[test]

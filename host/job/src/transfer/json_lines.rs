@@ -9,8 +9,8 @@ use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    Directive, KeptValues, PastVisit, Place, QueueReport, SHORT_DIGEST_BYTES, Standing, UriRecord,
-    WarcLocation,
+    Directive, KeptValues, LinkAttribute, Oscillation, PastVisit, Place, PlannedReconsideration,
+    QueueReport, SHORT_DIGEST_BYTES, Signal, Standing, Swing, UriRecord, WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -74,6 +74,43 @@ pub(super) struct UriLine {
     history: Vec<VisitLine>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     attributes: BTreeMap<String, BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    link_attributes: Vec<LinkAttributeLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failures: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    signals: Vec<SignalLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reconsideration: Option<ReconsiderationLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    oscillation: Option<OscillationLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    redirect_target: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct LinkAttributeLine {
+    name: String,
+    value: String,
+}
+
+#[derive(Debug, Serialize)]
+struct SignalLine {
+    at: Timestamp,
+    source: &'static str,
+    modified: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+struct ReconsiderationLine {
+    at: Timestamp,
+    visit: Timestamp,
+}
+
+#[derive(Debug, Serialize)]
+struct OscillationLine {
+    last: &'static str,
+    in_a_row: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -149,6 +186,18 @@ impl From<UriRecord> for UriLine {
             referrers: record.referrers,
             history: record.history.iter().map(VisitLine::from).collect(),
             attributes: attributes(&record.kept),
+            link_attributes: record
+                .link_attributes
+                .into_iter()
+                .map(|LinkAttribute { name, value }| LinkAttributeLine { name, value })
+                .collect(),
+            failures: (record.failures > 0).then_some(record.failures),
+            signals: record.signals.into_iter().map(SignalLine::from).collect(),
+            reconsideration: record
+                .reconsideration
+                .map(|PlannedReconsideration { at, visit }| ReconsiderationLine { at, visit }),
+            oscillation: record.oscillation.map(OscillationLine::from),
+            redirect_target: record.redirect_target,
         }
     }
 }
@@ -172,6 +221,28 @@ impl From<WarcLocation> for ArchivedLine {
             offset: location.offset,
             record_id: location.record_id,
             date: location.date,
+        }
+    }
+}
+
+impl From<Signal> for SignalLine {
+    fn from(signal: Signal) -> SignalLine {
+        SignalLine {
+            at: signal.at,
+            source: signal.source.name(),
+            modified: signal.modified,
+        }
+    }
+}
+
+impl From<Oscillation> for OscillationLine {
+    fn from(oscillation: Oscillation) -> OscillationLine {
+        OscillationLine {
+            last: match oscillation.last {
+                Swing::Up => "up",
+                Swing::Down => "down",
+            },
+            in_a_row: oscillation.in_a_row,
         }
     }
 }

@@ -164,5 +164,7 @@ pub(super) fn archived(status: i32, media_type: &str) -> Visit {
                 value: "value".to_owned(),
             }),
         }],
+        oscillation: None,
+        redirect_target: None,
     }
 }

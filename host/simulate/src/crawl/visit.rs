@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
 use opilio_frontier::{
-    ContentState, Disposition, Finished, KeptValues, Outcome, Transfer, WarcLocation,
+    ContentState, Disposition, Finished, Outcome, SiteRecord, Transfer, WarcLocation,
 };
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
@@ -93,13 +93,13 @@ impl Driver for SimulatedVisit<'_> {
         Ok(())
     }
 
-    fn site_values(&self, uri: &Uri) -> Result<KeptValues, SimulationError> {
+    fn site_record(&self, uri: &Uri) -> Result<SiteRecord, SimulationError> {
         let State {
             sites, frontier, ..
         } = &mut *self.crawl.state();
         Ok(match sites.entry(uri.surt_authority()) {
             Entry::Occupied(known) => known.get().clone(),
-            Entry::Vacant(unknown) => unknown.insert(frontier.site_values(uri)?).clone(),
+            Entry::Vacant(unknown) => unknown.insert(frontier.site(uri)?).clone(),
         })
     }
 
@@ -219,11 +219,14 @@ impl Driver for SimulatedVisit<'_> {
             end.body = success.visit.size.is_some();
             end.archived = success.visit.digests.is_some();
             end.wait = success.wait;
-            // The values in the store would never be read: they are in `sites`.
+            // The state in the store would never be read: it is in `sites`.
             let changes = std::mem::take(&mut success.kept_for_site);
             let site = self.pipeline.issue.uri.surt_authority();
             let known = state.sites.entry(site).or_default();
-            changes.into_iter().for_each(|change| known.apply(change));
+            changes
+                .into_iter()
+                .for_each(|change| known.kept.apply(change));
+            known.figures.append(&mut success.site_figures);
         }
         let ticket = self.pipeline.issue.ticket;
         Ok(state.frontier.finished(ticket, outcome, self.now)?)

@@ -2,28 +2,28 @@
 //! a visit may have changed by then. Such a URI is due at the time of the call. When it is issued, it is considered and not
 //! visited, unless a candidate or an operator has moved it meanwhile. News of the URI changes the circumstances: it is then
 //! considered at once.
-//!
-//! The two times are stored among the values that plugins keep with the URI, under a name that no plugin can have. They disappear
-//! with the URI, and need no new format of the store.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{
-    Directive, KeptChange, KeptValue, UriRecord,
+    Directive, UriRecord,
     instant::{self, Millis},
     keys::Rank,
 };
 
-/// Owner of the kept value. No plugin has this name: plugin names are words joined by hyphens.
-const OWNER: &str = ":again";
-
-/// Name of the only value: time of the call and time of the visit, in milliseconds.
-const NAME: &str = "again";
-
-/// Version of the value's form.
-const VERSION: u32 = 1;
+/// A planned reconsideration of a URI that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedReconsideration {
+    /// Time at which the wait evaluators are called.
+    #[serde(with = "instant::serialised")]
+    pub at: Timestamp,
+    /// Time of the visit if the call changes nothing.
+    #[serde(with = "instant::serialised")]
+    pub visit: Timestamp,
+}
 
 /// Records the wait of a URI, and returns its due time. That is the next reconsideration, or the visit if there is no
 /// reconsideration before it.
@@ -34,16 +34,22 @@ pub(crate) fn schedule(
     ask_again: Option<Duration>,
 ) -> Millis {
     let visit = instant::after(now, wait);
-    let ask = ask_again.map(|ask_again| instant::after(now, ask_again));
     // At the time of the visit nobody is asked, but there may be news before.
-    let ask = ask.map(|ask| ask.min(visit));
-    keep(record, ask.map(|ask| (ask, visit)));
-    ask.unwrap_or(visit)
+    let at = ask_again.map(|ask_again| instant::after(now, ask_again).min(visit));
+    record.reconsideration = at.map(|at| planned(at, visit));
+    at.unwrap_or(visit)
 }
 
-/// Records that there is news: the URI is reconsidered at `ask`. The time of its visit stays.
-pub(crate) fn hasten(record: &mut UriRecord, ask: Millis, visit: Millis) {
-    keep(record, Some((ask, visit)));
+/// Records that there is news: the URI is reconsidered at `at`. The time of its visit stays.
+pub(crate) fn hasten(record: &mut UriRecord, at: Millis, visit: Millis) {
+    record.reconsideration = Some(planned(at, visit));
+}
+
+fn planned(at: Millis, visit: Millis) -> PlannedReconsideration {
+    PlannedReconsideration {
+        at: instant::timestamp(at),
+        visit: instant::timestamp(visit),
+    }
 }
 
 /// Directive of a URI with news. It is reconsidered before URIs that are merely due, and visited before them if the evaluator
@@ -60,22 +66,9 @@ pub(crate) fn directive(before: Directive, is_told: bool) -> Directive {
     }
 }
 
-fn keep(record: &mut UriRecord, times: Option<(Millis, Millis)>) {
-    record.kept.apply(KeptChange {
-        plugin: OWNER.to_owned(),
-        name: NAME.to_owned(),
-        value: times.map(|(ask, visit)| KeptValue {
-            version: VERSION,
-            value: format!("{ask} {visit}"),
-        }),
-    });
-}
-
 /// Time of the visit of a URI that was issued at this rank to be reconsidered. `None` if it was issued for a visit, because it
 /// has been moved.
 pub(crate) fn visit_after(record: &UriRecord, rank: Rank) -> Option<Millis> {
-    let kept = record.kept.get(OWNER, NAME)?;
-    let (ask, visit) = kept.value.split_once(' ')?;
-    let is_this = kept.version == VERSION && ask.parse() == Ok(rank.due);
-    visit.parse().ok().filter(|_| is_this)
+    let planned = record.reconsideration?;
+    (instant::floor(planned.at) == rank.due).then(|| instant::floor(planned.visit))
 }

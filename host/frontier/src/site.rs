@@ -1,0 +1,180 @@
+//! State kept for a site, which is a host with its port: values of plugins, and figures on its documents. Each value has an entry
+//! of its own. It is written with the visit that sets it, and removed with the last known URI of the site.
+
+use std::collections::BTreeMap;
+
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Error, Frontier, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX,
+    change::Change,
+    keys,
+    store::{damaged, decode, encode, read},
+};
+
+/// State kept for a site.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SiteRecord {
+    /// Values that plugins keep with the site.
+    pub kept: KeptValues,
+    /// Figures on groups of the site's documents. The caller names the groups.
+    pub figures: BTreeMap<String, GroupFigures>,
+}
+
+/// Sums over the visits of a group of documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct GroupFigures {
+    /// Documents that have been visited.
+    pub documents: u64,
+    /// Visits that could be compared with a previous one.
+    pub visits: u64,
+    /// Of these, visits that found a change.
+    pub changes: u64,
+    /// Time between each of these visits and the one before it, in milliseconds.
+    pub observed_ms: u64,
+}
+
+impl Frontier {
+    /// The state kept for the site of a URI: its host, with the port if that is not the scheme's default.
+    ///
+    /// # Errors
+    /// Fails if the store fails.
+    pub fn site(&self, uri: &Uri) -> Result<SiteRecord, Error> {
+        let key = uri.key();
+        let mut site = SiteRecord::default();
+        if key.len() > RECORD_KEY_BYTES_MAX {
+            return Ok(site);
+        }
+        let (start, end) = keys::site_range(&key);
+        let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
+        for (key, value) in values {
+            let (plugin, name) =
+                keys::from_site_value(&key).ok_or_else(|| damaged("a malformed name", &key))?;
+            site.kept.apply(KeptChange {
+                plugin: plugin.to_owned(),
+                name: name.to_owned(),
+                value: Some(decode("a value kept for a site", &key, &value)?),
+            });
+        }
+        let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
+        for (key, value) in figures {
+            let group =
+                keys::from_site_figures(&key).ok_or_else(|| damaged("a malformed group", &key))?;
+            let figures = decode("figures on a site", &key, &value)?;
+            site.figures.insert(group.to_owned(), figures);
+        }
+        Ok(site)
+    }
+}
+
+impl Change<'_> {
+    /// Keeps values and figures for the site of a record.
+    pub(crate) fn keep_for_site(
+        &mut self,
+        record_key: &str,
+        changes: Vec<KeptChange>,
+        figures: &BTreeMap<String, GroupFigures>,
+    ) -> Result<(), Error> {
+        for change in changes {
+            let key = keys::site_value(record_key, &change.plugin, &change.name);
+            let value = change.value.as_ref().map(encode).transpose()?;
+            self.site_values.insert(key, value);
+        }
+        for (group, figures) in figures {
+            let key = keys::site_figures(record_key, group);
+            self.site_figures.insert(key, Some(encode(figures)?));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use jiff::Timestamp;
+    use opilio_uri::HopPath;
+
+    use super::*;
+    use crate::{Candidate, Config, KeptValue, Next, Outcome, Strategy, Success};
+
+    fn uri(text: &str) -> Uri {
+        Uri::parse(text).unwrap()
+    }
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(1_700_000_000 + second).unwrap()
+    }
+
+    fn figures(visits: u64) -> GroupFigures {
+        GroupFigures {
+            documents: 1,
+            visits,
+            changes: 0,
+            observed_ms: 1_000 * visits,
+        }
+    }
+
+    /// Visits a URI that is not known yet.
+    fn visit(frontier: &mut Frontier, text: &str, group: &str, visits: u64) -> Result<(), Error> {
+        let hops = HopPath::parse("L").unwrap();
+        let page = Candidate::new(uri(text), hops, Strategy::Snapshot);
+        frontier.schedule(vec![page], at(0)).unwrap();
+        let issue = (0..1_000).find_map(|second| match frontier.next(at(second)).unwrap() {
+            Next::Issue(issue) => Some(issue),
+            _ => None,
+        });
+        let success = Success {
+            kept_for_site: vec![KeptChange {
+                plugin: "plugin".to_owned(),
+                name: "name".to_owned(),
+                value: Some(KeptValue {
+                    version: 1,
+                    value: "value".to_owned(),
+                }),
+            }],
+            site_figures: BTreeMap::from([(group.to_owned(), figures(visits))]),
+            ..Success::default()
+        };
+        let outcome = Outcome::Succeeded(Box::new(success));
+        frontier
+            .finished(issue.unwrap().ticket, outcome, at(1_000))
+            .map(drop)
+    }
+
+    #[test]
+    fn values_and_figures_are_kept_until_the_last_uri_of_the_site_is_forgotten() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || Frontier::open(dir.path(), Config::default()).unwrap();
+        let mut frontier = open();
+        visit(&mut frontier, "http://a.org/1", "host", 1).unwrap();
+        visit(&mut frontier, "http://a.org/2", "host", 2).unwrap();
+        drop(frontier);
+        let mut frontier = open();
+        let site = frontier.site(&uri("http://a.org/")).unwrap();
+        let expected = BTreeMap::from([("host".to_owned(), figures(2))]);
+        assert_eq!((site.figures, site.kept.iter().count()), (expected, 1));
+        let other = frontier.site(&uri("http://a.org:8080/")).unwrap();
+        assert_eq!(other, SiteRecord::default());
+        for (text, groups) in [("http://a.org/1", 1), ("http://a.org/2", 0)] {
+            assert!(frontier.forget(&uri(text), at(2_000)).unwrap());
+            let site = frontier.site(&uri("http://a.org/")).unwrap();
+            let values = site.kept.iter().count();
+            assert_eq!((site.figures.len(), values), (groups, groups), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_without_a_name_change_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let refused = visit(&mut frontier, "http://a.org/", "", 1);
+        assert!(
+            matches!(refused, Err(Error::Name { bytes: 0 })),
+            "{refused:?}"
+        );
+        let site = frontier.site(&uri("http://a.org/")).unwrap();
+        assert_eq!(site, SiteRecord::default());
+    }
+}
