@@ -147,7 +147,7 @@ async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
     let stop = crawl.stop();
     let interrupts = tokio::spawn(heed_interrupts(stop, display));
     let live = live::start(crawl.view(), crawl.job(), display);
-    let summary = crawl.run().await;
+    let summary = opilio_control::run(crawl).await;
     live.finish().await;
     interrupts.abort();
     summary

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
-use opilio_crawl::control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueState, Which};
+use opilio_control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueState, Which};
 
 use crate::exit;
 use crate::job::Asked;

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_crawl::control::{self, Command};
+use opilio_control::Command;
 
 use self::ask::ask;
 use crate::exit;
@@ -181,7 +181,7 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
 }
 
 fn log(args: &LogArgs) -> Result<u8> {
-    let file = match control::log_file(&args.job) {
+    let file = match opilio_control::log_file(&args.job) {
         Ok(file) => file,
         Err(problem) => return Ok(ask::refused(&problem)),
     };

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use opilio_archive::{Reader, check};
+use opilio_control::{By, DiscrepancyKind};
 use opilio_crawl::Summary;
-use opilio_crawl::control::{self, By, DiscrepancyKind};
 use opilio_test_web::Web;
 use opilio_test_web::demo::{Expected, expected};
 
@@ -49,7 +49,7 @@ impl Judgement {
             pid: std::process::id(),
         };
         let faults = &mut self.faults;
-        let verified = control::verify(&summary.job, &by, false, &mut |found| {
+        let verified = opilio_control::verify(&summary.job, &by, false, &mut |found| {
             // Damage has been found already while the archive was read.
             if found.kind != DiscrepancyKind::ArchiveDamaged {
                 faults.push(verify::line(&found));

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_crawl::{Asked, CrawlError, Faults, Level, ProfileSource};
+use opilio_control::Asked;
+use opilio_crawl::{CrawlError, Faults, Level, ProfileSource};
 use opilio_profile::{Given, Profile};
 use opilio_uri::{HopPath, Uri};
 use serde_json::{Value, json};
@@ -199,7 +200,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
         media_type: args.media_type.as_deref(),
         now: args.at.unwrap_or_else(jiff::Timestamp::now),
     };
-    let mut explained = match opilio_crawl::explain(&profile, &asked, component_cache()) {
+    let mut explained = match opilio_control::explain(&profile, &asked, component_cache()) {
         Ok(explained) => explained,
         Err(CrawlError::Profile(faults)) => {
             eprintln!("{faults}");

@@ -26,7 +26,7 @@ pub(crate) mod uris;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_crawl::control::{Answer, Command, is_reachable};
+use opilio_control::{Answer, Command, is_reachable};
 use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AllOf, AnyOf, OneOf, SchemaType};

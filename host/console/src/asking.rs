@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opilio_crawl::control::{Answer, By, Command, ControlError, Request, carry_out, is_reachable};
+use opilio_control::{Answer, By, Command, ControlError, Request, carry_out, is_reachable};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;

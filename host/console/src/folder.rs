@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use opilio_crawl::control::{self, By, Checkpoint, ControlError};
+use opilio_control::{By, Checkpoint, ControlError};
 use opilio_crawl::{
     Course, CrawlError, EndWord, JobError, Order, ProfileSource, files_stay_inside, hold, is_job,
     is_made_halfway, plan,
@@ -255,7 +255,7 @@ impl Folder {
         let io = |source| failed(&directory.join("orders.json"), source);
         let orders = || Orders::read(&directory).map_err(io);
         // A crawling job's own process refuses. The daemon may not yet know that a job has ended.
-        let is_reachable = control::is_reachable(&directory);
+        let is_reachable = opilio_control::is_reachable(&directory);
         let course = Course::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
             let ended = process::end_of_begun(&orders, course.as_ref());
@@ -265,7 +265,7 @@ impl Folder {
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(FolderError::Wanted(name.to_owned()));
         }
-        let made = control::go_back(&directory, checkpoint, by)?;
+        let made = opilio_control::go_back(&directory, checkpoint, by)?;
         // Clear the reason for not restarting it, and do not take the ended job for one that died.
         if orders()?.is_some_and(|orders| orders.crawl || orders.gave_up.is_some()) {
             Orders::new(false, &by.user).write(&directory).map_err(io)?;

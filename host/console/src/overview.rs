@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
-use opilio_crawl::control::{Answer, By, Command, Request, Standing, Status, carry_out};
+use opilio_control::{Answer, By, Command, Request, Standing, Status, carry_out};
 use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;

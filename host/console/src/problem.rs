@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use opilio_crawl::control::{ControlError, Fault, FaultFound};
+use opilio_control::{ControlError, Fault, FaultFound};
 use serde::Serialize;
 use utoipa::ToSchema;
 

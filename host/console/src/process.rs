@@ -114,7 +114,7 @@ pub fn last_words(job: &Path) -> String {
 /// Whether a job that is to crawl has no process: none was begun for it, or it has died.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
     !is_on_its_way(job, orders)
-        && !opilio_crawl::control::is_reachable(job)
+        && !opilio_control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
 }
 
@@ -140,7 +140,7 @@ pub(crate) fn is_alive(
     orders: Option<&Orders>,
     course: Option<&Course>,
 ) -> io::Result<Alive> {
-    if opilio_crawl::control::is_reachable(job) {
+    if opilio_control::is_reachable(job) {
         return Ok(Alive::Yes);
     }
     if !opilio_crawl::is_held(job)? {

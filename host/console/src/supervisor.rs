@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use opilio_crawl::control::{self, Command};
+use opilio_control::Command;
 use opilio_crawl::{Course, EndWord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -396,7 +396,7 @@ impl Supervisor {
 /// Writes to the logs of the job and of the daemon.
 fn note(name: &str, known: &Known, what: &str, result: &str) {
     tracing::info!(job = name, "{what}: {result}");
-    if let Err(problem) = control::note(&known.directory, DAEMON, what, result) {
+    if let Err(problem) = opilio_control::note(&known.directory, DAEMON, what, result) {
         tracing::error!(job = name, "{problem}");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn complete_indexes(config: &WriterConfig) {
 }
 
 /// Returns the configuration of the archive's writers.
-pub(crate) fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, CrawlError> {
+pub fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, CrawlError> {
     let archive = &profile.archive;
     let level = archive.compression_level;
     let dictionary = match &archive.dictionary {

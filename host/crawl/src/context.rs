@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -13,30 +14,30 @@ use opilio_profile::{ArchiveDigest, Profile};
 
 use opilio_uri::{SurtPrefixSet, Uri};
 
-use crate::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
-use crate::census::LastCensus;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
 use crate::duplicates::{Duplicates, PayloadDigests};
 use crate::error::Halt;
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::job_log::JobLog;
 use crate::lanes::{Lane, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::observers::Observers;
-use crate::plugin_report::{PluginFigures, PluginReport, SeenBefore};
-use crate::progress::QueueTally;
 use crate::records;
-use crate::series::Series;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
 use crate::workshop::Workshop;
+use opilio_job::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
+use opilio_job::census::LastCensus;
 use opilio_job::crawl_log::LogLine;
 use opilio_job::directory::Job;
+use opilio_job::job_log::JobLog;
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
+use opilio_job::plugin_report::{PluginFigures, PluginReport, SeenBefore};
+use opilio_job::progress::QueueTally;
+use opilio_job::series::Series;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
@@ -50,67 +51,122 @@ const SEED_MOVES_MAX: u32 = 5;
 const TALLIES_MAX: usize = 4096;
 
 /// State shared by all workers of a crawl.
-pub(crate) struct Context {
+pub struct CrawlContext {
     /// The profile when this process began.
     pub profile: Arc<Profile>,
-    /// The profile with all changes since; see [`Context::current`].
-    pub current: RwLock<Arc<Profile>>,
-    pub fetchers: Fetchers,
-    pub frontier: Mutex<Frontier>,
-    pub writers: Arc<Writers>,
-    pub duplicates: Option<Duplicates>,
-    pub handover: Option<Arc<Handover>>,
-    pub lanes: Lanes,
-    pub logs: JobLogs,
-    pub ledger: Arc<Ledger>,
-    pub series: Series,
-    pub census: LastCensus,
-    pub board: Board,
-    pub notifier: Mutex<Option<Notifier>>,
-    /// Plugin errors in earlier processes, as far as they are known.
-    pub faults_before: u64,
-    pub plugins_before: SeenBefore,
+    /// The profile with all changes since; see [`CrawlContext::current`].
+    pub(crate) current: RwLock<Arc<Profile>>,
     /// The job's directory.
-    pub job: std::path::PathBuf,
-    pub servers: Servers,
-    pub cookies: Cookies,
-    pub credentials: Credentials,
-    pub logins: Logins,
-    pub counters: Counters,
-    pub seeds: tokio::sync::Mutex<SeedPrefixes>,
-    pub stacks: RwLock<Arc<Stacks>>,
-    pub known_stacks: KnownStacks,
-    pub tables: Arc<TableKeeper>,
-    pub workshop: Workshop,
-    pub tallies: Mutex<HashMap<String, QueueTally>>,
-    pub observers: Observers,
-    /// Scope filters that left links unjudged, and for which an alert has been raised.
-    pub scope_faults: Mutex<BTreeSet<Arc<str>>>,
-    pub turns: QueueRanks,
-    /// The budget. Lock it before the frontier, never after.
-    pub budget: Mutex<Budget>,
+    pub job: PathBuf,
+    /// State that commands of operators change: pause, fetches in flight.
     pub live: Arc<Live>,
+    /// `job.log`.
     pub job_log: Arc<JobLog>,
+    pub(crate) lanes: Lanes,
+    /// The frontier; see [`CrawlContext::frontier`].
+    pub frontier: Mutex<Frontier>,
+    pub(crate) queues: Queues,
+    /// State of fetching.
+    pub network: Network,
+    /// Archive and logs.
+    pub outputs: Outputs,
+    /// Plugins and their state.
+    pub plugins: CrawlPlugins,
+    /// Counts of the crawl.
+    pub figures: CrawlFigures,
+    /// AlertState for the operator.
+    pub alerts: AlertState,
     /// The job's lock. It is dropped last, so that the next process that locks the job finds the stores closed.
     #[expect(dead_code, reason = "held for its lock")]
-    pub held: Arc<Job>,
+    pub(crate) held: Arc<Job>,
+}
+
+/// What decides between queues, beside the frontier.
+pub(crate) struct Queues {
+    /// The budget. Lock it before the frontier, never after.
+    pub(crate) budget: Mutex<Budget>,
+    /// Precedence of queues as plugins last decided.
+    pub(crate) ranks: QueueRanks,
+}
+
+/// State of fetching.
+pub struct Network {
+    /// Fetchers by settings.
+    pub fetchers: Fetchers,
+    pub(crate) servers: Servers,
+    pub(crate) cookies: Cookies,
+    pub(crate) credentials: Credentials,
+    pub(crate) logins: Logins,
+}
+
+/// Archive and logs.
+pub struct Outputs {
+    pub(crate) writers: Arc<Writers>,
+    pub(crate) duplicates: Option<Duplicates>,
+    pub(crate) handover: Option<Arc<Handover>>,
+    /// The logs of the job, except `job.log`.
+    pub logs: JobLogs,
+}
+
+/// Plugins of a crawl and their state.
+pub struct CrawlPlugins {
+    pub(crate) stacks: RwLock<Arc<Stacks>>,
+    pub(crate) known_stacks: KnownStacks,
+    /// Tables in which plugins look values up.
+    pub tables: Arc<TableKeeper>,
+    pub(crate) workshop: Workshop,
+    /// Observers at work.
+    pub observers: Observers,
+    /// Prefixes of the scope. Locked while plugins are replaced, so that two concurrent changes do not undo each other.
+    pub(crate) seeds: tokio::sync::Mutex<SeedPrefixes>,
+    /// Scope filters that left links unjudged, and for which an alert has been raised.
+    pub(crate) scope_faults: Mutex<BTreeSet<Arc<str>>>,
+    /// Figures of plugins in earlier processes.
+    pub(crate) before: SeenBefore,
+}
+
+/// Counts of a crawl.
+pub struct CrawlFigures {
+    /// Counters of this process.
+    pub counters: Counters,
+    /// Counts by host, status, media type and source.
+    pub ledger: Arc<Ledger>,
+    /// Samples over time.
+    pub series: Series,
+    /// Last counts of queues and pages.
+    pub census: LastCensus,
+    pub(crate) tallies: Mutex<HashMap<String, QueueTally>>,
+    /// Plugin errors in earlier processes, as far as they are known.
+    pub(crate) faults_before: u64,
+}
+
+/// AlertState for the operator, and the way to send them.
+pub struct AlertState {
+    /// AlertState that are active, and recent ones.
+    pub board: Board,
+    pub(crate) notifier: Mutex<Option<Notifier>>,
 }
 
 /// SURT prefixes that the seeds imply, and the file that keeps those of redirected seeds.
 pub(crate) struct SeedPrefixes {
     pub set: SurtPrefixSet,
-    pub file: std::path::PathBuf,
+    pub file: PathBuf,
     /// Number of times that each seed has widened the scope in this process.
     pub moves: HashMap<String, u32>,
 }
 
 /// Counters of this process. The frontier's own counters are durable.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub struct Counters {
+    /// Content received, in bytes.
     pub bytes: AtomicU64,
+    /// Responses archived.
     pub documents: AtomicU64,
+    /// URIs finished.
     pub lines: AtomicU64,
+    /// Plugin errors.
     pub faults: AtomicU64,
+    /// Links that the scope has refused.
     pub out_of_scope: AtomicU64,
     /// URIs whose processing panicked.
     pub panics: AtomicU64,
@@ -133,10 +189,13 @@ impl Counters {
 /// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
 const PANICS_MAX: u64 = 10;
 
-impl Context {
+impl CrawlContext {
     /// Locks the budget for one call. The guard is never held across an await.
-    pub(crate) fn budget(&self) -> MutexGuard<'_, Budget> {
-        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.queues
+            .budget
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Locks the frontier for one call. The guard is never held across an await.
@@ -145,8 +204,9 @@ impl Context {
     }
 
     /// Returns the plugins in effect now.
-    pub(crate) fn stacks(&self) -> Arc<Stacks> {
-        self.stacks
+    pub fn stacks(&self) -> Arc<Stacks> {
+        self.plugins
+            .stacks
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -157,7 +217,7 @@ impl Context {
         if records.is_empty() {
             return Ok(Vec::new());
         }
-        let writers = self.writers.clone();
+        let writers = self.outputs.writers.clone();
         Ok(self
             .lanes
             .run(Lane::Document, move || {
@@ -192,8 +252,8 @@ impl Context {
     pub(crate) fn failures(&self, failures: &[Failure]) -> Result<(), Halt> {
         let mut halt = None;
         for Failure { fault, consequence } in failures {
-            self.counters.faults.fetch_add(1, Ordering::Relaxed);
-            self.logs.fault(fault)?;
+            self.figures.counters.faults.fetch_add(1, Ordering::Relaxed);
+            self.outputs.logs.fault(fault)?;
             let why = format!("it failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
@@ -230,6 +290,7 @@ impl Context {
     /// first page raises an alert as well.
     pub(crate) fn scope_fault(&self, plugin: &Arc<str>) {
         let mut known = self
+            .plugins
             .scope_faults
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -248,8 +309,9 @@ impl Context {
     }
 
     /// Raises an alert about a problem that the operator should know of.
-    pub(crate) fn raise(&self, kind: AlertKind, subject: &str, severity: Severity, what: &str) {
+    pub fn raise(&self, kind: AlertKind, subject: &str, severity: Severity, what: &str) {
         let raised = self
+            .alerts
             .board
             .raise(kind, subject, severity, what, Timestamp::now());
         if let Some(alert) = raised {
@@ -263,15 +325,15 @@ impl Context {
     }
 
     /// Clears an alert if it is active.
-    pub(crate) fn clear(&self, kind: AlertKind, subject: &str) {
-        if let Some(alert) = self.board.clear(kind, subject, Timestamp::now()) {
+    pub fn clear(&self, kind: AlertKind, subject: &str) {
+        if let Some(alert) = self.alerts.board.clear(kind, subject, Timestamp::now()) {
             self.announce(Event::Cleared, alert);
         }
     }
 
     /// Clears alerts of single events that have been shown long enough.
     pub(crate) fn expire_alerts(&self, now: Timestamp) {
-        for alert in self.board.expire(now) {
+        for alert in self.alerts.board.expire(now) {
             self.announce(Event::Cleared, alert);
         }
     }
@@ -279,10 +341,14 @@ impl Context {
     fn announce(&self, event: Event, alert: Alert) {
         let at = Timestamp::now();
         let line = format!("{at:.3} {} {alert}", event.name());
-        if let Err(problem) = self.logs.alert(&line) {
+        if let Err(problem) = self.outputs.logs.alert(&line) {
             tracing::error!("alerts.log cannot be written: {problem}");
         }
-        let notifier = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
+        let notifier = self
+            .alerts
+            .notifier
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifier.as_ref() {
             let profile = self.current();
             let notice = Notice::new(&self.job, &profile, event, alert);
@@ -303,7 +369,7 @@ impl Context {
 
     /// Returns the figures of each plugin from all processes of the job, in the order of names, each instance before its
     /// variants.
-    pub(crate) fn plugin_reports(&self) -> Vec<PluginReport> {
+    pub fn plugin_reports(&self) -> Vec<PluginReport> {
         let seen = self.plugins_seen().into_iter();
         seen.map(|seen| seen.report).collect()
     }
@@ -320,14 +386,14 @@ impl Context {
                 breaker,
             } = seen;
             let lost_events = match variant {
-                None => self.observers.lost(&name),
+                None => self.plugins.observers.lost(&name),
                 Some(_) => 0,
             };
             let mut seen = PluginFigures::new(&name, variant, &plugin, statistics, breaker);
             seen.report.lost_events = lost_events;
             seen
         });
-        self.plugins_before.with(now)
+        self.plugins.before.with(now)
     }
 
     /// Asks precedence plugins about these queues, and applies their answers.
@@ -359,7 +425,7 @@ impl Context {
             return Ok(());
         };
         // Held until the new plugins are in effect, so that two concurrent redirects do not undo each other.
-        let mut seeds = self.seeds.lock().await;
+        let mut seeds = self.plugins.seeds.lock().await;
         if seeds.set.covers(&target.surt()) {
             return Ok(());
         }
@@ -379,8 +445,8 @@ impl Context {
     }
 
     /// Applies these prefixes to the scope from now on, after a seed was removed.
-    pub(crate) async fn replace_seed_prefixes(&self, set: SurtPrefixSet) -> Result<(), Halt> {
-        let mut seeds = self.seeds.lock().await;
+    pub async fn replace_seed_prefixes(&self, set: SurtPrefixSet) -> Result<(), Halt> {
+        let mut seeds = self.plugins.seeds.lock().await;
         let prefixes: Vec<String> = set.iter().map(str::to_owned).collect();
         let pool = self.pool_with(prefixes).await?;
         seeds.set = set;
@@ -400,22 +466,34 @@ impl Context {
         made.map_err(Halt::Seed)
     }
 
-    /// Puts plugins into effect for all work that begins from now on. The caller has held [`Context::seeds`] since it made them,
+    /// Puts plugins into effect for all work that begins from now on. The caller has held [`CrawlContext::seeds`] since it made them,
     /// so that two concurrent changes do not undo each other.
     pub(crate) fn set_plugins(&self, pool: Pool) {
         let stacks = Stacks::with(self.current().settings(), pool);
-        *self.stacks.write().unwrap_or_else(PoisonError::into_inner) = stacks;
+        *self
+            .plugins
+            .stacks
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = stacks;
     }
 
     /// Counts a finished visit.
     pub(crate) fn finished(&self, queue: &str, line: &LogLine, document: bool) {
-        self.counters
+        self.figures
+            .counters
             .documents
             .fetch_add(u64::from(document), Ordering::Relaxed);
-        self.counters.lines.fetch_add(1, Ordering::Relaxed);
+        self.figures.counters.lines.fetch_add(1, Ordering::Relaxed);
         let size = line.size.unwrap_or(0);
-        self.counters.bytes.fetch_add(size, Ordering::Relaxed);
-        let mut tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        self.figures
+            .counters
+            .bytes
+            .fetch_add(size, Ordering::Relaxed);
+        let mut tallies = self
+            .figures
+            .tallies
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if tallies.len() >= TALLIES_MAX && !tallies.contains_key(queue) {
             let mut counts: Vec<u64> = tallies.values().map(|tally| tally.uris).collect();
             counts.sort_unstable();

@@ -37,23 +37,23 @@ use opilio_source::Sources;
 use opilio_uri::SurtPrefixSet;
 use tokio::sync::watch;
 
-pub(crate) use close::Ended;
-pub(crate) use lost::{fetch_again, fetched_again};
+pub use close::EndedCrawl;
+pub use lost::{fetch_again, fetched_again};
 pub use order::{Order, ProfileSource};
 pub use plan::plan;
-pub(crate) use seeds::{seed_candidate, seed_lines};
+pub use seeds::{seed_candidate, seed_lines};
 
-use crate::alerts::{AlertKind, Notifier, Severity};
-use crate::context::Context;
-use crate::job_log::JobLog;
+use crate::context::CrawlContext;
 use crate::live::Live;
-use crate::progress::Progress;
-use crate::share::Share;
 use crate::stop::Stop;
 use crate::tables::TableKeeper;
 use opilio_job::End;
+use opilio_job::alerts::{AlertKind, Notifier, Severity};
 use opilio_job::course::Course;
 use opilio_job::directory::Job;
+use opilio_job::job_log::JobLog;
+use opilio_job::progress::Progress;
+use opilio_job::share::Share;
 use opilio_stacks::Loaded;
 
 /// A crawl that has been checked; nothing has been created yet.
@@ -73,7 +73,7 @@ pub struct Plan {
 
 /// A crawl that is ready to run.
 pub struct Crawl {
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     job: Arc<Job>,
     repaired: Vec<Repaired>,
     stop: Stop,
@@ -90,13 +90,13 @@ pub struct Crawl {
 /// Shows a crawl while it runs. Clones show the same crawl.
 #[derive(Clone)]
 pub struct View {
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     began: Instant,
 }
 
 impl Crawl {
     /// Crawls until nothing is left, a limit is reached, or [`Stop::stop`] is called.
-    pub(crate) async fn crawl(self) -> Ended {
+    pub async fn crawl(self) -> EndedCrawl {
         let watching = observe::start(&self.context, self.job.directory(), &self.stop);
         let watching = watching.map_err(|problem| {
             let problem = format!("an observer's memory cannot be read: {problem}");
@@ -114,9 +114,9 @@ impl Crawl {
         };
 
         // A plugin replacement that is requested now gets an error.
-        self.context.workshop.engine.stop_compiling();
+        self.context.plugins.workshop.engine.stop_compiling();
         self.tell_halt(&end);
-        Ended {
+        EndedCrawl {
             crawl: self,
             end,
             watching: watching.ok(),
@@ -147,12 +147,12 @@ impl Crawl {
 
     /// Limits the crawl to its share of the machine's bandwidth and connections, until it gets another share.
     pub fn share(&self, share: Share) {
-        let throttle = self.context.fetchers.base().throttle();
+        let throttle = self.context.network.fetchers.base().throttle();
         throttle.allow(share.allowance());
     }
 
     /// Returns the state that all URIs of the crawl share.
-    pub(crate) fn context(&self) -> &Arc<Context> {
+    pub fn context(&self) -> &Arc<CrawlContext> {
         &self.context
     }
 
@@ -180,6 +180,7 @@ impl Crawl {
         let notifier = Notifier::start(&self.context.job);
         *self
             .context
+            .alerts
             .notifier
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(notifier);
@@ -198,9 +199,10 @@ impl Crawl {
 impl View {
     /// Returns the progress of the crawl as it is now.
     pub fn progress(&self) -> Progress {
-        let counters = &self.context.counters;
+        let counters = &self.context.figures.counters;
         let tallies = self
             .context
+            .figures
             .tallies
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -218,7 +220,7 @@ impl View {
             bytes: counters.bytes.load(Ordering::Relaxed),
             faults: counters.faults.load(Ordering::Relaxed),
             out_of_scope: counters.out_of_scope.load(Ordering::Relaxed),
-            alerts: self.context.board.active(),
+            alerts: self.context.alerts.board.active(),
             busiest,
         }
     }

@@ -14,12 +14,12 @@ use opilio_profile::{
 const KEPT_MAX: usize = 1_000;
 
 /// The fetchers of a crawl. A change of the profile replaces them as a whole.
-pub(crate) struct Fetchers {
+pub struct Fetchers {
     set: RwLock<Arc<FetcherSet>>,
 }
 
 /// The fetchers of one profile.
-pub(crate) struct FetcherSet {
+pub struct FetcherSet {
     base: Fetcher,
     /// Configuration of `base`, from which fetchers with other settings are made.
     config: Config,
@@ -59,7 +59,7 @@ impl Fetchers {
 
     /// Returns the fetchers of a changed profile. They share connections, scratch space and limits with those in effect. The
     /// maxima of scratch space and spool memory stay as they are.
-    pub(crate) fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
+    pub fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
         let set = self.set();
         let fetch = profile.settings().fetch.clone();
         let config = Config {
@@ -82,7 +82,7 @@ impl Fetchers {
     }
 
     /// Returns the fetcher of the profile itself.
-    pub(crate) fn base(&self) -> Fetcher {
+    pub fn base(&self) -> Fetcher {
         self.set().base.clone()
     }
 

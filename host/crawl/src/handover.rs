@@ -17,7 +17,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 use tokio::sync::watch;
 
-use crate::job_log::JobLog;
+use opilio_job::job_log::JobLog;
 
 /// First pause after a failure. Each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(10);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use crate::share::ShareTaken;
+use opilio_job::share::ShareTaken;
 use opilio_visit::Step;
 
 /// What a job is doing, in a word.
@@ -50,7 +50,7 @@ pub struct FetchInFlight {
 
 /// State shared by the dispatcher, the workers and operator commands.
 #[derive(Default)]
-pub(crate) struct Live {
+pub struct Live {
     state: Mutex<State>,
     /// Wakes the dispatcher after a change that affects it.
     nudge: Notify,
@@ -79,7 +79,7 @@ struct State {
 }
 
 /// Guard of a command that changes the queues. While it exists, the crawl does not end for lack of URIs.
-pub(crate) struct Hand(Arc<Live>);
+pub struct Hand(Arc<Live>);
 
 /// Number of [`Hand`]s that had begun at a time when none existed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -131,7 +131,7 @@ const SLOW_BYTES_PER_SECOND: f64 = 16.0 * 1024.0;
 
 /// Result of a request to cancel a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cancelled {
+pub enum Cancelled {
     /// The fetch will be cancelled.
     Asked,
     /// The response is already complete and is being processed.
@@ -187,7 +187,7 @@ impl Live {
     }
 
     /// Returns the number of slow fetches.
-    pub(crate) fn slow(&self) -> usize {
+    pub fn slow(&self) -> usize {
         self.state().slow
     }
 
@@ -211,7 +211,7 @@ impl Live {
     }
 
     /// Returns a guard for a command that may change the queues; none if the crawl is over.
-    pub(crate) fn hand(self: &Arc<Self>) -> Option<Hand> {
+    pub fn hand(self: &Arc<Self>) -> Option<Hand> {
         let mut state = self.state();
         if state.is_over {
             return None;
@@ -251,7 +251,7 @@ impl Live {
     }
 
     /// Returns the crawl's use of its share.
-    pub(crate) fn taken(&self, taken: Taken) -> ShareTaken {
+    pub fn taken(&self, taken: Taken) -> ShareTaken {
         let state = self.state();
         ShareTaken {
             bytes: taken.bytes,
@@ -262,7 +262,7 @@ impl Live {
     }
 
     /// Wakes the dispatcher after a change that affects it.
-    pub(crate) fn nudge(&self) {
+    pub fn nudge(&self) {
         self.nudge.notify_one();
     }
 
@@ -272,7 +272,7 @@ impl Live {
     }
 
     /// Requests a pause, or the end of a pause. Returns false if it was requested already.
-    pub(crate) fn pause(&self, is_pause_asked: bool) -> bool {
+    pub fn pause(&self, is_pause_asked: bool) -> bool {
         let mut state = self.state();
         let changed = state.is_pause_asked != is_pause_asked;
         state.is_pause_asked = is_pause_asked;
@@ -281,7 +281,8 @@ impl Live {
         changed
     }
 
-    pub(crate) fn standing(&self) -> Standing {
+    /// Returns what the crawl is doing, in a word.
+    pub fn standing(&self) -> Standing {
         let state = self.state();
         match (state.is_pause_asked, state.holds) {
             (false, _) => Standing::Running,
@@ -291,7 +292,7 @@ impl Live {
     }
 
     /// Returns the URIs in flight, the oldest first.
-    pub(crate) fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
+    pub fn in_flight(&self, max: usize) -> Vec<FetchInFlight> {
         let state = self.state();
         let mut all: Vec<&InFlight> = state.in_flight.values().collect();
         all.sort_by_key(|flight| flight.since);
@@ -307,7 +308,7 @@ impl Live {
     }
 
     /// Cancels the fetch of a URI.
-    pub(crate) fn cancel(&self, uri: &str) -> Cancelled {
+    pub fn cancel(&self, uri: &str) -> Cancelled {
         let mut state = self.state();
         let mut flights = state.in_flight.values_mut();
         let Some(flight) = flights.find(|flight| flight.uri == uri) else {

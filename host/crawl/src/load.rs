@@ -72,7 +72,7 @@ impl LoadedPlugins {
 }
 
 /// Loads tables and plugins. Returns the errors of both at once.
-pub(crate) fn load(
+pub fn load(
     engine: &Engine,
     profile: &Profile,
     seed_prefixes: &[String],
@@ -102,7 +102,7 @@ pub(crate) fn load(
 }
 
 /// Returns the sources of components. Without a home directory, the store is in the job's directory.
-pub(crate) fn sources(job: &Path) -> Sources {
+pub fn sources(job: &Path) -> Sources {
     Sources::new(SourcesConfig::standard().unwrap_or_else(|_| SourcesConfig {
         store: job.join("store"),
         credentials: None,

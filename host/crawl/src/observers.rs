@@ -17,7 +17,7 @@ const EVENTS_WAITING_MAX: usize = 4096;
 
 /// The observers of a crawl, for the workers that finish URIs.
 #[derive(Default)]
-pub(crate) struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
+pub struct Observers(Mutex<BTreeMap<Arc<str>, Observer>>);
 
 /// One observer.
 struct Observer {
@@ -78,7 +78,7 @@ impl Observers {
     }
 
     /// Returns reports on all URIs that have finished so far; `None` if there is no such observer. Blocks.
-    pub(crate) fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
+    pub fn report(&self, name: &str) -> Option<Result<Vec<Report>, String>> {
         let events = self.all().get(name)?.events.clone()?;
         let (answer, answered) = oneshot::channel();
         let ended = "the crawl is ending".to_owned();
@@ -105,7 +105,7 @@ pub(crate) fn reports_of(job: &Path, name: &str) -> PathBuf {
 }
 
 /// Reads the reports in that folder, in the order of names; empty if there are none.
-pub(crate) fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
+pub fn written(job: &Path, name: &str) -> Result<Vec<Report>, (PathBuf, io::Error)> {
     let folder = reports_of(job, name);
     stays_inside(job, &folder).map_err(|problem| (folder.clone(), problem))?;
     let entries = match fs::read_dir(&folder) {

@@ -11,10 +11,10 @@
 
 use std::time::Instant;
 
-use crate::census::QueueCensus;
-use crate::context::Context;
-use crate::series::Sample;
+use crate::context::CrawlContext;
+use opilio_job::census::QueueCensus;
 use opilio_job::crawl_log::iso_milliseconds;
+use opilio_job::series::Sample;
 
 /// Name and end of each column. Numbers are aligned to the right.
 const COLUMNS: [(&str, usize); 13] = [
@@ -55,8 +55,8 @@ impl ProgressLog {
     }
 
     /// Returns the line for the crawl as it is now.
-    pub(crate) fn line(&mut self, sample: &Sample, context: &Context) -> String {
-        let queues = context.census.get().queues;
+    pub(crate) fn line(&mut self, sample: &Sample, context: &CrawlContext) -> String {
+        let queues = context.figures.census.get().queues;
         self.line_of(sample, queues.as_ref(), memory(), Instant::now())
     }
 

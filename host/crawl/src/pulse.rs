@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use crate::alerts::{self, Act, Seen, Watch};
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::live::Standing;
 use crate::progress_log::{self, ProgressLog};
-use crate::series::Sample;
 use crate::stop::Stop;
+use opilio_job::alerts::{self, Act, Measurements, Watch};
+use opilio_job::series::Sample;
 
 /// Time between two rounds of this work.
 const BEAT: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ const CATALOGUED_MAX: usize = 512;
 
 /// State that is kept from one second to the next.
 struct Pulse {
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     stop: Stop,
     job: PathBuf,
     folders: Vec<PathBuf>,
@@ -47,7 +47,7 @@ struct Pulse {
 
 /// Does the work every second until the crawl ends.
 pub(crate) async fn keep(
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     stop: Stop,
     job: PathBuf,
     began: Instant,
@@ -72,17 +72,17 @@ pub(crate) async fn keep(
 }
 
 /// Stores counts and time series after the last fetch.
-pub(crate) fn finish(context: &Context, job: &Path) {
-    if let Err(problem) = context.ledger.store(&context.frontier) {
+pub(crate) fn finish(context: &CrawlContext, job: &Path) {
+    if let Err(problem) = context.figures.ledger.store(&context.frontier) {
         tracing::error!("{}", opilio_stacks::chain(&problem));
     }
-    if let Err(problem) = context.series.write(job) {
+    if let Err(problem) = context.figures.series.write(job) {
         tracing::error!("the course of the crawl cannot be written: {problem}");
     }
 }
 
 impl Pulse {
-    fn new(context: Arc<Context>, stop: Stop, job: PathBuf, began: Instant) -> Pulse {
+    fn new(context: Arc<CrawlContext>, stop: Stop, job: PathBuf, began: Instant) -> Pulse {
         let profile = &context.profile;
         let archive = &profile.archive;
         let more = archive.more_directories.iter();
@@ -90,7 +90,7 @@ impl Pulse {
         let mut folders: Vec<PathBuf> = folders.map(|folder| job.join(folder)).collect();
         folders.push(job.clone());
         Pulse {
-            watch: Watch::new(profile.alerts.clone(), &context.board.active()),
+            watch: Watch::new(profile.alerts.clone(), &context.alerts.board.active()),
             folders,
             progress: ProgressLog::new(began),
             first: None,
@@ -108,20 +108,20 @@ impl Pulse {
     fn beat(&mut self) {
         let now = Timestamp::now();
         let sample = self.context.sample(now);
-        self.context.series.push(sample.clone());
+        self.context.figures.series.push(sample.clone());
         self.look(&sample, now);
         self.log(&sample);
         self.catalogue();
         let context = &self.context;
-        if self.stored.elapsed() >= STORE_EVERY || context.ledger.is_full() {
+        if self.stored.elapsed() >= STORE_EVERY || context.figures.ledger.is_full() {
             self.stored = Instant::now();
-            if let Err(problem) = context.ledger.store(&context.frontier) {
+            if let Err(problem) = context.figures.ledger.store(&context.frontier) {
                 tracing::error!("{}", opilio_stacks::chain(&problem));
             }
         }
         if self.written.elapsed() >= WRITE_EVERY {
             self.written = Instant::now();
-            if let Err(problem) = context.series.write(&self.job) {
+            if let Err(problem) = context.figures.series.write(&self.job) {
                 tracing::error!("the course of the crawl cannot be written: {problem}");
             }
         }
@@ -162,7 +162,7 @@ impl Pulse {
     /// Takes the last sample, and writes the last line of the log.
     fn end(&mut self) {
         let sample = self.context.sample(Timestamp::now());
-        self.context.series.push(sample.clone());
+        self.context.figures.series.push(sample.clone());
         self.logged = None;
         self.log(&sample);
     }
@@ -171,13 +171,13 @@ impl Pulse {
         let context = &self.context;
         let first = self.first.get_or_insert_with(|| sample.clone());
         let alerts = context.current().alerts.clone();
-        let then = context.series.before(now - alerts.window);
+        let then = context.figures.series.before(now - alerts.window);
         self.watch.go_by(alerts);
         let then = then.filter(|then| then.at > first.at);
-        let census = context.census.get();
+        let census = context.figures.census.get();
         let standing = context.live.standing();
         let waits_until = context.live.waits_until();
-        let seen = Seen {
+        let seen = Measurements {
             at: now,
             instant: Instant::now(),
             rooms: alerts::rooms(self.folders.iter().map(PathBuf::as_path)),
@@ -217,13 +217,13 @@ impl Pulse {
         }
         self.logged = Some(Instant::now());
         let line = self.progress.line(sample, context);
-        if let Err(problem) = context.logs.progress(&progress_log::names(), &line) {
+        if let Err(problem) = context.outputs.logs.progress(&progress_log::names(), &line) {
             tracing::error!("progress-statistics.log cannot be written: {problem}");
         }
     }
 }
 
-impl Context {
+impl CrawlContext {
     /// Whether the crawl waits until then because of overlong waits ([`opilio_frontier::Frontier::overlong_until`]).
     fn is_overlong(&self, until: Timestamp, now: Timestamp) -> bool {
         if until <= now + alerts::WAIT_MIN {
@@ -236,9 +236,10 @@ impl Context {
     /// Returns a sample of the crawl as it is now.
     pub(crate) fn sample(&self, at: Timestamp) -> Sample {
         let statistics = self.frontier().statistics();
-        let totals = self.ledger.totals();
-        let faults = self.faults_before + self.counters.faults.load(Ordering::Relaxed);
-        let queues = self.census.get().queues.map(|queues| queues.states);
+        let totals = self.figures.ledger.totals();
+        let faults =
+            self.figures.faults_before + self.figures.counters.faults.load(Ordering::Relaxed);
+        let queues = self.figures.census.get().queues.map(|queues| queues.states);
         Sample::new(&statistics, &totals, faults, queues, at)
     }
 }

@@ -40,11 +40,13 @@ const FURTHER_RECORDS: usize = 3;
 /// Identity that a capture and its line have in common. Hashes stand for texts: of a hundred million captures, two have one hash
 /// once in thousands of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Key(u64);
+pub struct Key(u64);
 
 /// The first record of a capture.
-pub(crate) struct Capture {
+pub struct FoundCapture {
+    /// Identity that its line has, too.
     pub key: Key,
+    /// URI of the capture.
     pub uri: String,
     /// Start of its fetch.
     pub date: Timestamp,
@@ -53,8 +55,10 @@ pub(crate) struct Capture {
 }
 
 /// Parts of a `crawl.log` line that are compared.
-pub(crate) struct Line<'l> {
+pub struct LoggedLine<'l> {
+    /// URI of the line.
     pub uri: &'l str,
+    /// Fetch status of the line.
     pub status: i32,
     /// Start of the fetch, in 17 digits.
     begun: Option<&'l str>,
@@ -70,10 +74,10 @@ impl Key {
     }
 }
 
-impl Capture {
+impl FoundCapture {
     /// Returns the capture that begins with this record. Returns `None` for other records: requests, descriptions of the crawl,
     /// and fetches in passing.
-    fn of(headers: &Headers, offset: u64) -> Option<Capture> {
+    fn of(headers: &Headers, offset: u64) -> Option<FoundCapture> {
         let (uri, date) = (headers.target_uri()?, headers.date()?);
         let is_first = match headers.kind() {
             "response" | "revisit" => true,
@@ -86,7 +90,7 @@ impl Capture {
         }
         let digits = timestamp17(date);
         let precision = if headers.is_arc() { 14 } else { 17 };
-        Some(Capture {
+        Some(FoundCapture {
             key: Key::of(uri, &digits[..precision]),
             uri: uri.to_owned(),
             date,
@@ -95,9 +99,9 @@ impl Capture {
     }
 }
 
-impl<'l> Line<'l> {
+impl<'l> LoggedLine<'l> {
     /// Parses a line; `None` if it is not a whole line of this log.
-    pub(crate) fn read(text: &'l str) -> Option<Line<'l>> {
+    pub fn read(text: &'l str) -> Option<LoggedLine<'l>> {
         let mut columns = text.split_ascii_whitespace();
         let _logged = columns.next()?;
         let status = columns.next()?.parse().ok()?;
@@ -106,7 +110,7 @@ impl<'l> Line<'l> {
         let fetch = columns.nth(4)?;
         let annotations = columns.nth(2)?;
         let begun = fetch.split('+').next().filter(|begun| begun.len() == 17);
-        Some(Line {
+        Some(LoggedLine {
             uri,
             status,
             begun,
@@ -115,14 +119,14 @@ impl<'l> Line<'l> {
     }
 
     /// Returns the keys for a capture in a WARC and for one in an ARC.
-    pub(crate) fn keys(&self) -> Option<[Key; 2]> {
+    pub fn keys(&self) -> Option<[Key; 2]> {
         let begun = self.begun?;
         Some([begun, begun.get(..14)?].map(|digits| Key::of(self.uri, digits)))
     }
 
     /// Whether the line says that the archive has a record of the visit. For the same content, the profile may have nothing
     /// written.
-    pub(crate) fn claims_record(&self) -> bool {
+    pub fn claims_record(&self) -> bool {
         let has = |beginning: &str| {
             let mut words = self.annotations.split(',');
             words.any(|word| word.starts_with(beginning))
@@ -136,13 +140,13 @@ impl<'l> Line<'l> {
 ///
 /// # Errors
 /// The file cannot be read.
-pub(crate) fn captures(file: &Path, mut each: impl FnMut(Capture)) -> Result<(), ReadError> {
+pub fn captures(file: &Path, mut each: impl FnMut(FoundCapture)) -> Result<(), ReadError> {
     let mut reader = Reader::open(file)?;
     loop {
         let capture = match reader.next_record() {
             Ok(None) => return Ok(()),
             Ok(Some(record)) => {
-                let capture = Capture::of(record.headers(), record.offset());
+                let capture = FoundCapture::of(record.headers(), record.offset());
                 record.finish().map(|_| capture)
             }
             Err(problem) => Err(problem),
@@ -163,7 +167,7 @@ pub(crate) fn captures(file: &Path, mut each: impl FnMut(Capture)) -> Result<(),
 ///
 /// # Errors
 /// A log cannot be read.
-pub(crate) fn lines(
+pub fn lines(
     directory: &Path,
     since: Option<Timestamp>,
     mut each: impl FnMut(&str),
@@ -210,7 +214,7 @@ fn log_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// A log cannot be read.
-pub(crate) fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
+pub fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
     for file in log_files(directory)? {
         let wanted = read::Wanted {
             lines: Some(1),
@@ -284,7 +288,7 @@ impl Unlogged<'_> {
         };
         let mut is_known: Vec<bool> = self.files.iter().map(|file| (self.of_job)(file)).collect();
         lines(self.logs, Some(oldest - CLOCK_SLACK), |text| {
-            let keys = Line::read(text).and_then(|line| line.keys());
+            let keys = LoggedLine::read(text).and_then(|line| line.keys());
             for key in keys.into_iter().flatten() {
                 if let Some(places) = open.get_mut(&key).filter(|places| !places.is_empty()) {
                     let (number, _) = places.remove(0);
@@ -305,11 +309,7 @@ impl Unlogged<'_> {
 ///
 /// # Errors
 /// The record cannot be read.
-pub(crate) fn line_of(
-    file: &Path,
-    offset: u64,
-    with_extra: bool,
-) -> Result<Option<LogLine>, ReadError> {
+pub fn line_of(file: &Path, offset: u64, with_extra: bool) -> Result<Option<LogLine>, ReadError> {
     let mut reader = Reader::open_at(file, offset)?;
     let Some(mut record) = reader.next_record()? else {
         return Ok(None);
@@ -560,7 +560,7 @@ mod tests {
         assert!(lines[1][24..].starts_with(&expected), "{}", lines[1]);
         // A capture with a line gets no second one.
         assert_eq!(complete(&logs, home.path(), &files, true), 0);
-        let lines = text.lines().map(|line| Line::read(line).unwrap());
+        let lines = text.lines().map(|line| LoggedLine::read(line).unwrap());
         assert!(lines.into_iter().all(|line| line.claims_record()));
     }
 
@@ -636,7 +636,7 @@ mod tests {
             let text = format!(
                 "2026-11-20T12:34:56.789Z {status} 4 http://a.org/ - - text/html #001 {fetch} sha1:X - {annotations}"
             );
-            Line::read(&text).unwrap().claims_record()
+            LoggedLine::read(&text).unwrap().claims_record()
         };
         let fetch = "20261120123455001+42";
         assert!(line(200, fetch, "-") && line(404, fetch, "3t"));

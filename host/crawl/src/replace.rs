@@ -14,31 +14,37 @@ use std::time::{Duration, SystemTime};
 use opilio_profile::{Component as ComponentOrigin, Instance};
 use tokio::sync::watch;
 
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::workshop::Wish;
 use opilio_stacks::on_plugin_thread;
 
 /// Interval at which the crawl looks at the files of watched plugins.
 const WATCH_INTERVAL: Duration = Duration::from_millis(500);
 
-impl Context {
+impl CrawlContext {
     /// Replaces a plugin for all work that begins from now on. Returns the result in words. Blocks.
     ///
     /// # Errors
     /// The reason; nothing has changed then.
-    pub(crate) fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
-        self.workshop.known(&self.current(), &wish.instance)?;
+    pub fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
+        self.plugins
+            .workshop
+            .known(&self.current(), &wish.instance)?;
         on_plugin_thread("plugin-replacement", || self.replace_known(wish, by))?
     }
 
     fn replace_known(&self, wish: &Wish, by: &str) -> Result<String, String> {
-        let candidate = self.workshop.get(wish)?;
+        let candidate = self.plugins.workshop.get(wish)?;
         // Held until the new plugins are in effect, so that two concurrent changes do not undo each other.
-        let _seeds = self.seeds.blocking_lock();
+        let _seeds = self.plugins.seeds.blocking_lock();
         let current = self.stacks();
-        let (pool, words) =
-            self.workshop
-                .replaced(&self.current(), current.pool(), wish, &candidate, by)?;
+        let (pool, words) = self.plugins.workshop.replaced(
+            &self.current(),
+            current.pool(),
+            wish,
+            &candidate,
+            by,
+        )?;
         self.set_plugins(pool);
         self.describe_archive();
         Ok(words)
@@ -46,7 +52,7 @@ impl Context {
 }
 
 /// Looks at the files of watched plugins, and replaces plugins whose file has changed.
-pub(crate) async fn watch(context: Arc<Context>, mut ended: watch::Receiver<()>) {
+pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
     let mut watched: Vec<Watched> = context
         .profile
         .plugins

@@ -8,7 +8,7 @@ use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::archive;
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::error::CrawlError;
 use opilio_stacks::{self, Loaded, Loading};
 use opilio_visit::policy;
@@ -78,7 +78,7 @@ const EFFECTS: &[(&str, Effect)] = &[
 
 impl Effect {
     /// Returns the effect of the setting at this JSON Pointer. Within an override it is that of the setting itself.
-    pub(crate) fn of(pointer: &str) -> Effect {
+    pub fn of(pointer: &str) -> Effect {
         EFFECTS
             .iter()
             .filter(|(table, _)| {
@@ -91,7 +91,7 @@ impl Effect {
 }
 
 /// Returns the reason why a setting cannot be changed in a job, and the remedy.
-pub(crate) fn why_never(pointer: &str) -> &'static str {
+pub fn why_never(pointer: &str) -> &'static str {
     match pointer {
         "/seeds" | "/seeds-file" => "opilio job seeds --add adds seeds to a job",
         "/extends" | "/name" => "make a new job of another profile",
@@ -102,41 +102,43 @@ pub(crate) fn why_never(pointer: &str) -> &'static str {
     }
 }
 
-impl Context {
+impl CrawlContext {
     /// Returns the profile with all changes since this process began. Settings that take effect at once are read from it, all
-    /// others from [`Context::profile`].
-    pub(crate) fn current(&self) -> Arc<Profile> {
+    /// others from [`CrawlContext::profile`].
+    pub fn current(&self) -> Arc<Profile> {
         let current = self.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_current(&self, profile: Arc<Profile>) {
+    /// Replaces the profile with changes. Plugins and queues are not changed.
+    pub fn set_current(&self, profile: Arc<Profile>) {
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = profile;
     }
 
     /// Updates the description of the crawl in archive files to the settings in effect.
     pub(crate) fn describe_archive(&self) {
         let plugins = self.stacks().in_force();
-        self.writers
+        self.outputs
+            .writers
             .describe(&archive::description(&self.current(), plugins));
     }
 
     /// Loads the plugins of a changed profile, with the components that the job has. Blocks; for a thread with a large stack.
-    pub(crate) fn plugins_of(&self, profile: &Profile) -> Result<Loaded, CrawlError> {
+    pub fn plugins_of(&self, profile: &Profile) -> Result<Loaded, CrawlError> {
         let prefixes: Vec<String> = {
-            let seeds = self.seeds.blocking_lock();
+            let seeds = self.plugins.seeds.blocking_lock();
             seeds.set.iter().map(str::to_owned).collect()
         };
         let kept = {
-            let kept = self.workshop.kept.lock();
+            let kept = self.plugins.workshop.kept.lock();
             kept.unwrap_or_else(PoisonError::into_inner).clone()
         };
         let loading = Loading {
-            engine: &self.workshop.engine,
+            engine: &self.plugins.workshop.engine,
             profile,
             seed_prefixes: &prefixes,
-            tables: self.tables.tables(),
-            sources: &self.workshop.sources,
+            tables: self.plugins.tables.tables(),
+            sources: &self.plugins.workshop.sources,
             job: Some(&kept),
             only: None,
         };
@@ -144,21 +146,21 @@ impl Context {
     }
 
     /// Puts a changed profile into effect for all work that begins from now on. Blocks.
-    pub(crate) fn put_in_force(
+    pub fn put_in_force(
         &self,
         profile: Arc<Profile>,
         loaded: Option<Loaded>,
     ) -> Result<(), CrawlError> {
         // Held until everything is in effect, so that two concurrent changes do not undo each other.
-        let _seeds = self.seeds.blocking_lock();
+        let _seeds = self.plugins.seeds.blocking_lock();
         let mut config = policy::frontier_config(&profile);
         if profile.frontier.precedence_floor == self.current().frontier.precedence_floor {
             // An operator may have set another floor for this process.
             config.precedence_floor = self.frontier().precedence_floor();
         }
         // Before the profile: a look-up takes its settings first. So its answer never counts as one with later settings.
-        let fetchers = self.fetchers.changed(&profile)?;
-        self.fetchers.put_in_force(fetchers);
+        let fetchers = self.network.fetchers.changed(&profile)?;
+        self.network.fetchers.put_in_force(fetchers);
         self.set_current(profile);
         let before = self.stacks();
         let pool = match &loaded {
@@ -167,9 +169,11 @@ impl Context {
         };
         self.set_plugins(pool);
         if let Some(loaded) = loaded {
-            let written = loaded.job.write(&self.workshop.job, &loaded.components);
+            let written = loaded
+                .job
+                .write(&self.plugins.workshop.job, &loaded.components);
             written.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
-            let mut kept = self.workshop.kept.lock();
+            let mut kept = self.plugins.workshop.kept.lock();
             let kept = kept.as_deref_mut();
             if let Ok(kept) = kept {
                 *kept = loaded.job;

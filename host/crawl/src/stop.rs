@@ -52,7 +52,7 @@ impl Stop {
     }
 
     /// Whether a stop has been requested.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.reason.borrow().is_some()
     }
 

@@ -16,13 +16,13 @@ use opilio_sandbox::{Row, Table, TableProblem, Tables};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::job_log::JobLog;
+use opilio_job::job_log::JobLog;
 
 /// Longest line of a file, in bytes. It has room for the longest key of a table, and a value.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// The tables of a crawl.
-pub(crate) struct TableKeeper {
+pub struct TableKeeper {
     tables: Tables,
     kept: Mutex<BTreeMap<String, Kept>>,
 }
@@ -112,7 +112,7 @@ impl TableKeeper {
     }
 
     /// Returns the reports of all tables, in the order of their names.
-    pub(crate) fn reports(&self) -> Vec<TableReport> {
+    pub fn reports(&self) -> Vec<TableReport> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.values().map(|kept| kept.report.clone()).collect()
     }
@@ -128,7 +128,7 @@ impl TableKeeper {
     }
 
     /// Reads files again that are due for a look and have changed; with `all`, every file. Blocks.
-    pub(crate) fn look(&self, all: bool, log: &JobLog) {
+    pub fn look(&self, all: bool, log: &JobLog) {
         let names: Vec<String> = {
             let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
             kept.keys().cloned().collect()

@@ -35,7 +35,7 @@ use opilio_visit::{
 };
 use tracing::Instrument as _;
 
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::lanes::{Lane, Reserved};
 use crate::live::Flight;
@@ -45,7 +45,7 @@ use opilio_job::crawl_log::{ExtraInfo, LogLine};
 
 /// One issued URI in the hands of a worker.
 pub(crate) struct CrawlVisit<'a> {
-    context: &'a Arc<Context>,
+    context: &'a Arc<CrawlContext>,
     pipeline: Arc<Pipeline>,
     flight: &'a Flight,
     worker: usize,
@@ -54,7 +54,7 @@ pub(crate) struct CrawlVisit<'a> {
 impl<'a> CrawlVisit<'a> {
     /// Starts the visit of a URI that the frontier has issued.
     pub(crate) fn new(
-        context: &'a Arc<Context>,
+        context: &'a Arc<CrawlContext>,
         issue: Issue,
         flight: &'a Flight,
         worker: usize,
@@ -100,7 +100,7 @@ impl<'a> CrawlVisit<'a> {
             Some(conclusion) => conclusion,
             None if uri.scheme() == "dns" => self.look_up().await?,
             None => match self.fetch_and_read().await {
-                Err(Halt::Lane(panic)) if self.context.counters.survives_panic() => {
+                Err(Halt::Lane(panic)) if self.context.figures.counters.survives_panic() => {
                     tracing::error!(%uri, "{panic}; please report it");
                     Conclusion::failed(status::SERIOUS_ERROR, format!("err={panic}"))
                 }
@@ -268,9 +268,11 @@ impl Driver for CrawlVisit<'_> {
             return Ok(Addresses::NotNeeded);
         }
         let (context, dns) = (self.context, &self.pipeline.profile.dns);
-        let known = context
-            .servers
-            .addresses(&context.frontier, host, dns, self.pipeline.started);
+        let known =
+            context
+                .network
+                .servers
+                .addresses(&context.frontier, host, dns, self.pipeline.started);
         let Some(known) = known else {
             return Ok(Addresses::Unknown);
         };
@@ -281,12 +283,13 @@ impl Driver for CrawlVisit<'_> {
     }
 
     fn is_login(&self, uri: &Uri) -> bool {
-        self.context.logins.part_of(uri).is_some()
+        self.context.network.logins.part_of(uri).is_some()
     }
 
     fn login_need(&self, uri: &Uri) -> LoginNeed {
         let context = self.context;
         let needs = context
+            .network
             .logins
             .needs(&context.frontier, uri, self.pipeline.started);
         match needs {
@@ -299,12 +302,13 @@ impl Driver for CrawlVisit<'_> {
     fn robots(&self, uri: &Uri) -> Option<(Arc<Robots>, Duration)> {
         let context = self.context;
         context
+            .network
             .servers
             .robots(&context.frontier, uri, self.pipeline.started)
     }
 
     fn custom_robots(&self, text: &str) -> Arc<Robots> {
-        self.context.servers.custom(text)
+        self.context.network.servers.custom(text)
     }
 
     fn keep_robots(
@@ -314,7 +318,7 @@ impl Driver for CrawlVisit<'_> {
         lifetime: Duration,
         from: Timestamp,
     ) -> Result<Arc<Robots>, Halt> {
-        let (servers, frontier) = (&self.context.servers, &self.context.frontier);
+        let (servers, frontier) = (&self.context.network.servers, &self.context.frontier);
         Ok(servers.keep_robots(frontier, uri, answer, lifetime, from)?)
     }
 
@@ -337,14 +341,14 @@ impl Driver for CrawlVisit<'_> {
     }
 
     fn used_stack(&self, stage: Stage, hash: u64, stack: &[Staged]) -> Result<(), Halt> {
-        Ok(self.context.known_stacks.note(stage, hash, stack)?)
+        Ok(self.context.plugins.known_stacks.note(stage, hash, stack)?)
     }
 
     fn judged_links<'l>(
         &self,
         links: impl Iterator<Item = (&'l Uri, &'l ScopeDecision)>,
     ) -> Result<(), Halt> {
-        if !self.context.logs.has_scope() {
+        if !self.context.outputs.logs.has_scope() {
             return Ok(());
         }
         let decided: Vec<(&str, bool, String)> = links
@@ -355,6 +359,7 @@ impl Driver for CrawlVisit<'_> {
             .map(|(link, accepted, because)| (*link, *accepted, because.as_str()));
         Ok(self
             .context
+            .outputs
             .logs
             .scope(self.pipeline.issue.uri.as_str(), lines)?)
     }
@@ -365,13 +370,13 @@ impl Driver for CrawlVisit<'_> {
 
     fn refused_links(&self, malformed: &[RefusedLink], out_of_scope: u64) -> Result<(), Halt> {
         let page = self.pipeline.issue.uri.as_str();
-        self.context.logs.uri_errors(page, malformed)?;
-        self.context.counters.out_of_scope(out_of_scope);
+        self.context.outputs.logs.uri_errors(page, malformed)?;
+        self.context.figures.counters.out_of_scope(out_of_scope);
         Ok(())
     }
 
     fn original(&self, payload: [u8; 20]) -> Result<Option<Previous>, Halt> {
-        let Some(duplicates) = &self.context.duplicates else {
+        let Some(duplicates) = &self.context.outputs.duplicates else {
             return Ok(None);
         };
         let original = duplicates.original(&self.pipeline.issue.record.uri, payload)?;
@@ -424,7 +429,7 @@ impl Driver for CrawlVisit<'_> {
         }
         if matches!(outcome, Outcome::Succeeded(_)) || entry.is_archived() {
             // Before the frontier knows: a crash in between writes the line twice rather than never.
-            self.context.logs.crawl(&self.line(entry.clone()))?;
+            self.context.outputs.logs.crawl(&self.line(entry.clone()))?;
         }
         Ok(())
     }
@@ -439,7 +444,11 @@ impl Driver for CrawlVisit<'_> {
 
     fn link_refused(&self, link: &Uri, why: &str) -> Result<(), Halt> {
         let page = self.pipeline.issue.uri.as_str();
-        Ok(self.context.logs.uri_error(page, link.as_str(), &why)?)
+        Ok(self
+            .context
+            .outputs
+            .logs
+            .uri_error(page, link.as_str(), &why)?)
     }
 
     fn raise(&self, uri: &Uri, rank: u8) -> Result<(), Halt> {
@@ -457,13 +466,13 @@ impl Driver for CrawlVisit<'_> {
         if context.stacks().precedence.is_empty() {
             return Ok(());
         }
-        let queues = context.turns.due(queue, found);
+        let queues = context.queues.ranks.due(queue, found);
         context.rank_queues(queues).await
     }
 
     fn keep_no_addresses(&self, host: &str, expires: Timestamp) -> Result<(), Halt> {
         let (context, dns) = (self.context, &self.pipeline.profile.dns);
-        let (servers, frontier) = (&context.servers, &context.frontier);
+        let (servers, frontier) = (&context.network.servers, &context.frontier);
         Ok(servers.keep_addresses(frontier, host, dns, Vec::new(), expires)?)
     }
 
@@ -478,12 +487,14 @@ impl Driver for CrawlVisit<'_> {
         match disposition {
             Disposition::GivenUp { .. } => {
                 self.login_lost()?;
-                context.logs.crawl(&line)?;
+                context.outputs.logs.crawl(&line)?;
             }
-            Disposition::Retrying { attempts } => context.logs.nonfatal(&line, attempts)?,
+            Disposition::Retrying { attempts } => context.outputs.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
             // Others have their line already.
-            _ if ending == Ending::Failed && !entry.is_archived() => context.logs.crawl(&line)?,
+            _ if ending == Ending::Failed && !entry.is_archived() => {
+                context.outputs.logs.crawl(&line)?
+            }
             _ => {}
         }
         let span = tracing::Span::current();
@@ -497,8 +508,8 @@ impl Driver for CrawlVisit<'_> {
         let succeeded = ending == Ending::Succeeded;
         let document = succeeded && issue.uri.scheme() != "dns" && !pipeline.is_prerequisite();
         context.finished(&issue.queue, &line, document);
-        if !opilio_visit::comes_again(disposition) && !context.observers.is_empty() {
-            context.observers.tell(self.event(entry)).await;
+        if !opilio_visit::comes_again(disposition) && !context.plugins.observers.is_empty() {
+            context.plugins.observers.tell(self.event(entry)).await;
         }
         Ok(())
     }

@@ -13,8 +13,10 @@ use opilio_stacks::components::{JobPlugins, Replaced};
 use opilio_stacks::{Pool, Replacement, chain};
 
 /// Engine, sources and copies with which plugins are made while a crawl runs.
-pub(crate) struct Workshop {
+pub struct Workshop {
+    /// Engine that runs the plugins.
     pub engine: Engine,
+    /// Sources of components.
     pub sources: Sources,
     /// The job's directory.
     pub job: PathBuf,
@@ -24,7 +26,7 @@ pub(crate) struct Workshop {
 
 /// Request to replace a plugin.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub struct Wish {
     /// The instance's name in the profile.
     pub instance: String,
     /// Source of the new component.
@@ -36,14 +38,14 @@ pub(crate) struct Wish {
 }
 
 /// A component that has been obtained and checked.
-pub(crate) struct Candidate {
+pub struct ObtainedComponent {
     found: Found,
     component: Component,
 }
 
 impl Workshop {
     /// Checks that the job has a plugin of this name.
-    pub(crate) fn known(&self, profile: &Profile, name: &str) -> Result<(), String> {
+    pub fn known(&self, profile: &Profile, name: &str) -> Result<(), String> {
         if profile.plugins.contains_key(name) {
             return Ok(());
         }
@@ -55,7 +57,7 @@ impl Workshop {
     }
 
     /// Obtains and loads the requested component. Blocks for as long as a registry takes.
-    pub(crate) fn get(&self, wish: &Wish) -> Result<Candidate, String> {
+    pub fn get(&self, wish: &Wish) -> Result<ObtainedComponent, String> {
         let load = |found: &Found| {
             let loaded = self.engine.load(&found.bytes, &found.origin);
             loaded.map_err(|problem| chain(&problem))
@@ -74,17 +76,17 @@ impl Workshop {
             .resolve(&wish.component, &terms, &mut plugins_of);
         let found = found.map_err(|problem| chain(&problem))?;
         let component = load(&found)?;
-        Ok(Candidate { found, component })
+        Ok(ObtainedComponent { found, component })
     }
 
     /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
     /// file that the profile has watched. Blocks.
-    pub(crate) fn replaced(
+    pub fn replaced(
         &self,
         profile: &Profile,
         current: &Pool,
         wish: &Wish,
-        candidate: &Candidate,
+        candidate: &ObtainedComponent,
         by: &str,
     ) -> Result<(Pool, String), String> {
         let name = &wish.instance;

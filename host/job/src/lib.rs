@@ -8,19 +8,27 @@
 //! ```
 //! `transfer` reads and writes the URIs of a job in the formats of other tools. This crate does not depend on a running crawl.
 
+pub mod alerts;
 pub mod breakdown;
+pub mod census;
 pub mod changes;
 pub mod course;
 pub mod crawl_log;
 pub mod directory;
 mod end;
+pub mod exposition;
 mod folders;
 pub mod history;
 pub mod inside;
+pub mod job_log;
 pub mod ledger;
 pub mod logs;
+pub mod plugin_report;
 pub mod profile;
+pub mod progress;
 pub mod remedy;
+pub mod series;
+pub mod share;
 pub mod transfer;
 
 pub use end::End;

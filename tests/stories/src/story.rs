@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_crawl::control::{self, Answer, By, Command, Request};
+use opilio_control::{Answer, By, Command, Request};
 use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Summary, plan};
 use opilio_test_web::Web;
 use tempfile::TempDir;
@@ -170,7 +170,7 @@ impl Story {
     /// Crawls to the end.
     pub async fn run(&self) -> Told {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
-        self.told(crawl.run()).await
+        self.told(opilio_control::run(crawl)).await
     }
 
     /// Crawls until `enough`, then stops politely.
@@ -181,7 +181,7 @@ impl Story {
             until(what, enough).await;
             stop.stop();
         };
-        let running = async { tokio::join!(crawl.run(), stopping).0 };
+        let running = async { tokio::join!(opilio_control::run(crawl), stopping).0 };
         self.told(running).await
     }
 
@@ -190,7 +190,7 @@ impl Story {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
         let mut done = None;
         let running = async {
-            let (summary, answer) = tokio::join!(crawl.run(), operator);
+            let (summary, answer) = tokio::join!(opilio_control::run(crawl), operator);
             done = Some(answer);
             summary
         };
@@ -208,7 +208,7 @@ impl Story {
             };
             let mut answers = Vec::new();
             let request = Request { by, command };
-            control::carry_out(&job, &request, &mut |answer| {
+            opilio_control::carry_out(&job, &request, &mut |answer| {
                 answers.push(answer);
                 true
             })

@@ -38,7 +38,7 @@ const LONG: &[(&str, &str)] = &[
         "331 lines and their tests: a case for each alert",
     ),
     (
-        "control/command.rs",
+        "control/src/command.rs",
         "a table: every command of an operator with its arguments",
     ),
     ("ledger.rs", "516 lines and their tests"),

@@ -7,7 +7,7 @@ mod value;
 use std::io::{self, Write};
 
 use indicatif::{HumanBytes, HumanCount};
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_crawl::plugin_table;
 
 use self::lines::{line, queue_lines, statistics_lines, status_lines, table_lines, why_lines};

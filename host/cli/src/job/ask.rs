@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use indicatif::{HumanCount, ProgressBar};
-use opilio_crawl::control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
+use opilio_control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
 
 use super::Asked;
 use crate::exit;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
 use opilio_console::{FolderError, is_seen_to};
-use opilio_crawl::control::{self, By, Checkpoint, KeptCheckpoint};
+use opilio_control::{By, Checkpoint, KeptCheckpoint};
 
 use super::Asked;
 use super::ask::{refused, user};
@@ -36,7 +36,7 @@ pub(crate) struct RestoreArgs {
 
 /// Lists the checkpoints in a job's folder.
 pub(crate) fn list(asked: &Asked) -> Result<u8> {
-    let kept = match control::checkpoints(&asked.job) {
+    let kept = match opilio_control::checkpoints(&asked.job) {
         Ok(kept) => kept,
         Err(problem) => return Ok(refused(&problem)),
     };
@@ -88,7 +88,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
             }
             go_back(&args.job, &args.checkpoint)?
         }
-        false => control::restore(&args.checkpoint, &args.job),
+        false => opilio_control::restore(&args.checkpoint, &args.job),
     };
     let made = match restored {
         Ok(made) => made,
@@ -138,7 +138,10 @@ fn is_sure(job: &Path) -> Result<bool> {
         .context("cannot ask for confirmation (pass --yes to skip it)")
 }
 
-fn go_back(job: &Path, checkpoint: &Path) -> Result<Result<Checkpoint, control::ControlError>> {
+fn go_back(
+    job: &Path,
+    checkpoint: &Path,
+) -> Result<Result<Checkpoint, opilio_control::ControlError>> {
     let (folder, name) = existing(job)?;
     let by = By {
         user: user(),

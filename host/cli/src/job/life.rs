@@ -12,8 +12,8 @@ use opilio_console::{
     Folder, FolderError, JobOverview, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
     is_on_its_way, is_seen_to, last_words,
 };
+use opilio_control::{Answer, Command};
 use opilio_crawl::CrawlError;
-use opilio_crawl::control::{self, Answer, Command};
 
 use super::Asked;
 use super::ask::{ask, user};
@@ -122,7 +122,7 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
 pub(crate) async fn status(asked: &Asked) -> Result<u8> {
     let code = ask(asked, Command::Status)?;
-    if asked.json || control::is_reachable(&asked.job) {
+    if asked.json || opilio_control::is_reachable(&asked.job) {
         return Ok(code);
     }
     // A job that cannot be opened, because its profile now has an error, has ended like any other.
@@ -217,7 +217,7 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
             return Ok(true);
         }
         let is_coming = is_on_its_way(job, &orders) || opilio_crawl::is_held(job)?;
-        if control::is_reachable(job) || !is_coming || Instant::now() > until {
+        if opilio_control::is_reachable(job) || !is_coming || Instant::now() > until {
             return Ok(false);
         }
         drop(held);
@@ -247,7 +247,7 @@ fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
         false => terminal::outln!("{result}"),
     }
     // The command is done, even if the profile no longer shows where the log is.
-    if let Err(problem) = control::note(&asked.job, &user(), command, result) {
+    if let Err(problem) = opilio_control::note(&asked.job, &user(), command, result) {
         eprintln!("opilio: {problem}");
     }
     Ok(exit::OK)
@@ -315,7 +315,7 @@ fn start_named(folder: &Folder, name: &str) -> Result<u8> {
             break ended;
         }
         // From here on the process has the job and reports its own state.
-        if control::is_reachable(&job) {
+        if opilio_control::is_reachable(&job) {
             terminal::outln!(
                 "started as process {}; opilio job status {} shows its progress",
                 process.id(),

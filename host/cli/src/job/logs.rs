@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::HumanBytes;
 use jiff::{SignedDuration, Timestamp};
-use opilio_crawl::control::{self, Command};
+use opilio_control::Command;
 use opilio_crawl::logs::read::{self, LogPage, Wanted};
 use regex::Regex;
 
@@ -57,7 +57,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
         };
         return ask(&asked, Command::RotateLogs);
     }
-    let job_log = match control::log_file(&args.job) {
+    let job_log = match opilio_control::log_file(&args.job) {
         Ok(file) => file,
         Err(problem) => return Ok(ask::refused(&problem)),
     };

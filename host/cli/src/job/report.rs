@@ -6,8 +6,9 @@ use anyhow::Result;
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use indicatif::HumanBytes;
-use opilio_crawl::control::{By, Command, ReportKind};
-use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, metrics, name_of};
+use opilio_control::{By, Command, ReportKind};
+use opilio_control::{Figures, metrics};
+use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
 
 use super::Asked;
 use super::ask::{self, ask};

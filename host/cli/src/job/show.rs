@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use indicatif::HumanCount;
-use opilio_crawl::control::{
+use opilio_control::{
     Change, Changed, Effect, ExplainedStack, ExplainedUri, ExplainedWait, FaultFound, FilterAnswer,
     SeedReport, SettingChanged, SettingInForce, StackedPlugin, WaitAnswer,
 };

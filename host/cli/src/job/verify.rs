@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use indicatif::HumanCount;
-use opilio_crawl::control::{self, By, Discrepancy, DiscrepancyKind, Verified};
+use opilio_control::{By, Discrepancy, DiscrepancyKind, Verified};
 use serde_json::json;
 
 use super::ask::{refused, user};
@@ -41,7 +41,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<u8> {
         true => terminal::outln!("{}", json!(found)),
         false => terminal::outln!("{}", terminal::line(&line(&found))),
     };
-    let verified = match control::verify(&args.job, &by, args.repair, &mut say) {
+    let verified = match opilio_control::verify(&args.job, &by, args.repair, &mut say) {
         Ok(verified) => verified,
         Err(problem) => return Ok(refused(&problem)),
     };

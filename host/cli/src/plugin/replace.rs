@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_crawl::control::Command;
+use opilio_control::Command;
 use opilio_profile::Component;
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use opilio_archive::{Captures, CdxjEntry, HttpPayload, Part, ReadError, Reader, captures};
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_crawl::stays_inside;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};

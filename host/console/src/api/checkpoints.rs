@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_crawl::control::{self, By, KeptCheckpoint};
+use opilio_control::{By, KeptCheckpoint};
 use opilio_crawl::{Course, stays_inside};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -42,7 +42,8 @@ pub(crate) async fn list(
 ) -> Result<Json<CheckpointList>, Problem> {
     let limit = usize::try_from(checked_limit(page.limit)?).unwrap_or(usize::MAX);
     let directory = daemon.directory(&job)?;
-    let kept = blocking(move || control::checkpoints(&directory).map_err(Problem::from)).await?;
+    let kept =
+        blocking(move || opilio_control::checkpoints(&directory).map_err(Problem::from)).await?;
     let is_behind = |kept: &KeptCheckpoint| page.after.as_ref().is_none_or(|it| kept.name < *it);
     let mut checkpoints: Vec<_> = kept.into_iter().filter(is_behind).take(limit + 1).collect();
     let has_more = checkpoints.len() > limit;
@@ -78,7 +79,7 @@ impl Daemon {
         job: &str,
         caller: &Caller,
         checkpoint: &str,
-    ) -> Result<control::Checkpoint, Problem> {
+    ) -> Result<opilio_control::Checkpoint, Problem> {
         let directory = self.directory(job)?;
         let turn = self.desk.turn(&directory).await?;
         let by = By {
@@ -90,7 +91,7 @@ impl Daemon {
         let made = blocking(move || {
             let _held = turn;
             own_files(&directory)?;
-            let checkpoint = control::checkpoint_named(&directory, &name)?;
+            let checkpoint = opilio_control::checkpoint_named(&directory, &name)?;
             stays_inside(&directory, &checkpoint)
                 .map_err(|problem| Problem::conflict(problem.to_string()))?;
             folder.go_back(&of, &checkpoint, &by).map_err(Problem::from)

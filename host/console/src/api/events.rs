@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, KeepAliveStream, Sse};
 use futures_core::Stream;
-use opilio_crawl::control::Status;
+use opilio_control::Status;
 use serde::Serialize;
 use tokio::sync::mpsc;
 use utoipa::ToSchema;

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use opilio_control::{Answer, Checkpoint, Command};
 use opilio_crawl::ProfileSource;
-use opilio_crawl::control::{Answer, Checkpoint, Command};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use opilio_crawl::control::Command;
+use opilio_control::Command;
 use opilio_crawl::logs::read::{self, LogFile, LogPage, Wanted};
 use opilio_crawl::{JobFolders, stays_inside};
 use regex::RegexBuilder;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_crawl::{PluginReport, TableReport};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

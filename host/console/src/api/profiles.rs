@@ -8,7 +8,7 @@ use std::path::Path;
 
 use axum::Json;
 use axum::extract::State;
-use opilio_crawl::control::FaultFound;
+use opilio_control::FaultFound;
 use opilio_crawl::{CrawlError, Faults, ProfileSource};
 use opilio_profile::{Given, Level, Profile, toml_value};
 use serde::{Deserialize, Serialize};

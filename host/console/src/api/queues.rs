@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_crawl::control::{Answer, Command, QueueSort, QueueState};
+use opilio_control::{Answer, Command, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};

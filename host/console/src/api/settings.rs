@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
-use opilio_crawl::control::{
+use opilio_control::{
     self, Answer, Change, Command, FaultFound, SeedReport, SettingChanged, SettingInForce,
 };
 use opilio_profile::{MatchFile, Profile};
@@ -156,7 +156,7 @@ pub(crate) async fn change(
     Body(changing): Body<Changing>,
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
-    let change = control::changing(&changing.set, changing.matching.as_ref());
+    let change = opilio_control::changing(&changing.set, changing.matching.as_ref());
     profiles::keeps_to_itself(&change, &caller)?;
     let command = Command::Set {
         set: changing.set,

@@ -7,9 +7,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use opilio_crawl::control::{Answer, Command, ReportKind, Standing, Status};
+use opilio_control::{Answer, Command, ReportKind, Standing, Status};
 
-use opilio_crawl::{Alert, AlertKind, Breakdown, Figures, Sample, metrics};
+use opilio_control::{Figures, metrics};
+use opilio_crawl::{Alert, AlertKind, Breakdown, Sample};
 use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -295,7 +296,7 @@ pub(crate) async fn all_metrics(
         .map(|(name, known)| (name.clone(), known.directory.clone()))
         .collect();
     let text = super::jobs::blocking(move || {
-        let by = opilio_crawl::control::By {
+        let by = opilio_control::By {
             user: caller.user,
             pid: std::process::id(),
         };

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use opilio_crawl::control::{Answer, Command, ExplainedUri, Which, WhyAnswer, no_uri};
+use opilio_control::{Answer, Command, ExplainedUri, Which, WhyAnswer, no_uri};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use opilio_crawl::control::{self, KeptCheckpoint, ReportKind};
+use opilio_control::{KeptCheckpoint, ReportKind};
 use opilio_crawl::logs::read;
 use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
 use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
@@ -106,7 +106,7 @@ impl Files {
         // Errors in checkpoints are reported when a job is launched from one.
         let kept = match is_active {
             true => Vec::new(),
-            false => control::checkpoints(directory).unwrap_or_default(),
+            false => opilio_control::checkpoints(directory).unwrap_or_default(),
         };
         Files {
             log: log_tail(directory),
@@ -365,8 +365,8 @@ impl Daemon {
             return Err(none("a job that was never built has no checkpoints"));
         };
         let directory = known.directory.clone();
-        let kept =
-            blocking(move || control::checkpoints(&directory).map_err(Problem::from)).await?;
+        let kept = blocking(move || opilio_control::checkpoints(&directory).map_err(Problem::from))
+            .await?;
         let name = match checkpoint {
             "latest" => latest_first(kept)
                 .into_iter()

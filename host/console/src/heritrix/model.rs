@@ -1,7 +1,7 @@
 //! Jobs in Heritrix's terms: its words for the state of a job, and its figures.
 
 use jiff::Timestamp;
-use opilio_crawl::control::Status;
+use opilio_control::Status;
 use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 

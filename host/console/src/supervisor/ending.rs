@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use opilio_crawl::control::Command;
+use opilio_control::Command;
 
 use super::{DAEMON, PERIOD, ProcessState, Supervisor};
 use crate::process::Alive;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use opilio_control::{Command, Standing};
 use opilio_crawl::Share;
-use opilio_crawl::control::{Command, Standing};
 
 use super::{DAEMON, Supervisor};
 use crate::overview::{Jobs, Known};

@@ -14,32 +14,35 @@ use opilio_source::Sources;
 
 use super::seeds::seed_lines;
 use super::{Crawl, Plan};
-use crate::alerts::Board;
 use crate::archive;
-use crate::census::LastCensus;
-use crate::context::{Context, Counters, SeedPrefixes};
+use crate::context::{
+    AlertState, Counters, CrawlContext, CrawlFigures, CrawlPlugins, Network, Outputs, Queues,
+    SeedPrefixes,
+};
 use crate::cookies::Cookies;
 use crate::credentials::{Credentials, Missing};
 use crate::duplicates::Duplicates;
 use crate::error::{CrawlError, io_error};
 use crate::fetchers::Fetchers;
 use crate::handover::Handover;
-use crate::job_log::JobLog;
 use crate::lanes::{DocumentMemory, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::observers::Observers;
-use crate::plugin_report::SeenBefore;
 use crate::reconcile;
-use crate::series::Series;
 use crate::servers::Servers;
 use crate::stop::Stop;
 use crate::workshop::Workshop;
+use opilio_job::alerts::Board;
+use opilio_job::census::LastCensus;
 use opilio_job::course::Course;
 use opilio_job::directory::{self, Job};
 use opilio_job::history::{self, Change, Changed};
+use opilio_job::job_log::JobLog;
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
+use opilio_job::plugin_report::SeenBefore;
+use opilio_job::series::Series;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
 use opilio_visit::budget::Budget;
@@ -145,48 +148,60 @@ impl Plan {
             let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
             Budget::open(&frontier, Timestamp::now())?
         };
-        let context = Context {
+        let context = CrawlContext {
             current: RwLock::new(profile.clone()),
             profile,
-            fetchers,
-            frontier,
-            writers: Arc::new(writers),
-            duplicates,
-            handover: handover.map(Arc::new),
-            lanes,
-            logs,
-            ledger,
-            series,
-            census: LastCensus::default(),
-            board: Board::open(job.directory()),
-            notifier: Mutex::default(),
-            faults_before,
-            plugins_before: SeenBefore::open(job.directory()),
             job: std::path::absolute(job.directory())
                 .map_err(|source| io_error(job.directory(), source))?,
-            servers: Servers::default(),
-            cookies: Cookies::default(),
-            credentials,
-            logins,
-            counters: Counters::default(),
-            seeds: tokio::sync::Mutex::new(seeds),
-            stacks: RwLock::new(stacks),
-            known_stacks: KnownStacks::open(job.directory())
-                .map_err(|source| io_error(job.directory(), source))?,
-            tables: Arc::new(tables),
-            workshop: Workshop {
-                engine,
-                sources,
-                job: job.directory().to_owned(),
-                kept: Mutex::new(plugins.job),
-            },
-            tallies: Mutex::default(),
-            observers: Observers::default(),
-            scope_faults: Mutex::default(),
-            turns: QueueRanks::default(),
-            budget: Mutex::new(budget),
             live: live.clone(),
             job_log: log.clone(),
+            lanes,
+            frontier,
+            queues: Queues {
+                budget: Mutex::new(budget),
+                ranks: QueueRanks::default(),
+            },
+            network: Network {
+                fetchers,
+                servers: Servers::default(),
+                cookies: Cookies::default(),
+                credentials,
+                logins,
+            },
+            outputs: Outputs {
+                writers: Arc::new(writers),
+                duplicates,
+                handover: handover.map(Arc::new),
+                logs,
+            },
+            plugins: CrawlPlugins {
+                stacks: RwLock::new(stacks),
+                known_stacks: KnownStacks::open(job.directory())
+                    .map_err(|source| io_error(job.directory(), source))?,
+                tables: Arc::new(tables),
+                workshop: Workshop {
+                    engine,
+                    sources,
+                    job: job.directory().to_owned(),
+                    kept: Mutex::new(plugins.job),
+                },
+                observers: Observers::default(),
+                seeds: tokio::sync::Mutex::new(seeds),
+                scope_faults: Mutex::default(),
+                before: SeenBefore::open(job.directory()),
+            },
+            figures: CrawlFigures {
+                counters: Counters::default(),
+                ledger,
+                series,
+                census: LastCensus::default(),
+                tallies: Mutex::default(),
+                faults_before,
+            },
+            alerts: AlertState {
+                board: Board::open(job.directory()),
+                notifier: Mutex::default(),
+            },
             held: job.clone(),
         };
         let crawl = Crawl {
@@ -307,6 +322,7 @@ impl Crawl {
         let text = std::fs::read_to_string(file).map_err(|source| io_error(file, source))?;
         let (frontier, now) = (&context.frontier, Timestamp::now());
         let loaded = context
+            .network
             .cookies
             .load(frontier, &text, settings.per_host, now)?;
         let Some((count, problems)) = loaded else {

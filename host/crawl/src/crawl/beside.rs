@@ -12,14 +12,14 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::{Crawl, count};
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::handover;
 use crate::live::Live;
-use crate::plugin_report;
 use crate::pulse;
 use crate::replace;
 use crate::tables;
 use opilio_job::course::Course;
+use opilio_job::plugin_report;
 
 /// Minimum interval at which the frontier is forced to disk, however short the profile's interval.
 const SYNC_INTERVAL_MIN: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
     let context = || crawl.context.clone();
     let job = || crawl.job.directory().to_owned();
     let ended = || ended.clone();
-    let tables = crawl.context.tables.clone();
+    let tables = crawl.context.plugins.tables.clone();
     let mut tasks = vec![
         spawn(keep_time(
             context(),
@@ -56,13 +56,13 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
         spawn(tables::keep(tables, crawl.log.clone(), ended())),
         spawn(replace::watch(context(), ended())),
         spawn(handover::look_after(
-            crawl.context.writers.clone(),
-            crawl.context.handover.clone(),
+            crawl.context.outputs.writers.clone(),
+            crawl.context.outputs.handover.clone(),
             ended(),
         )),
         spawn(write_reports(context(), job(), ended())),
     ];
-    if let Some(handover) = crawl.context.handover.clone() {
+    if let Some(handover) = crawl.context.outputs.handover.clone() {
         tasks.push(spawn(handover::hand_over(
             handover,
             crawl.log.clone(),
@@ -77,7 +77,11 @@ pub(super) fn start(crawl: &Crawl, ended: &watch::Receiver<()>) -> Vec<JoinHandl
 }
 
 /// Forces the frontier's journal to disk at intervals. A power failure costs no more than one interval.
-async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: watch::Receiver<()>) {
+async fn sync_frontier(
+    context: Arc<CrawlContext>,
+    interval: Duration,
+    mut ended: watch::Receiver<()>,
+) {
     // Ends as soon as the crawl has ended, before the interval is over.
     while timeout(interval, ended.changed()).await.is_err() {
         let context = context.clone();
@@ -92,7 +96,7 @@ async fn sync_frontier(context: Arc<Context>, interval: Duration, mut ended: wat
 /// times of day. Queues are also resolved once at the beginning, because the profile may have changed. They are resolved in
 /// parts, so that nothing is delayed.
 async fn keep_time(
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     live: Arc<Live>,
     began: Instant,
     mut ended: watch::Receiver<()>,
@@ -137,11 +141,12 @@ async fn keep_time(
 
 /// Adds the run time that has passed since the last call.
 pub(super) fn keep_run_time(
-    context: &Context,
+    context: &CrawlContext,
     began: Instant,
 ) -> Result<(), opilio_frontier::Error> {
     let passed = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
     let before = context
+        .figures
         .counters
         .run_time
         .fetch_max(passed, Ordering::Relaxed);
@@ -151,7 +156,7 @@ pub(super) fn keep_run_time(
 
 /// Records the crawl's state at intervals, for programs that look at many jobs.
 async fn note_course(
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     course: Arc<Mutex<Course>>,
     job: PathBuf,
     mut ended: watch::Receiver<()>,
@@ -174,7 +179,7 @@ async fn note_course(
 }
 
 /// Writes the figures of plugins at intervals, for readers of the job while it runs.
-async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Receiver<()>) {
+async fn write_reports(context: Arc<CrawlContext>, job: PathBuf, mut ended: watch::Receiver<()>) {
     while timeout(TIME_INTERVAL, ended.changed()).await.is_err() {
         let (context, job) = (context.clone(), job.clone());
         let written = tokio::task::spawn_blocking(move || {

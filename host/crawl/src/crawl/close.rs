@@ -15,15 +15,15 @@ use crate::archive;
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
 use crate::handover;
-use crate::plugin_report;
-use crate::progress::Summary;
 use crate::pulse;
 use crate::reconcile;
 use opilio_job::End;
+use opilio_job::plugin_report;
+use opilio_job::progress::Summary;
 use opilio_job::remedy::with_remedy;
 
 /// A crawl that issues no URIs any more. Everything is still open.
-pub(crate) struct Ended {
+pub struct EndedCrawl {
     pub(super) crawl: Crawl,
     pub(super) end: End,
     pub(super) watching: Option<Watching>,
@@ -32,10 +32,10 @@ pub(crate) struct Ended {
     pub(super) beside: Vec<JoinHandle<()>>,
 }
 
-impl Ended {
+impl EndedCrawl {
     /// Ends all tasks and closes the archive. `write_reports` is called when everything is written.
-    pub(crate) async fn close(self, write_reports: impl FnOnce()) -> Summary {
-        let Ended {
+    pub async fn close(self, write_reports: impl FnOnce()) -> Summary {
+        let EndedCrawl {
             crawl,
             end,
             watching,
@@ -44,7 +44,7 @@ impl Ended {
         } = self;
         let context = crawl.context.clone();
         if let Some(watching) = watching {
-            watching.finish(&context.observers).await;
+            watching.finish(&context.plugins.observers).await;
         }
         drop(running);
         for task in beside {
@@ -53,10 +53,11 @@ impl Ended {
             }
         }
         let summary = crawl.close(end, write_reports);
-        if let Some(handover) = &context.handover {
-            handover::finish(handover, &context.writers, &context.job_log).await;
+        if let Some(handover) = &context.outputs.handover {
+            handover::finish(handover, &context.outputs.writers, &context.job_log).await;
         }
         let notifier = context
+            .alerts
             .notifier
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -81,7 +82,7 @@ impl Crawl {
         };
         self.save_cookies();
         pulse::finish(&self.context, self.job.directory());
-        self.context.board.write();
+        self.context.alerts.board.write();
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
             let prices = self.context.budget().all_prices(Timestamp::now());
             let mut frontier = self.context.frontier();
@@ -95,11 +96,17 @@ impl Crawl {
             let folder = self.job.directory().join("reports");
             halt(format!("cannot write {}: {problem}", folder.display()));
         }
-        if let Some(Err(problem)) = self.context.duplicates.as_ref().map(Duplicates::persist) {
+        if let Some(Err(problem)) = self
+            .context
+            .outputs
+            .duplicates
+            .as_ref()
+            .map(Duplicates::persist)
+        {
             halt(opilio_stacks::chain(&problem));
         }
-        let closed = self.context.writers.finish();
-        let (made_good, left) = self.context.writers.finish_left();
+        let closed = self.context.outputs.writers.finish();
+        let (made_good, left) = self.context.outputs.writers.finish_left();
         let mut warcs = closed.unwrap_or_else(|problem| {
             tracing::warn!("{}", with_remedy(&problem));
             Vec::new()
@@ -167,7 +174,7 @@ impl Crawl {
             of_job: &of_job,
             with_extra: logs.extra_info,
         };
-        match unlogged.complete(&context.logs) {
+        match unlogged.complete(&context.outputs.logs) {
             Ok(0) => {}
             Ok(count) => {
                 let words = format!("{count} captures had no line; it was made of the archive");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use opilio_profile::Strategy;
 use tokio::sync::watch;
 
-use crate::census;
-use crate::context::Context;
+use crate::context::CrawlContext;
+use opilio_job::census;
 
 /// Pause after a part of a count, in multiples of the time that the part took.
 const REST: u32 = 50;
@@ -19,10 +19,10 @@ const QUEUES_EVERY: Duration = Duration::from_secs(5);
 const PAGES_EVERY: Duration = Duration::from_secs(20);
 
 /// Counts queues until the crawl ends.
-pub(crate) async fn keep_queues(context: Arc<Context>, ended: watch::Receiver<()>) {
+pub(crate) async fn keep_queues(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
     keep(context, ended, QUEUES_EVERY, |context, rest| {
         if let Some(census) = census::queues(&context.frontier, rest)? {
-            context.census.lock().queues = Some(census);
+            context.figures.census.lock().queues = Some(census);
         }
         Ok(())
     })
@@ -30,13 +30,13 @@ pub(crate) async fn keep_queues(context: Arc<Context>, ended: watch::Receiver<()
 }
 
 /// Counts pages until the crawl ends, if pages are visited again.
-pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>) {
+pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receiver<()>) {
     keep(context, ended, PAGES_EVERY, |context, rest| {
         if !is_continuous(context) {
             return Ok(());
         }
         if let Some(census) = census::pages(&context.frontier, rest)? {
-            context.census.lock().pages = Some(census);
+            context.figures.census.lock().pages = Some(census);
         }
         Ok(())
     })
@@ -44,17 +44,18 @@ pub(crate) async fn keep_pages(context: Arc<Context>, ended: watch::Receiver<()>
 }
 
 /// Whether pages are visited again: the profile says so, or revisits have taken place.
-fn is_continuous(context: &Context) -> bool {
+fn is_continuous(context: &CrawlContext) -> bool {
     let revisits = context.frontier().statistics().revisits;
     context.current().settings().strategy != Strategy::Snapshot
         || revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0
 }
 
 /// A count through the store. It passes the time of its last part to the function, which says whether to continue.
-type Count = fn(&Context, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>;
+type Count =
+    fn(&CrawlContext, &mut dyn FnMut(Duration) -> bool) -> Result<(), opilio_frontier::Error>;
 
 async fn keep(
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     mut ended: watch::Receiver<()>,
     every: Duration,
     count: Count,

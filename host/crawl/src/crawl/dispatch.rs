@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 
 use super::Crawl;
 use super::workers::Workers;
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::error::Halt;
-use crate::job_log::JobLog;
 use crate::live::Flight;
 use crate::visit::CrawlVisit;
 use opilio_job::End;
+use opilio_job::job_log::JobLog;
 
 /// Longest pause before the frontier is asked again. A clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ impl Crawl {
         let mut stop = self.stop.asked();
         let mut at_work: JoinSet<(usize, Result<(), Halt>)> = JoinSet::new();
         let mut workers = Workers::new(self.context.current().workers);
-        let throttle = self.context.fetchers.base().throttle();
+        let throttle = self.context.network.fetchers.base().throttle();
         let mut halted = None;
         let mut paused = Paused::No;
         let end = loop {
@@ -138,7 +138,7 @@ impl Crawl {
 }
 
 async fn work(
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     issue: Box<Issue>,
     worker: usize,
     flight: Flight,

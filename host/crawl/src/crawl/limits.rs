@@ -12,7 +12,7 @@ impl Crawl {
     pub(super) fn limit_reached(&self) -> Option<End> {
         let profile = self.context.current();
         let limits = &profile.limits;
-        let counters = &self.context.counters;
+        let counters = &self.context.figures.counters;
         if self.time_left_of_process().is_zero() {
             return Some(End::TimeLimit);
         }
@@ -25,7 +25,7 @@ impl Crawl {
             return Some(End::ByteLimit);
         }
         let archive = &profile.archive;
-        let written = self.context.writers.bytes();
+        let written = self.context.outputs.writers.bytes();
         if archive
             .max_total_bytes
             .is_some_and(|max| written >= max.bytes())
@@ -72,7 +72,12 @@ impl Crawl {
         let profile = self.context.current();
         let limits = &profile.limits;
         let at_work = at_work as u64;
-        let documents = self.context.counters.documents.load(Ordering::Relaxed);
+        let documents = self
+            .context
+            .figures
+            .counters
+            .documents
+            .load(Ordering::Relaxed);
         let room =
             |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count + at_work < limit);
         if !room(limits.documents, documents) || self.quota_reached(at_work).is_some() {

@@ -33,7 +33,7 @@ impl Crawl {
         if cut.is_empty() {
             return Ok(());
         }
-        if let Some(duplicates) = &self.context.duplicates {
+        if let Some(duplicates) = &self.context.outputs.duplicates {
             duplicates.forget(&cut)?;
         }
         let records = self.context.frontier().records("");
@@ -60,7 +60,7 @@ impl Crawl {
 
 /// Schedules URIs whose captures are lost. A new response is not compared with the lost capture: a revisit record would refer to
 /// nothing.
-pub(crate) fn fetch_again(
+pub fn fetch_again(
     frontier: &mut Frontier,
     lost: Vec<Candidate>,
 ) -> Result<(), opilio_frontier::Error> {
@@ -72,7 +72,7 @@ pub(crate) fn fetch_again(
 }
 
 /// Returns the candidate for a URI that is fetched although it is known, because its capture is lost.
-pub(crate) fn fetched_again(profile: &Profile, record: &UriRecord) -> Option<Candidate> {
+pub fn fetched_again(profile: &Profile, record: &UriRecord) -> Option<Candidate> {
     let uri = Uri::parse(&record.uri).ok()?;
     Some(Candidate {
         queue: record.queue.clone(),

@@ -24,12 +24,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use crate::alerts::Severity;
-use crate::context::Context;
+use crate::context::CrawlContext;
 use crate::lanes::Lane;
 use crate::observers::{Message, Observers, reports_of};
 use crate::stop::Stop;
 use opilio_job::End;
+use opilio_job::alerts::Severity;
 use opilio_job::directory::write_text;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
@@ -59,7 +59,7 @@ struct Files {
 
 /// An observer between two calls.
 struct Watcher {
-    context: Arc<Context>,
+    context: Arc<CrawlContext>,
     name: Arc<str>,
     files: Files,
     memory: Vec<u8>,
@@ -79,7 +79,7 @@ struct Told {
 ///
 /// # Errors
 /// The memory of an observer cannot be read.
-pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Result<Watching> {
+pub(crate) fn start(context: &Arc<CrawlContext>, job: &Path, stop: &Stop) -> io::Result<Watching> {
     let mut tasks = JoinSet::new();
     for staged in &context.stacks().observe {
         let files = Files::of(job, &staged.name);
@@ -88,7 +88,7 @@ pub(crate) fn start(context: &Arc<Context>, job: &Path, stop: &Stop) -> io::Resu
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(problem) => return Err(problem),
         };
-        let (messages, lost) = context.observers.add(staged.name.clone());
+        let (messages, lost) = context.plugins.observers.add(staged.name.clone());
         let watcher = Watcher {
             context: context.clone(),
             name: staged.name.clone(),

@@ -62,7 +62,7 @@ impl Crawl {
 }
 
 /// Returns the candidate for a seed.
-pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
+pub fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
     Candidate {
         seed: true,
         directive: Directive::Medium,
@@ -78,7 +78,7 @@ pub(crate) fn seed_candidate(profile: &Profile, uri: &Uri) -> Candidate {
 
 /// Returns seeds, one a line. Reading the lines back gives the same seeds and the same scope. The prefix that a seed implies
 /// depends on the way it was written. A prefix that the seed's normal form does not imply gets a line of its own.
-pub(crate) fn seed_lines(seeds: &Seeds) -> Vec<String> {
+pub fn seed_lines(seeds: &Seeds) -> Vec<String> {
     let mut lines = Vec::new();
     for seed in &seeds.list {
         lines.push(seed.uri.to_string());

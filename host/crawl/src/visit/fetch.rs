@@ -25,7 +25,7 @@ impl CrawlVisit<'_> {
     ) -> Result<(Exchange, MidFetch), Halt> {
         let context = self.context;
         // What was challenged once is sent along from then on.
-        let known = context.credentials.authorization(uri);
+        let known = context.network.credentials.authorization(uri);
         let answered = known.is_some();
         let cookies = self.cookies_for(uri);
         let request = self.request(uri, permit, known);
@@ -34,7 +34,7 @@ impl CrawlVisit<'_> {
         // A form is not sent twice.
         let head = exchange.head.as_ref().filter(|_| !permit.is_login);
         let head = head.filter(|_| uri.is_http());
-        let answer = head.and_then(|head| context.credentials.answer(uri, head, answered));
+        let answer = head.and_then(|head| context.network.credentials.answer(uri, head, answered));
         let (authorization, remark) = match answer {
             Some(answer) => (
                 Some(answer.header),
@@ -45,7 +45,7 @@ impl CrawlVisit<'_> {
                 && redirect_of(uri, &exchange).as_ref() == Some(uri)
                 && self.cookies_for(uri) != cookies =>
             {
-                let known = context.credentials.authorization(uri);
+                let known = context.network.credentials.authorization(uri);
                 (known, "cookieRedirect".to_owned())
             }
             None => return Ok((exchange, mid_fetch)),
@@ -75,6 +75,7 @@ impl CrawlVisit<'_> {
         let are_kept = self.pipeline.settings.cookies.accept && uri.is_http();
         let header = || {
             context
+                .network
                 .cookies
                 .header(&context.frontier, uri, Timestamp::now())
         };
@@ -87,6 +88,7 @@ impl CrawlVisit<'_> {
             let (context, now) = (self.context, Timestamp::now());
             let per_host = settings.per_host;
             context
+                .network
                 .cookies
                 .receive(&context.frontier, uri, head, per_host, now)?;
         }
@@ -104,7 +106,9 @@ impl CrawlVisit<'_> {
             headers.push(("Authorization".to_owned(), authorization));
         }
         let is_login = permit.is_login && uri == &self.pipeline.issue.uri;
-        let part = is_login.then(|| context.logins.part_of(uri)).flatten();
+        let part = is_login
+            .then(|| context.network.logins.part_of(uri))
+            .flatten();
         Request {
             addresses: permit.addresses.clone(),
             referer: decided.referer,
@@ -112,7 +116,7 @@ impl CrawlVisit<'_> {
             if_modified_since: decided.if_modified_since,
             headers,
             body: part.as_ref().and_then(Part::body),
-            login: context.credentials.login(uri),
+            login: context.network.credentials.login(uri),
             received: self.flight.received(),
             ..Request::new(uri.clone(), Vec::new())
         }
@@ -146,7 +150,11 @@ impl CrawlVisit<'_> {
             *mid_fetch.lock().unwrap_or_else(PoisonError::into_inner) = asked;
             answer
         };
-        let fetcher = self.context.fetchers.of(&self.pipeline.settings.fetch);
+        let fetcher = self
+            .context
+            .network
+            .fetchers
+            .of(&self.pipeline.settings.fetch);
         let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
         let exchange = async {
             match request.uri.scheme() {

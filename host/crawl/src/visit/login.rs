@@ -24,14 +24,14 @@ impl CrawlVisit<'_> {
         };
         let uri = &self.pipeline.issue.uri;
         let target = redirect_of(uri, exchange);
-        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        let (logins, frontier) = (&self.context.network.logins, &self.context.frontier);
         Ok(logins.turned_away(frontier, uri, head.status, target.as_ref())?)
     }
 
     /// The page of a login has come, or the answer to its form: decides what is next.
     pub(super) async fn read_login(&self, exchange: &Arc<Exchange>) -> Result<(), Halt> {
         let context = self.context;
-        let Some(part) = context.logins.part_of(&self.pipeline.issue.uri) else {
+        let Some(part) = context.network.logins.part_of(&self.pipeline.issue.uri) else {
             return Ok(());
         };
         let read = exchange.clone();
@@ -44,7 +44,7 @@ impl CrawlVisit<'_> {
                 String::from_utf8_lossy(&content.unwrap_or_default()).into_owned()
             })
             .await?;
-        let (logins, frontier) = (&context.logins, &context.frontier);
+        let (logins, frontier) = (&context.network.logins, &context.frontier);
         let came = logins.came(frontier, &part, exchange.status(), &text, Timestamp::now())?;
         self.tell_of_login(&came);
         Ok(())
@@ -52,7 +52,7 @@ impl CrawlVisit<'_> {
 
     /// A login's page or form was not fetched, and will not be.
     pub(super) fn login_lost(&self) -> Result<(), Halt> {
-        let (logins, frontier) = (&self.context.logins, &self.context.frontier);
+        let (logins, frontier) = (&self.context.network.logins, &self.context.frontier);
         let Some(part) = logins.part_of(&self.pipeline.issue.uri) else {
             return Ok(());
         };

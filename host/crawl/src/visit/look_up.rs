@@ -32,10 +32,10 @@ impl CrawlVisit<'_> {
         let host = uri.path();
         self.step(Step::Fetch);
         let dns = &pipeline.profile.dns;
-        let fetcher = context.fetchers.base();
+        let fetcher = context.network.fetchers.base();
         let resolving = fetcher.resolve(host, pipeline.started);
         let resolving = resolving.instrument(tracing::info_span!("dns"));
-        let (servers, frontier) = (&context.servers, &context.frontier);
+        let (servers, frontier) = (&context.network.servers, &context.frontier);
         let denied_for = pipeline.denial_lifetime(dns.negative_expires);
         let denied = |good_for: Duration| {
             let expires = Timestamp::now() + good_for;
@@ -107,14 +107,14 @@ impl CrawlVisit<'_> {
         }
         let now = Timestamp::now();
         let dns = &self.pipeline.profile.dns;
-        let (servers, frontier) = (&context.servers, &context.frontier);
+        let (servers, frontier) = (&context.network.servers, &context.frontier);
         if let Some(known) = servers.addresses(frontier, host, dns, now) {
             return Ok(match known.addresses.is_empty() {
                 true => LookUp::NoSuchHost,
                 false => LookUp::Found(known.addresses),
             });
         }
-        let fetcher = context.fetchers.base();
+        let fetcher = context.network.fetchers.base();
         let resolution = match self.waiting(fetcher.resolve(host, now)).await {
             Ok(resolution) => resolution,
             Err(FetchFailure::Stopped) => return Err(Halt::Stopped),

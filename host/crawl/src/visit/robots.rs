@@ -26,7 +26,7 @@ impl CrawlVisit<'_> {
         exchange: &Arc<Exchange>,
     ) -> Result<RobotsAnswer, Halt> {
         let (context, issue) = (self.context, &self.pipeline.issue);
-        let (servers, frontier) = (&context.servers, &context.frontier);
+        let (servers, frontier) = (&context.network.servers, &context.frontier);
         let mut answer = answer_of(exchange);
         let mut at = issue.uri.clone();
         let mut redirect = redirect_of(&at, exchange);
@@ -111,7 +111,7 @@ impl CrawlVisit<'_> {
 
     /// Lets time pass without occupying a worker if it is long, and no longer than the crawl goes on.
     async fn rest(&self, time: Duration) -> Result<(), Halt> {
-        let cut = self.context.fetchers.base().cut();
+        let cut = self.context.network.fetchers.base().cut();
         let rest = self.waiting(tokio::time::sleep(time));
         cut.unless_made(rest).await.ok_or(Halt::Stopped)
     }

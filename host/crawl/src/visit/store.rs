@@ -65,7 +65,7 @@ impl CrawlVisit<'_> {
         payload: PayloadDigests,
     ) -> Result<Option<Held<'_>>, Halt> {
         let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
-        match &self.context.duplicates {
+        match &self.context.outputs.duplicates {
             Some(duplicates)
                 if *keep == Keep::Response
                     && is_complete

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_crawl::{Alert, AlertKind, Severity};
 
 use opilio_stories::{Misdeed, Story, crawl, html, html_extractor, site, until};

@@ -1,6 +1,6 @@
 //! What a job says of one URI: which plugin said what, and which would say what now.
 
-use opilio_crawl::control::{Answer, Command, ExplainedUri, WhyAnswer};
+use opilio_control::{Answer, Command, ExplainedUri, WhyAnswer};
 use opilio_stories::{Story, asked, crawl, html, site, until};
 use opilio_test_web::{Gate, Reply};
 

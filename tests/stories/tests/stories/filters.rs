@@ -1,6 +1,6 @@
 //! Filters at every stage of one crawl: each leaves out what it is about, and says so.
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_stories::{Story, asked, crawl, html, refuser, site};
 use opilio_test_web::Reply;
 

@@ -149,7 +149,7 @@ async fn a_fault_pauses_the_crawl_where_the_profile_says_so() {
         .await;
         stop.stop();
     };
-    let (summary, ()) = tokio::join!(crawl.run(), stopping);
+    let (summary, ()) = tokio::join!(opilio_control::run(crawl), stopping);
     assert_eq!(summary.end, End::Stopped);
     // robots.txt is the first document.
     assert!(asked(&web).is_empty(), "{:?}", asked(&web));

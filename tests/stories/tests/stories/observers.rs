@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use opilio_crawl::control::{Answer, Command, Request, carry_out};
+use opilio_control::{Answer, Command, Request, carry_out};
 use opilio_stories::{Misdeed, Story, counter, crawl, html, observer, until};
 use opilio_test_web::Web;
 
@@ -98,7 +98,7 @@ async fn an_observer_reports_while_the_crawl_runs_on_all_that_is_finished() {
         stop.stop();
         counted.unwrap()
     };
-    let (summary, counted) = tokio::join!(crawl.run(), asking);
+    let (summary, counted) = tokio::join!(opilio_control::run(crawl), asking);
     assert_eq!(counted.as_deref(), Some("06"));
     let seen = summary
         .plugins

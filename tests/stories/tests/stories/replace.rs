@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use opilio_crawl::control::{Answer, Command, restore};
+use opilio_control::{Answer, Command, restore};
 use opilio_stories::{Misdeed, Story, asked, crawl, html, scope_filter, site, until};
 use opilio_test_web::{Gate, Web};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use std::io::Read as _;
 
-use opilio_crawl::control::{Answer, Command, ReportKind};
+use opilio_control::{Answer, Command, ReportKind};
 use opilio_crawl::logs::read;
 use opilio_crawl::{Breakdown, End};
 use opilio_stories::{Story, crawl, html, site};

@@ -1,6 +1,6 @@
 //! Pages that are visited again: what is kept of each visit, and what the log says.
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_stories::{Line, Story, crawl, html, never_waits, site};
 use opilio_test_web::{Reply, Web};
 

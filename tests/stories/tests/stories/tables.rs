@@ -1,6 +1,6 @@
 //! Lists that plugins look things up in, while their files change.
 
-use opilio_crawl::control::{Answer, Command};
+use opilio_control::{Answer, Command};
 use opilio_stories::{Story, asked, crawl, html, site, until};
 use opilio_test_web::{Gate, Web};
 

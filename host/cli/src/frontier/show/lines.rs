@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
+use opilio_control::{KnownStack, Status, WhyAnswer};
 use opilio_crawl::TableReport;
-use opilio_crawl::control::{KnownStack, Status, WhyAnswer};
 use serde_json::Value;
 
 use super::value::{NOTHING, bytes, count, number, numbered, queue_state, text, time};

@@ -1,0 +1,661 @@
+//! Commands to a job, and the identity of the sender.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use opilio_frontier::QueueState;
+use opilio_profile::MatchFile;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+
+use super::{ControlError, Fault, ReportKind};
+use opilio_job::alerts::AlertKind;
+use opilio_job::share::Share;
+use opilio_job::transfer::Selection;
+
+/// One line of the control socket: a command and its sender.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Sender of the command.
+    #[serde(default)]
+    pub by: By,
+    /// Command to carry out.
+    pub command: Command,
+}
+
+/// Sender of a command, as reported by the sender.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct By {
+    /// User name; empty if unknown.
+    #[serde(default)]
+    pub user: String,
+    /// Process ID of the sender; 0 if unknown.
+    #[serde(default)]
+    pub pid: u32,
+}
+
+/// Query or action that an operator requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Command {
+    /// Reports the state of the job.
+    Status,
+    /// Returns the time series of the crawl: its counters at moments since it began.
+    Series {
+        /// Earliest moment to return. None: the earliest one that is kept.
+        #[serde(default)]
+        since: Option<Timestamp>,
+        /// Maximum number of moments. None: 300.
+        #[serde(default)]
+        points: Option<u64>,
+    },
+    /// Returns the amounts that the job has fetched, by status, media type and host.
+    Breakdown,
+    /// Returns a report.
+    Report {
+        /// Report to make.
+        report: ReportKind,
+        /// Whether the report is text. Otherwise it is facts and rows.
+        #[serde(default)]
+        text: bool,
+    },
+    /// Returns the alerts that hold, and recent alerts that are over.
+    Alerts,
+    /// Acknowledges an alert that holds.
+    Acknowledge {
+        /// Kind of the alert.
+        kind: AlertKind,
+        /// Subject of the alert. None: all alerts of that kind.
+        #[serde(default)]
+        subject: Option<String>,
+    },
+    /// Continues every log in a new file.
+    RotateLogs,
+    /// Pauses the crawl: issues no new URIs; fetches in flight finish.
+    Pause,
+    /// Resumes a paused crawl.
+    Resume,
+    /// Stops politely, as the first Ctrl-C does.
+    Stop,
+    /// Stops politely on behalf of the system: the supervisor restarts the job.
+    Terminate,
+    /// Limits the crawl's part of the bandwidth and connections that the machine's crawls share. Applies while this process runs.
+    Share {
+        /// Share from now on.
+        share: Share,
+    },
+    /// Makes a checkpoint: a copy of the job's state.
+    Checkpoint {
+        /// Directory of the checkpoint; by default a new one below `checkpoints/` in the job.
+        #[serde(default)]
+        to: Option<PathBuf>,
+    },
+    /// Returns the statistics of the crawl.
+    Statistics,
+    /// Returns a report on each plugin's calls.
+    Plugins,
+    /// Returns the reports of observers.
+    Observe {
+        /// Name of one observer. None: all observers.
+        #[serde(default)]
+        observer: Option<String>,
+    },
+    /// Returns the tables of plugins.
+    Tables {
+        /// Whether the files of the tables are read again first.
+        #[serde(default)]
+        reload: bool,
+    },
+    /// Replaces the component of a plugin.
+    ReplacePlugin {
+        /// The plugin's name in the profile.
+        plugin: String,
+        /// Component, as profiles name it; a path is absolute.
+        component: String,
+        /// Expected digest of the component file, in hexadecimal.
+        #[serde(default)]
+        sha256: Option<String>,
+        /// Settings that replace the present ones.
+        #[serde(default)]
+        settings: Option<serde_json::Value>,
+    },
+    /// Lists queues by name.
+    Queues {
+        /// State of the queues to list. None: every state.
+        #[serde(default)]
+        state: Option<QueueState>,
+        /// Order of the list. Every order except by name reads all queues and gives one page.
+        #[serde(default)]
+        sort: QueueSort,
+        /// Name after which the list begins.
+        #[serde(default)]
+        after: Option<String>,
+        /// Maximum number of queues.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Returns all facts about one queue.
+    Queue {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Lists the URIs of a queue in the order in which they are due to be issued.
+    Uris {
+        /// Name of the queue.
+        queue: String,
+        /// Cursor after which the list begins.
+        #[serde(default)]
+        after: Option<String>,
+        /// Maximum number of URIs.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Lists URIs.
+    List {
+        /// URIs to list.
+        #[serde(default)]
+        which: Which,
+        /// Cursor after which the list begins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+        /// Maximum number of URIs.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Counts URIs.
+    Count {
+        /// URIs to count.
+        #[serde(default)]
+        which: Which,
+    },
+    /// Deletes URIs: takes them out of their queues and keeps them known.
+    Delete {
+        /// URIs to delete.
+        which: Which,
+    },
+    /// Forgets URIs: removes their records, so that they may be found again.
+    Forget {
+        /// URIs to forget.
+        which: Which,
+    },
+    /// Removes a seed, its scope prefix, and queued URIs found only through it.
+    RemoveSeed {
+        /// The seed.
+        uri: String,
+    },
+    /// Retires a queue: it issues no URIs, but accepts them.
+    Retire {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Unretires a queue: it issues URIs again.
+    Unretire {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Freezes a queue: it issues no URIs for a while.
+    Freeze {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Thaws a frozen queue: it issues URIs again.
+    Thaw {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Ends the politeness delay or back-off of a queue.
+    Wake {
+        /// Name of the queue.
+        queue: String,
+    },
+    /// Ends delays that are longer than any queue should have, for instance after the clock was ahead.
+    WakeOverlong,
+    /// Cancels the fetch of a URI.
+    Cancel {
+        /// The URI.
+        uri: String,
+    },
+    /// Fetches a URI now, whatever its record says.
+    Force {
+        /// The URI.
+        uri: String,
+    },
+    /// Changes the precedence of a URI; 0 comes first.
+    UriPrecedence {
+        /// The URI.
+        uri: String,
+        /// Precedence from now on.
+        precedence: u8,
+    },
+    /// Changes the precedence of a queue; 0 comes first.
+    QueuePrecedence {
+        /// Name of the queue.
+        queue: String,
+        /// Precedence from now on. None: the precedence of the queue's settings.
+        precedence: Option<u8>,
+    },
+    /// Sets the floor: queues of this precedence or a higher number issue nothing while this process runs.
+    Floor {
+        /// Floor from now on. None: all queues issue URIs.
+        floor: Option<u8>,
+    },
+    /// Explains a URI's state: the reason why it was fetched or not.
+    Why {
+        /// The URI.
+        uri: String,
+    },
+    /// Exports all URIs with their records.
+    Export {
+        /// Format of the export.
+        #[serde(default)]
+        format: ExportFormat,
+        /// URIs to export.
+        #[serde(default)]
+        which: Which,
+    },
+    /// Imports URIs of another crawl.
+    Import {
+        /// Journal, crawl log or export of the other crawl.
+        file: PathBuf,
+        /// Treatment of URIs that the other crawl had finished.
+        #[serde(default)]
+        done: DoneElsewhere,
+    },
+    /// Checks the store of the frontier.
+    Check {
+        /// Whether errors are repaired where possible.
+        #[serde(default)]
+        repair: bool,
+    },
+    /// Returns every setting of the job: its value, its source, and the time when a change takes effect.
+    Settings,
+    /// Changes settings.
+    Set {
+        /// Settings, each as `key = value` like in a profile: `politeness.min-delay = "10s"`.
+        set: Vec<String>,
+        /// Conditions under which the settings apply, as in `match` of an override. None: the settings apply where no override
+        /// says otherwise.
+        #[serde(default)]
+        matching: Option<MatchFile>,
+        /// Whether the command only reports the effects and changes nothing.
+        #[serde(default)]
+        only_check: bool,
+    },
+    /// Returns the changes since the job was made, with author and time.
+    History {
+        /// Number of the change after which the list begins.
+        #[serde(default)]
+        after: u64,
+        /// Maximum number of changes.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Adds seeds. The SURT prefixes that they imply join the scope at once.
+    AddSeeds {
+        /// Lines in the format of a seeds file.
+        seeds: Vec<String>,
+    },
+    /// Lists the seeds and the outcome of each.
+    Seeds {
+        /// Seed after which the list begins.
+        #[serde(default)]
+        after: Option<String>,
+        /// Maximum number of seeds.
+        #[serde(default = "page")]
+        limit: u64,
+    },
+    /// Explains a URI: its settings, and the answer of every filter.
+    Explain {
+        /// The URI.
+        uri: String,
+        /// Page on which the URI is found.
+        #[serde(default)]
+        via: Option<String>,
+        /// Hop path from the seed, such as `LLE`.
+        #[serde(default)]
+        hops: Option<String>,
+        /// Seed that the URI descends from.
+        #[serde(default)]
+        source: Option<String>,
+        /// Media type of the URI's response.
+        #[serde(default)]
+        media_type: Option<String>,
+        /// Time of the explanation. None: now.
+        #[serde(default)]
+        at: Option<Timestamp>,
+    },
+}
+
+/// Which URIs are meant: those of which both hold. Neither means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Which {
+    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    #[serde(default)]
+    #[schema(value_type = String, required = false)]
+    pub surt: Option<String>,
+    /// This is found in them.
+    #[serde(default)]
+    #[schema(value_type = String, required = false, format = "regex")]
+    pub regex: Option<String>,
+}
+
+/// Format of an export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ExportFormat {
+    /// All known facts about each URI, as one JSON object a line.
+    #[default]
+    JsonLines,
+    /// CDXJ index of the last archived version of each URI.
+    Cdxj,
+    /// Journal of finished and unfinished URIs, in the form from which Heritrix 3 recovers.
+    Journal,
+}
+
+/// Treatment of URIs that the other crawl of an import had finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DoneElsewhere {
+    /// The URIs are recorded here as done.
+    #[default]
+    Known,
+    /// The URIs are fetched here, too.
+    Fetched,
+    /// The URIs are left out.
+    LeftOut,
+}
+
+fn page() -> u64 {
+    100
+}
+
+impl Command {
+    /// Whether the command changes something and so belongs in the job's log. Shares are not logged: the daemon changes them
+    /// every few seconds, without a decision of an operator.
+    pub(crate) fn changes(&self) -> bool {
+        !matches!(
+            self,
+            Command::Status
+                | Command::Series { .. }
+                | Command::Share { .. }
+                | Command::Breakdown
+                | Command::Report { .. }
+                | Command::Alerts
+                | Command::Statistics
+                | Command::Plugins
+                | Command::Observe { .. }
+                | Command::Tables { reload: false }
+                | Command::Queues { .. }
+                | Command::Queue { .. }
+                | Command::Uris { .. }
+                | Command::List { .. }
+                | Command::Count { .. }
+                | Command::Why { .. }
+                | Command::Export { .. }
+                | Command::Check { repair: false }
+                | Command::Settings
+                | Command::Set {
+                    only_check: true,
+                    ..
+                }
+                | Command::History { .. }
+                | Command::Seeds { .. }
+                | Command::Explain { .. }
+        )
+    }
+
+    /// Whether the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
+    pub(super) fn queues_uris(&self) -> bool {
+        matches!(
+            self,
+            Command::AddSeeds { .. }
+                | Command::Import { .. }
+                | Command::Force { .. }
+                | Command::Unretire { .. }
+        )
+    }
+}
+
+impl Which {
+    /// Converts to a selection of the frontier's records.
+    pub(super) fn selection(&self) -> Result<Selection, ControlError> {
+        let expression = self.regex.as_deref().map(Regex::new).transpose();
+        let expression = expression.map_err(|problem| {
+            let text = problem.to_string();
+            let last = text.lines().last().unwrap_or_default();
+            let reason = last.strip_prefix("error: ").unwrap_or(last);
+            ControlError::new(
+                Fault::Request,
+                format!("the regular expression cannot be used: {reason}"),
+            )
+        })?;
+        Ok(Selection::new(
+            self.surt.as_deref().unwrap_or_default(),
+            expression,
+        ))
+    }
+}
+
+/// Formats the sender as the job's log does.
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let user: String = self
+            .user
+            .chars()
+            .filter(|c| !c.is_control() && !c.is_whitespace())
+            .take(64)
+            .collect();
+        let user = if user.is_empty() { "unknown" } else { &user };
+        match self.pid {
+            0 => f.write_str(user),
+            pid => write!(f, "{user}:{pid}"),
+        }
+    }
+}
+
+/// Formats the command as on the command line, in one line whatever it contains.
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = |number: &Option<u8>, none: &str| {
+            number.map_or_else(|| none.to_owned(), |number| number.to_string())
+        };
+        match self {
+            Command::Status => f.write_str("status"),
+            Command::Series { .. } => f.write_str("series"),
+            Command::Breakdown => f.write_str("breakdown"),
+            Command::Report { report, .. } => write!(f, "report {}", report.name()),
+            Command::Alerts => f.write_str("alerts"),
+            Command::Acknowledge { kind, subject } => {
+                write!(f, "alerts --acknowledge {}", kind.name())?;
+                let mut subject = subject.iter();
+                subject.try_for_each(|one| write!(f, " --subject {one:?}"))
+            }
+            Command::RotateLogs => f.write_str("logs --rotate"),
+            Command::Pause => f.write_str("pause"),
+            Command::Resume => f.write_str("resume"),
+            Command::Stop => f.write_str("stop"),
+            Command::Terminate => f.write_str("terminate"),
+            Command::Share { share } => write!(f, "share {share}"),
+            Command::Checkpoint { to: None } => f.write_str("checkpoint"),
+            Command::Checkpoint { to: Some(to) } => write!(f, "checkpoint --to {to:?}"),
+            Command::Statistics => f.write_str("statistics"),
+            Command::Plugins => f.write_str("plugins"),
+            Command::Observe { observer: None } => f.write_str("observe"),
+            Command::Observe {
+                observer: Some(name),
+            } => write!(f, "observe {name:?}"),
+            Command::Tables { reload } => {
+                f.write_str(if *reload { "tables --reload" } else { "tables" })
+            }
+            Command::ReplacePlugin {
+                plugin,
+                component,
+                sha256,
+                settings,
+            } => {
+                write!(f, "plugin replace {plugin:?} {component:?}")?;
+                if let Some(sha256) = sha256 {
+                    write!(f, " --sha256 {sha256:?}")?;
+                }
+                match settings {
+                    Some(settings) => write!(f, " --settings {settings}"),
+                    None => Ok(()),
+                }
+            }
+            Command::Queues { .. } => f.write_str("queues"),
+            Command::Queue { queue } => write!(f, "queue {queue:?}"),
+            Command::Uris { queue, .. } => write!(f, "uris {queue:?}"),
+            Command::List { which, .. } => write!(f, "list{which}"),
+            Command::Count { which } => write!(f, "count{which}"),
+            Command::Delete { which } => write!(f, "delete{which}"),
+            Command::Forget { which } => write!(f, "forget{which}"),
+            Command::RemoveSeed { uri } => write!(f, "remove-seed {uri:?}"),
+            Command::Retire { queue } => write!(f, "retire {queue:?}"),
+            Command::Unretire { queue } => write!(f, "unretire {queue:?}"),
+            Command::Freeze { queue } => write!(f, "freeze {queue:?}"),
+            Command::Thaw { queue } => write!(f, "thaw {queue:?}"),
+            Command::Wake { queue } => write!(f, "wake {queue:?}"),
+            Command::WakeOverlong => write!(f, "wake --all"),
+            Command::Cancel { uri } => write!(f, "cancel {uri:?}"),
+            Command::Force { uri } => write!(f, "force {uri:?}"),
+            Command::UriPrecedence { uri, precedence } => {
+                write!(f, "precedence --uri {uri:?} {precedence}")
+            }
+            Command::QueuePrecedence { queue, precedence } => write!(
+                f,
+                "precedence --queue {queue:?} {}",
+                number(precedence, "default")
+            ),
+            Command::Floor { floor } => write!(f, "floor {}", number(floor, "none")),
+            Command::Why { uri } => write!(f, "why {uri:?}"),
+            Command::Export { which, .. } => write!(f, "export{which}"),
+            Command::Import { file, done } => {
+                let included = match done {
+                    DoneElsewhere::Known => "",
+                    DoneElsewhere::Fetched => " --include all",
+                    DoneElsewhere::LeftOut => " --include pending",
+                };
+                write!(f, "import {file:?}{included}")
+            }
+            Command::Check { repair } => {
+                f.write_str(if *repair { "check --repair" } else { "check" })
+            }
+            Command::Settings => f.write_str("settings"),
+            Command::Set { set, matching, .. } => {
+                f.write_str("set")?;
+                if let Some(matching) = matching {
+                    write!(f, " {}", matching.toml())?;
+                }
+                set.iter().try_for_each(|one| write!(f, " {one:?}"))
+            }
+            Command::History { .. } => f.write_str("history"),
+            Command::AddSeeds { seeds } => write!(f, "seeds --add ({} lines)", seeds.len()),
+            Command::Seeds { .. } => f.write_str("seeds"),
+            Command::Explain { uri, .. } => write!(f, "explain {uri:?}"),
+        }
+    }
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(surt) = &self.surt {
+            write!(f, " --surt {surt:?}")?;
+        }
+        if let Some(regex) = &self.regex {
+            write!(f, " --regex {regex:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// The order in which queues are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueSort {
+    /// By name.
+    #[default]
+    Name,
+    /// Those that hold most URIs first.
+    Size,
+    /// Those first that can give a URI first; at last those that have none to give.
+    Due,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, shown: &str) {
+        let request: Request = serde_json::from_str(json).unwrap();
+        assert_eq!(format!("{} {}", request.by, request.command), shown);
+        let again = serde_json::to_string(&request).unwrap();
+        let again: Request = serde_json::from_str(&again).unwrap();
+        assert_eq!(again.command, request.command);
+        assert_eq!(again.by, request.by);
+    }
+
+    #[test]
+    fn commands_are_read_and_shown_as_they_are_typed() {
+        check(r#"{"command":{"do":"pause"}}"#, "unknown pause");
+        check(
+            r#"{"by":{"user":"lena","pid":7},"command":{"do":"delete","which":{"surt":"http://(org,"}}}"#,
+            r#"lena:7 delete --surt "http://(org,""#,
+        );
+        check(
+            r#"{"by":{"user":"a\nb c"},"command":{"do":"queue-precedence","queue":"org,a,","precedence":null}}"#,
+            r#"abc precedence --queue "org,a," default"#,
+        );
+        check(
+            r#"{"command":{"do":"why","uri":"http://a.org/\n2026 forged"}}"#,
+            r#"unknown why "http://a.org/\n2026 forged""#,
+        );
+        check(
+            r#"{"command":{"do":"replace-plugin","plugin":"html","component":"/a b.wasm","settings":{"x":["\n"]}}}"#,
+            r#"unknown plugin replace "html" "/a b.wasm" --settings {"x":["\n"]}"#,
+        );
+        check(
+            r#"{"command":{"do":"tables","reload":true}}"#,
+            "unknown tables --reload",
+        );
+        check(r#"{"command":{"do":"floor","floor":3}}"#, "unknown floor 3");
+    }
+
+    #[test]
+    fn what_is_no_command_is_refused() {
+        for json in [
+            "",
+            "null",
+            "[]",
+            "{}",
+            r#"{"command":"pause"}"#,
+            r#"{"command":{"do":"explode"}}"#,
+            r#"{"command":{"do":"delete"}}"#,
+            r#"{"command":{"do":"delete","which":{"prefix":"http://(org,"}}}"#,
+            r#"{"command":{"do":"queue","queue":"a","quiet":true}}"#,
+            r#"{"command":{"do":"uri-precedence","uri":"http://a.org/","precedence":256}}"#,
+            r#"{"command":{"do":"pause"},"sudo":true}"#,
+        ] {
+            assert!(serde_json::from_str::<Request>(json).is_err(), "{json}");
+        }
+    }
+
+    #[test]
+    fn a_bad_expression_is_refused_in_one_sentence() {
+        let which = Which {
+            surt: None,
+            regex: Some("a(b".to_owned()),
+        };
+        let problem = which.selection().unwrap_err().to_string();
+        assert_eq!(
+            problem,
+            "the regular expression cannot be used: unclosed group"
+        );
+    }
+}

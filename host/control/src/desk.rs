@@ -1,0 +1,183 @@
+//! Access of commands to a job, and the errors of commands.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use opilio_frontier::Frontier;
+use opilio_profile::Profile;
+use serde::{Deserialize, Serialize};
+
+use opilio_crawl::Stop;
+use opilio_crawl::context::CrawlContext;
+use opilio_crawl::crawl::{Crawl, View};
+use opilio_crawl::live::Live;
+use opilio_job::inside::leads_out;
+use opilio_job::job_log::JobLog;
+use opilio_job::remedy::{remedy, with_remedy};
+
+/// Job as commands see it.
+pub(crate) struct Desk<'a> {
+    pub(super) job: &'a Path,
+    pub(super) profile: &'a Arc<Profile>,
+    pub(super) log: &'a JobLog,
+    /// Running crawl. None: only this process has the job, for the command alone.
+    pub(super) running: Option<&'a Running>,
+    frontier: &'a Mutex<Frontier>,
+}
+
+/// Running crawl as commands see it.
+#[derive(Clone)]
+pub(crate) struct Running {
+    pub(crate) context: Arc<CrawlContext>,
+    pub(crate) live: Arc<Live>,
+    pub(crate) stop: Stop,
+    pub(crate) view: View,
+    pub(crate) job: PathBuf,
+    pub(crate) log: Arc<JobLog>,
+}
+
+impl Running {
+    /// Returns a crawl as commands see it.
+    pub(super) fn of(crawl: &Crawl) -> Running {
+        let context = crawl.context().clone();
+        Running {
+            live: context.live.clone(),
+            stop: crawl.stop(),
+            view: crawl.view(),
+            job: context.job.clone(),
+            log: context.job_log.clone(),
+            context,
+        }
+    }
+
+    /// Returns the access for commands. `profile` includes all changes so far: [`CrawlContext::current`].
+    pub(crate) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
+        Desk {
+            job: &self.job,
+            profile,
+            log: &self.log,
+            running: Some(self),
+            frontier: &self.context.frontier,
+        }
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// Creates the access to a job that only this process has opened.
+    pub(crate) fn new(
+        job: &'a Path,
+        profile: &'a Arc<Profile>,
+        frontier: &'a Mutex<Frontier>,
+        log: &'a JobLog,
+    ) -> Desk<'a> {
+        Desk {
+            job,
+            profile,
+            log,
+            running: None,
+            frontier,
+        }
+    }
+
+    /// Locks the frontier for one bounded part of a command. It is never locked while an answer is being sent.
+    pub(super) fn frontier(&self) -> MutexGuard<'a, Frontier> {
+        self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the frontier for callers that lock it in parts of their own.
+    pub(super) fn store(&self) -> &'a Mutex<Frontier> {
+        self.frontier
+    }
+
+    /// Returns the running crawl, or an error if no process runs the job.
+    pub(super) fn running(&self, what: &str) -> Result<&'a Running, ControlError> {
+        self.running.ok_or_else(|| {
+            ControlError::new(
+                Fault::State,
+                format!("no process runs job {}: {what}", self.job.display()),
+            )
+        })
+    }
+
+    /// Wakes the dispatcher, because other URIs may be issued now.
+    pub(super) fn nudge(&self) {
+        if let Some(running) = self.running {
+            running.live.nudge();
+        }
+    }
+}
+
+/// Reason why a command was not carried out, or not completed.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ControlError {
+    /// Cause of the error.
+    pub fault: Fault,
+    /// Message, one sentence.
+    pub message: String,
+}
+
+/// Cause of a command's error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// The command is invalid: it can never be carried out in this form.
+    Request,
+    /// The command names something that the job does not have.
+    Unknown,
+    /// The command is valid but does not fit the present state of the job.
+    State,
+    /// Opilio or the machine failed: a full disk, a damaged store.
+    Failure,
+}
+
+impl ControlError {
+    pub(super) fn new(fault: Fault, message: impl Into<String>) -> ControlError {
+        ControlError {
+            fault,
+            message: message.into(),
+        }
+    }
+
+    /// Creates a failure with its causes.
+    pub(super) fn failure(problem: &(dyn std::error::Error + 'static)) -> ControlError {
+        ControlError::new(Fault::Failure, with_remedy(problem))
+    }
+
+    /// Creates a failure about a file. A link that leads out of the job is an error of state, which the operator must fix.
+    pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
+        if leads_out(problem) {
+            return ControlError::new(Fault::State, problem.to_string());
+        }
+        let remedy = remedy(problem).map(|remedy| format!("; {remedy}"));
+        let remedy = remedy.unwrap_or_default();
+        ControlError::new(
+            Fault::Failure,
+            format!("cannot use {}: {problem}{remedy}", path.display()),
+        )
+    }
+}
+
+impl From<opilio_frontier::Error> for ControlError {
+    fn from(problem: opilio_frontier::Error) -> ControlError {
+        match problem {
+            // Another process is just opening or closing the frontier.
+            opilio_frontier::Error::InUse { .. } => ControlError::new(
+                Fault::State,
+                format!("{problem}, which begins or ends; try again"),
+            ),
+            problem => ControlError::failure(&problem),
+        }
+    }
+}
+
+impl From<opilio_job::directory::JobError> for ControlError {
+    fn from(problem: opilio_job::directory::JobError) -> ControlError {
+        let fault = match &problem {
+            opilio_job::directory::JobError::Io { .. } => Fault::Failure,
+            opilio_job::directory::JobError::NotEmpty { .. } => Fault::Request,
+            _ => Fault::State,
+        };
+        ControlError::new(fault, with_remedy(&problem))
+    }
+}

@@ -1,0 +1,475 @@
+//! Execution of commands. Each command works in bounded parts, and the frontier is free for the crawl between two parts.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_frontier::{
+    Candidate, Directive, Frontier, QueueReport, QueueState, Scheduled, SweepAction,
+};
+use opilio_uri::{HopPath, Uri, UriError};
+
+use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
+use opilio_crawl::live::{Cancelled, Hand};
+use opilio_job::census::Census;
+use opilio_job::job_log::Held;
+use opilio_job::share::{Share, ShareTaken};
+use opilio_job::transfer::queue_as_json;
+use opilio_visit::policy;
+
+/// Maximum number of fetches in flight that a status lists.
+const IN_FLIGHT_MAX: usize = 100;
+
+/// Maximum number of queues that are examined while the frontier is locked.
+const QUEUES_PART: usize = 1_000;
+
+/// Pause between two parts, so that waiting workers get the frontier first.
+pub(super) const BREATH: Duration = Duration::from_millis(1);
+
+/// Sends an answer to the client. Returns false if the client has disconnected.
+pub(super) type Say<'s> = &'s mut dyn FnMut(Answer) -> bool;
+
+impl Desk<'_> {
+    /// Carries out a command. The last answer is [`Answer::End`] or [`Answer::Refused`].
+    pub(super) fn perform(&self, request: &Request, say: Say<'_>) {
+        let Request { by, command } = request;
+        // The log is held, so that the crawl's own line about the pause comes after the line of the command.
+        let is_turn = matches!(command, Command::Pause | Command::Resume);
+        let held = is_turn.then(|| self.log.hold());
+        let result = self.carry_out(by, command, say);
+        let logged = self.log_action(held, by, command, &result);
+        let last = match result.and(logged) {
+            Ok(()) => Answer::End,
+            Err(ControlError { fault, message }) => Answer::Refused { fault, message },
+        };
+        say(last);
+    }
+
+    fn log_action(
+        &self,
+        held: Option<Held<'_>>,
+        by: &By,
+        command: &Command,
+        result: &Result<String, ControlError>,
+    ) -> Result<(), ControlError> {
+        if !command.changes() {
+            return Ok(());
+        }
+        let words = match result {
+            Ok(words) => words.clone(),
+            Err(problem) => format!("refused: {problem}"),
+        };
+        let mut log = held.unwrap_or_else(|| self.log.hold());
+        log.action(by, command, &words).map_err(|problem| {
+            ControlError::new(
+                Fault::Failure,
+                format!("done ({words}), but job.log cannot be written: {problem}"),
+            )
+        })
+    }
+
+    /// Carries out the command. Returns the result in one sentence for the job's log.
+    fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
+        let _hand = match command.queues_uris() {
+            true => self.hand()?,
+            false => None,
+        };
+        match command {
+            Command::Status => self.status(say),
+            Command::Series { since, points } => self.series(*since, *points, say),
+            Command::Breakdown => self.breakdown(say),
+            Command::Report { report, text } => self.report_of(*report, *text, say),
+            Command::Alerts => self.alerts(say),
+            Command::Acknowledge { kind, subject } => {
+                self.acknowledge(by, *kind, subject.as_deref(), say)
+            }
+            Command::RotateLogs => self.rotate_logs(say),
+            Command::Pause => self.pause(true, say),
+            Command::Resume => self.pause(false, say),
+            Command::Stop => self.stop(say),
+            Command::Terminate => self.terminate(say),
+            Command::Share { share } => self.share(*share, say),
+            Command::Checkpoint { to } => self.checkpoint(to.as_deref(), say),
+            Command::Statistics => {
+                let statistics = Box::new(self.frontier().statistics());
+                say(Answer::Statistics { statistics });
+                Ok(String::new())
+            }
+            Command::Plugins => self.plugins(say),
+            Command::Observe { observer } => self.observe(observer.as_deref(), say),
+            Command::Tables { reload } => self.tables(*reload, say),
+            Command::ReplacePlugin {
+                plugin,
+                component,
+                sha256,
+                settings,
+            } => {
+                let wish = Desk::wish(plugin, component, sha256.as_deref(), settings.as_ref())?;
+                self.replace_plugin(&wish, by, say)
+            }
+            Command::Queues {
+                state,
+                sort: QueueSort::Name,
+                after,
+                limit,
+            } => self.queues(*state, after.clone(), *limit, say),
+            Command::Queues {
+                state, sort, limit, ..
+            } => self.sorted_queues(*state, *sort, *limit, say),
+            Command::Queue { queue } => {
+                let report = self.report(queue)?;
+                say(Answer::Queue {
+                    queue: queue_as_json(report),
+                });
+                Ok(String::new())
+            }
+            Command::Uris {
+                queue,
+                after,
+                limit,
+            } => self.uris(queue, after.as_deref(), *limit, say),
+            Command::List {
+                which,
+                after,
+                limit,
+            } => self.list(which, after.as_deref(), *limit, say),
+            Command::Count { which } => self.sweep(SweepAction::Count, which, by, say),
+            Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, say),
+            Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, say),
+            Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, say),
+            Command::Retire { queue } => self.alter(queue, say, |f, q, now| f.retire(q, true, now)),
+            Command::Unretire { queue } => {
+                self.alter(queue, say, |f, q, now| f.retire(q, false, now))
+            }
+            Command::Freeze { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, true, now)),
+            Command::Thaw { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, false, now)),
+            Command::Wake { queue } => self.alter(queue, say, |f, q, now| f.wake(q, now)),
+            Command::WakeOverlong => self.wake_overlong(say),
+            Command::QueuePrecedence { queue, precedence } => {
+                self.alter(queue, say, |f, q, now| {
+                    f.set_queue_precedence(q, *precedence, now)
+                })
+            }
+            Command::Cancel { uri } => self.cancel(&read_uri(uri)?, say),
+            Command::Force { uri } => self.force(&read_uri(uri)?, say),
+            Command::UriPrecedence { uri, precedence } => {
+                self.uri_precedence(&read_uri(uri)?, *precedence, say)
+            }
+            Command::Floor { floor } => self.floor(*floor, say),
+            Command::Why { uri } => self.why(&read_uri(uri)?, say),
+            Command::Export { format, which } => self.export(*format, which, say),
+            Command::Import { file, done } => self.import(file, *done, say),
+            Command::Settings => Ok(self.settings(say)),
+            Command::Set {
+                set,
+                matching,
+                only_check,
+            } => self.set((set, matching.as_ref()), *only_check, by, say),
+            Command::History { after, limit } => self.history(*after, *limit, say),
+            Command::AddSeeds { seeds } => self.add_seeds(seeds, by, say),
+            Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, say),
+            Command::Explain { .. } => self.explain(command, say),
+            // [`super::carry_out`] checks a job that no process runs, before it opens the frontier.
+            Command::Check { .. } => Err(ControlError::new(
+                Fault::State,
+                "the store of a running crawl cannot be checked: stop the crawl first",
+            )),
+        }
+    }
+
+    /// Keeps a running crawl from ending while URIs are being queued. Returns `None` if no process runs the job.
+    fn hand(&self) -> Result<Option<Hand>, ControlError> {
+        let Some(running) = self.running else {
+            return Ok(None);
+        };
+        let is_over = || {
+            let why = "nothing is queued: the crawl had nothing left to fetch and ends; try again when its process has gone";
+            ControlError::new(Fault::State, why)
+        };
+        running.live.hand().map(Some).ok_or_else(is_over)
+    }
+
+    fn status(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let statistics = self.frontier().statistics();
+        let job = self.job.to_owned();
+        let status = match self.running {
+            None => Status {
+                job,
+                state: Standing::Idle,
+                pid: None,
+                elapsed_s: None,
+                uris: 0,
+                bytes: 0,
+                statistics,
+                in_flight: Vec::new(),
+                alerts: self.active_alerts(),
+                census: Census::default(),
+                share: Share::default(),
+                taken: ShareTaken::default(),
+            },
+            Some(running) => {
+                let progress = running.view.progress();
+                let throttle = running.context.network.fetchers.base().throttle();
+                let state = match running.stop.is_asked() {
+                    true => Standing::Ending,
+                    false => running.live.standing(),
+                };
+                Status {
+                    job,
+                    state,
+                    pid: Some(std::process::id()),
+                    elapsed_s: Some(progress.elapsed.as_secs_f64()),
+                    uris: progress.uris,
+                    bytes: progress.bytes,
+                    statistics,
+                    in_flight: running.live.in_flight(IN_FLIGHT_MAX),
+                    alerts: self.active_alerts(),
+                    census: running.context.figures.census.get(),
+                    share: Share::of(&throttle),
+                    taken: running.live.taken(throttle.taken()),
+                }
+            }
+        };
+        say(Answer::Status(Box::new(status)));
+        Ok(String::new())
+    }
+
+    fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
+        let nothing = match is_pause {
+            true => "there is nothing to pause",
+            false => "opilio crawl goes on with it",
+        };
+        let running = self.running(nothing)?;
+        if running.stop.is_asked() {
+            let what = "it is ending; what is in flight finishes";
+            return Err(ControlError::new(Fault::State, what));
+        }
+        let changed = running.live.pause(is_pause);
+        let result = match (is_pause, changed) {
+            (true, true) => "pausing: nothing new begins, what is in flight finishes",
+            (true, false) => "it is pausing or paused already",
+            (false, true) => "going on",
+            (false, false) => "it was not paused",
+        };
+        Ok(done(result, say))
+    }
+
+    fn share(&self, share: Share, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("it takes nothing of what crawls have together")?;
+        let throttle = running.context.network.fetchers.base().throttle();
+        throttle.allow(share.allowance());
+        // A larger share may allow more fetches.
+        running.live.nudge();
+        Ok(done(&format!("it may take {share}"), say))
+    }
+
+    fn stop(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("there is nothing to stop")?;
+        running.stop.stop();
+        let result =
+            "ending politely: what is in flight finishes; opilio crawl goes on with the job";
+        Ok(done(result, say))
+    }
+
+    fn terminate(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("there is nothing to end")?;
+        running.stop.terminate();
+        let result = "ending politely: what is in flight finishes; the daemon begins it again";
+        Ok(done(result, say))
+    }
+
+    fn alter(
+        &self,
+        queue: &str,
+        say: Say<'_>,
+        alter: impl FnOnce(&mut Frontier, &str, Timestamp) -> Result<bool, opilio_frontier::Error>,
+    ) -> Result<String, ControlError> {
+        let is_known = alter(&mut self.frontier(), queue, Timestamp::now());
+        match is_known {
+            Ok(true) => {}
+            Ok(false) | Err(opilio_frontier::Error::Name { .. }) => return Err(no_queue(queue)),
+            Err(problem) => return Err(problem.into()),
+        }
+        self.nudge();
+        let report = self.report(queue)?;
+        Ok(done(&queue_sentence(&report), say))
+    }
+
+    fn wake_overlong(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let (mut examined, mut woken) = (0, 0);
+        let mut after = None;
+        loop {
+            let part =
+                self.frontier()
+                    .wake_overlong(after.as_deref(), QUEUES_PART, Timestamp::now())?;
+            examined += part.examined;
+            woken += part.woken;
+            after = part.after;
+            if after.is_none() {
+                break;
+            }
+            listened(say(Answer::Progress {
+                examined,
+                meant: woken,
+            }))?;
+            std::thread::sleep(BREATH);
+        }
+        self.nudge();
+        let result = format!(
+            "{woken} of {examined} queues rested for too long, and rest now as after one request"
+        );
+        Ok(done(&result, say))
+    }
+
+    pub(super) fn report(&self, queue: &str) -> Result<QueueReport, ControlError> {
+        let report = self.frontier().queue(queue, Timestamp::now())?;
+        report.ok_or_else(|| no_queue(queue))
+    }
+
+    fn cancel(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("nothing is in flight")?;
+        match running.live.cancel(uri.as_str()) {
+            Cancelled::Asked => Ok(done(
+                "its fetch is broken off; crawl.log has it with status -7000",
+                say,
+            )),
+            Cancelled::TooLate => Err(ControlError::new(
+                Fault::State,
+                format!("the answer of {uri} has come already and is being dealt with"),
+            )),
+            Cancelled::NotInProcess => Err(ControlError::new(
+                Fault::State,
+                format!("{uri} is not being fetched; opilio job status shows what is"),
+            )),
+        }
+    }
+
+    fn force(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
+        let now = Timestamp::now();
+        let (answer, queue) = {
+            let mut frontier = self.frontier();
+            let record = frontier.record(uri)?;
+            let candidate = match record {
+                Some(record) => Candidate {
+                    queue: record.queue,
+                    context: record.context,
+                    seed: record.seed,
+                    ..policy::candidate(
+                        self.profile,
+                        uri.clone(),
+                        record.hop_path,
+                        record.via.as_deref(),
+                        record.source.as_deref(),
+                    )
+                },
+                // The hop path is empty: an operator asked for the URI, whatever the scope says.
+                None => policy::candidate(self.profile, uri.clone(), HopPath::new(), None, None),
+            };
+            let queue = candidate.queue.clone();
+            let candidate = Candidate {
+                directive: Directive::High,
+                force: true,
+                ..candidate
+            };
+            let answers = frontier.schedule(vec![candidate], now)?;
+            (answers.into_iter().next(), queue)
+        };
+        if let Some(Scheduled::Refused(refusal)) = answer {
+            return Err(ControlError::new(
+                Fault::Request,
+                format!("{uri} cannot be held: {refusal}"),
+            ));
+        }
+        self.nudge();
+        let report = self.report(&queue)?;
+        let result = format!("goes before others; {}", queue_sentence(&report));
+        Ok(done(&result, say))
+    }
+
+    fn uri_precedence(
+        &self,
+        uri: &Uri,
+        precedence: u8,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let mut frontier = self.frontier();
+        if !frontier.set_precedence(uri, precedence, Timestamp::now())? {
+            let why = match frontier.record(uri)? {
+                Some(_) => "is being fetched; try again when that is over, or cancel it first",
+                None => "is unknown",
+            };
+            return Err(ControlError::new(Fault::State, format!("{uri} {why}")));
+        }
+        drop(frontier);
+        self.nudge();
+        Ok(done(&format!("its precedence is {precedence}"), say))
+    }
+
+    fn floor(&self, floor: Option<u8>, say: Say<'_>) -> Result<String, ControlError> {
+        self.running(
+            "the floor of a job at rest is frontier.precedence-floor of its profile.toml",
+        )?;
+        self.frontier().set_precedence_floor(floor);
+        self.nudge();
+        let result = match floor {
+            Some(floor) => format!(
+                "queues of precedence {floor} and up give no URI, and the crawl waits for them, until there is another floor or this process of the crawl ends"
+            ),
+            None => "queues of every precedence give URIs".to_owned(),
+        };
+        Ok(done(&result, say))
+    }
+}
+
+/// Parses a URI as an operator types it.
+pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
+    Uri::parse_seed(text)
+        .map_err(|problem| ControlError::new(Fault::Request, no_uri(text, &problem)))
+}
+
+/// Formats the error of an invalid URI that an operator typed.
+pub fn no_uri(text: &str, problem: &UriError) -> String {
+    let said = opilio_stacks::chain(problem);
+    match problem {
+        // The text of a syntax error contains the URI.
+        UriError::Syntax { .. } => said,
+        _ => format!("{text:?} is no URI: {said}"),
+    }
+}
+
+pub(super) fn done(result: &str, say: Say<'_>) -> String {
+    say(Answer::Done {
+        result: result.to_owned(),
+    });
+    result.to_owned()
+}
+
+fn no_queue(queue: &str) -> ControlError {
+    ControlError::new(
+        Fault::Unknown,
+        format!("there is no queue {queue:?}; opilio frontier queues lists them"),
+    )
+}
+
+pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
+    match is_heard {
+        true => Ok(()),
+        false => Err(ControlError::new(Fault::State, "whoever asked has gone")),
+    }
+}
+
+fn queue_sentence(report: &QueueReport) -> String {
+    let state = match (report.is_frozen, report.retired_by) {
+        (true, _) => QueueState::Frozen.name().to_owned(),
+        (false, Some(by)) => format!("{} by {}", QueueState::Retired.name(), by.name()),
+        (false, None) => report.state.name().to_owned(),
+    };
+    let mut sentence = format!("queue {} is {state}", report.queue);
+    if report.state == QueueState::InProcess && (report.is_frozen || report.retired_by.is_some()) {
+        sentence.push_str(" once what is in flight is done");
+    }
+    let more = format!(
+        ", precedence {}, {} ready, {} waiting",
+        report.precedence, report.ready, report.waiting
+    );
+    sentence + &more
+}

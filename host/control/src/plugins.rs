@@ -1,0 +1,78 @@
+//! Reports on the calls of plugins, and reports of observers.
+
+use opilio_sandbox::Report;
+
+use super::perform::Say;
+use super::{Answer, ControlError, Desk, Fault};
+use opilio_crawl::observers;
+use opilio_job::plugin_report;
+
+impl Desk<'_> {
+    /// Sends the report on each plugin's calls by the process that runs the job, or by the last one.
+    pub(super) fn plugins(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let plugins = match self.running {
+            Some(running) => running.context.plugin_reports(),
+            None => plugin_report::read(self.job)
+                .map_err(|(file, problem)| ControlError::file(&file, &problem))?
+                .ok_or_else(|| self.nothing("has written what was seen of its plugins"))?,
+        };
+        say(Answer::Plugins { plugins });
+        Ok(String::new())
+    }
+
+    /// Sends the reports of one observer or of all: the present ones, or those from the end of the last process.
+    pub(super) fn observe(&self, name: Option<&str>, say: Say<'_>) -> Result<String, ControlError> {
+        let known = self.profile.settings().stacks.observe.clone();
+        if let Some(name) = name
+            && !known.iter().any(|known| known == name)
+        {
+            let problem = match known.is_empty() {
+                true => "the job has no observers: stacks.observe of its profile names none".into(),
+                false => format!(
+                    "there is no observer {name:?}; there are: {}",
+                    known.join(", ")
+                ),
+            };
+            return Err(ControlError::new(Fault::Request, problem));
+        }
+        let meant = known
+            .iter()
+            .filter(|known| name.is_none_or(|name| name == *known));
+        for observer in meant {
+            for report in self.reports(observer)? {
+                let heard = say(Answer::Report {
+                    observer: observer.clone(),
+                    file: report.file,
+                    content: report.content,
+                });
+                super::perform::listened(heard)?;
+            }
+        }
+        Ok(String::new())
+    }
+
+    fn reports(&self, observer: &str) -> Result<Vec<Report>, ControlError> {
+        let Some(running) = self.running else {
+            return observers::written(self.job, observer)
+                .map_err(|(file, problem)| ControlError::file(&file, &problem));
+        };
+        match running.context.plugins.observers.report(observer) {
+            Some(Ok(reports)) => Ok(reports),
+            Some(Err(problem)) => Err(ControlError::new(Fault::Failure, problem)),
+            None => Err(ControlError::new(
+                Fault::State,
+                "the crawl is just beginning, or ending; try again",
+            )),
+        }
+    }
+
+    fn nothing(&self, what: &str) -> ControlError {
+        ControlError::new(
+            Fault::State,
+            format!(
+                "no process runs job {}, and none {what}",
+                self.job.display()
+            ),
+        )
+    }
+}

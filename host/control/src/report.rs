@@ -1,0 +1,307 @@
+//! Reports on a job's results, as text lines in the format that operators and their scripts know, or as JSON.
+//!
+//! ```text
+//! ledger, frontier, plugins ─► Page ─┬► text: Heritrix's columns under their names
+//!                                    └► facts (one object) and rows (one object each)
+//! ```
+//! Rows are read from the store in parts and written at once. A report on a million hosts takes no more memory than one on ten.
+//! `JOB/reports/` has all reports from the end of the last process.
+
+mod counts;
+mod crawl;
+mod frontier;
+mod page;
+mod work;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use self::page::{Form, Page};
+use super::perform::Say;
+use super::{Answer, By, ControlError, Desk, Fault};
+use opilio_job::alerts::{Acknowledged, Alert, AlertKind, Board};
+use opilio_job::breakdown::Breakdown;
+use opilio_job::census::Census;
+use opilio_job::ledger::{Ledger, Whole};
+use opilio_job::series;
+
+/// Maximum number of rows that are read while the frontier is locked.
+pub(super) const PART: usize = 500;
+
+/// Which report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReportKind {
+    /// The crawl in a few lines.
+    Crawl,
+    /// Each seed, and whether it was crawled.
+    Seeds,
+    /// What each host has brought in, the busiest first.
+    Hosts,
+    /// What each seed has brought in, by host.
+    Source,
+    /// By media type.
+    Mimetype,
+    /// By fetch status.
+    Responsecode,
+    /// Each plugin.
+    Processors,
+    /// Queues by state, and the longest.
+    FrontierSummary,
+    /// Each queue that holds URIs.
+    FrontierNonempty,
+    /// What is being fetched.
+    Threads,
+    /// How fresh the pages of a continuous crawl are.
+    Freshness,
+}
+
+impl ReportKind {
+    /// All reports, in the order in which people read them.
+    pub const ALL: [ReportKind; 11] = [
+        ReportKind::Crawl,
+        ReportKind::Seeds,
+        ReportKind::Hosts,
+        ReportKind::Source,
+        ReportKind::Mimetype,
+        ReportKind::Responsecode,
+        ReportKind::Processors,
+        ReportKind::FrontierSummary,
+        ReportKind::FrontierNonempty,
+        ReportKind::Threads,
+        ReportKind::Freshness,
+    ];
+
+    /// Returns the report's name. Its file is this name and `-report.txt`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReportKind::Crawl => "crawl",
+            ReportKind::Seeds => "seeds",
+            ReportKind::Hosts => "hosts",
+            ReportKind::Source => "source",
+            ReportKind::Mimetype => "mimetype",
+            ReportKind::Responsecode => "responsecode",
+            ReportKind::Processors => "processors",
+            ReportKind::FrontierSummary => "frontier-summary",
+            ReportKind::FrontierNonempty => "frontier-nonempty",
+            ReportKind::Threads => "threads",
+            ReportKind::Freshness => "freshness",
+        }
+    }
+
+    /// Returns the report of this name.
+    pub fn named(name: &str) -> Option<ReportKind> {
+        ReportKind::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+impl Desk<'_> {
+    /// Sends a report as text or as objects.
+    pub(super) fn report_of(
+        &self,
+        kind: ReportKind,
+        is_text: bool,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let form = match is_text {
+            true => Form::Text,
+            false => Form::Objects,
+        };
+        let mut page = Page::new(form, say);
+        self.report_on(&mut page, kind)?;
+        page.finish()?;
+        Ok(String::new())
+    }
+
+    fn report_on(&self, page: &mut Page<'_>, kind: ReportKind) -> Result<(), ControlError> {
+        match kind {
+            ReportKind::Crawl => self.crawl_report(page),
+            ReportKind::Seeds => self.seeds_report(page),
+            ReportKind::Hosts => self.hosts_report(page),
+            ReportKind::Source => self.source_report(page),
+            ReportKind::Mimetype => self.mimetype_report(page),
+            ReportKind::Responsecode => self.responsecode_report(page),
+            ReportKind::Processors => self.processors_report(page),
+            ReportKind::FrontierSummary => self.frontier_summary(page),
+            ReportKind::FrontierNonempty => self.frontier_nonempty(page),
+            ReportKind::Threads => self.threads_report(page),
+            ReportKind::Freshness => self.freshness_report(page),
+        }
+    }
+
+    /// Sends the time series of the crawl.
+    pub(super) fn series(
+        &self,
+        since: Option<Timestamp>,
+        points: Option<u64>,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let points = points.map(|points| usize::try_from(points).unwrap_or(usize::MAX));
+        let samples = match self.running {
+            Some(running) => running.context.figures.series.since(since, points),
+            None => {
+                let file = self.job.join("reports/series.jsonl");
+                let written = series::written(self.job)
+                    .map_err(|problem| ControlError::file(&file, &problem))?;
+                series::thinned(written, since, points)
+            }
+        };
+        say(Answer::Series { samples });
+        Ok(String::new())
+    }
+
+    /// Sends the amounts that the job has fetched.
+    pub(super) fn breakdown(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let breakdown = Box::new(Breakdown::new(&self.counted()?));
+        say(Answer::Breakdown(breakdown));
+        Ok(String::new())
+    }
+
+    /// Sends the alerts. For a job that no process runs, these are the alerts of its last process.
+    pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let alerts = self.on_board(Board::all);
+        say(Answer::Alerts { alerts });
+        Ok(String::new())
+    }
+
+    /// Returns the alerts that hold.
+    pub(super) fn active_alerts(&self) -> Vec<Alert> {
+        self.on_board(Board::active)
+    }
+
+    /// Acknowledges an alert.
+    pub(super) fn acknowledge(
+        &self,
+        by: &By,
+        kind: AlertKind,
+        subject: Option<&str>,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let by = Acknowledged {
+            by: by.to_string(),
+            at: Timestamp::now(),
+        };
+        let known = self.on_board(|board| board.acknowledge(kind, subject, &by));
+        if known.is_empty() {
+            let which = subject.map_or_else(String::new, |subject| format!(" of {subject:?}"));
+            return Err(ControlError::new(
+                Fault::Unknown,
+                format!(
+                    "no alert {}{which} holds; `opilio job alerts` lists those that do",
+                    kind.name()
+                ),
+            ));
+        }
+        let subjects = known.iter().map(|alert| alert.subject.as_str());
+        let words = format!(
+            "{} {}",
+            kind.name(),
+            subjects.collect::<Vec<_>>().join(", ")
+        );
+        let result = format!("acknowledged: {}", words.trim_end());
+        Ok(super::perform::done(&result, say))
+    }
+
+    fn on_board<T>(&self, look: impl FnOnce(&Board) -> T) -> T {
+        match self.running {
+            Some(running) => look(&running.context.alerts.board),
+            None => look(&Board::open(self.job)),
+        }
+    }
+
+    /// Continues every log in a new file.
+    pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let running = self.running("nobody writes its logs: rename them by hand")?;
+        let rotated = running.context.outputs.logs.rotate().map_err(|problem| {
+            ControlError::file(&self.job.join(&self.profile.logs.directory), &problem)
+        })?;
+        let result = match rotated.is_empty() {
+            true => "there is nothing in the logs yet".to_owned(),
+            false => format!("rotated: {}", rotated.join(", ")),
+        };
+        Ok(super::perform::done(&result, say))
+    }
+
+    /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
+    fn counted(&self) -> Result<Whole, ControlError> {
+        if let Some(running) = self.running {
+            running.context.figures.ledger.store(self.store())?;
+            return Ok(running.context.figures.ledger.whole());
+        }
+        let logs = self.job.join(&self.profile.logs.directory);
+        let ledger = Ledger::open(&logs, self.store())
+            .map_err(|problem| ControlError::file(&logs, &problem))?;
+        Ok(ledger.whole())
+    }
+}
+
+/// Writes every report below the job's `reports/`, as text and as lines of JSON. `last` is the last count of the running crawl.
+/// Returns the first error; the remaining reports are then not written.
+pub(crate) fn write_all(desk: &Desk<'_>, last: &Census) -> io::Result<()> {
+    let folder = desk.job.join("reports");
+    std::fs::create_dir_all(&folder)?;
+    for kind in ReportKind::ALL {
+        write_one(kind, &folder, |page| match kind {
+            ReportKind::Freshness => desk.last_freshness_report(last.pages.as_ref(), page),
+            _ => desk.report_on(page, kind),
+        })?;
+    }
+    Ok(())
+}
+
+/// Writes both forms of a report in one pass. Each file is written completely or not at all.
+fn write_one(
+    kind: ReportKind,
+    folder: &Path,
+    make: impl FnOnce(&mut Page<'_>) -> Result<(), ControlError>,
+) -> io::Result<()> {
+    let named = |ending| folder.join(format!("{}-report.{ending}", kind.name()));
+    let mut text = Draft::of(named("txt"))?;
+    let mut objects = Draft::of(named("jsonl"))?;
+    let mut written = Ok(());
+    let mut say = |answer: Answer| {
+        written = match answer {
+            Answer::Text { text: piece } => text.out.write_all(piece.as_bytes()),
+            Answer::Facts { facts: object } | Answer::Row { row: object } => {
+                writeln!(objects.out, "{object}")
+            }
+            _ => Ok(()),
+        };
+        written.is_ok()
+    };
+    let mut page = Page::new(Form::Both, &mut say);
+    let reported = make(&mut page).and_then(|()| page.finish());
+    written?;
+    reported.map_err(io::Error::other)?;
+    text.keep()?;
+    objects.keep()
+}
+
+/// File that gets its name when it is complete.
+struct Draft {
+    file: PathBuf,
+    draft: PathBuf,
+    out: BufWriter<File>,
+}
+
+impl Draft {
+    fn of(file: PathBuf) -> io::Result<Draft> {
+        let mut draft = file.clone().into_os_string();
+        draft.push(".draft");
+        let draft = PathBuf::from(draft);
+        let out = BufWriter::new(File::create(&draft)?);
+        Ok(Draft { file, draft, out })
+    }
+
+    fn keep(self) -> io::Result<()> {
+        self.out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .sync_all()?;
+        std::fs::rename(&self.draft, &self.file)
+    }
+}

@@ -1,0 +1,255 @@
+//! Reports on the crawl as a whole, its seeds, and the freshness of its pages.
+
+use std::time::Duration;
+
+use opilio_frontier::Overdue;
+use serde_json::{Value, json};
+
+use super::page::{Column, Page};
+use crate::{ControlError, Desk};
+use opilio_job::census::{self, PageCensus};
+use opilio_job::course::Course;
+use opilio_job::directory::name_of;
+
+const SEEDS: [Column; 9] = [
+    ("code", "status"),
+    ("status", "crawled"),
+    ("seed", "seed"),
+    ("redirect", "redirect"),
+    ("", "redirect_status"),
+    ("", "pages"),
+    ("", "visits"),
+    ("", "fetched"),
+    ("", "changed"),
+];
+
+const CLASSES: [Column; 3] = [
+    ("up-to", "up_to_seconds"),
+    ("#due-late-by", "due_late_by"),
+    ("#visited-ago", "visited_ago"),
+];
+
+/// Maximum number of URIs that are counted when a process ends. Counting takes some seconds at this number.
+const COUNTED_AT_THE_END_MAX: u64 = 1_000_000;
+
+impl Desk<'_> {
+    pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        let totals = self.counted()?.totals;
+        let statistics = self.frontier().statistics();
+        let course = self.course()?;
+        // Going back to a checkpoint does not undo the counts of the logs, nor the run time behind them.
+        let undone = course.as_ref().map(|course| course.undone);
+        let mut ran = statistics.run_time + undone.unwrap_or_default();
+        let status = match self.running {
+            Some(running) => {
+                // The statistics receive the run time of this process from time to time only.
+                let passed = running.view.progress().elapsed;
+                let added = running
+                    .context
+                    .figures
+                    .counters
+                    .run_time
+                    .load(std::sync::atomic::Ordering::Relaxed);
+                ran += passed.saturating_sub(Duration::from_millis(added));
+                let state = match running.stop.is_asked() {
+                    true => "ending",
+                    false => running.live.standing().name(),
+                };
+                state.to_owned()
+            }
+            None => last_end(course),
+        };
+        let seeds = self.seed_reports(self.profile.seeds.list.iter())?;
+        let crawled = seeds.iter().filter(|seed| seed.crawled).count();
+        let seconds = ran.as_secs_f64().max(0.001);
+        let rate = |count: u64| json!((count as f64 / seconds * 100.0).round() / 100.0);
+        page.facts(&[
+            ("crawl name", "name", name_of(self.job).into()),
+            ("crawl status", "status", status.into()),
+            ("profile", "profile", self.profile.name.as_str().into()),
+            ("duration", "duration", spelled(ran).into()),
+            ("", "duration_seconds", json!(ran.as_secs_f64())),
+            ("seeds crawled", "seeds_crawled", crawled.into()),
+            (
+                "seeds uncrawled",
+                "seeds_uncrawled",
+                (seeds.len() - crawled).into(),
+            ),
+            ("", "", Value::Null),
+            ("hosts visited", "hosts_visited", totals.hosts.into()),
+            ("", "", Value::Null),
+            ("URIs processed", "uris_processed", totals.all.uris.into()),
+            (
+                "URI successes",
+                "uri_successes",
+                totals.succeeded.uris.into(),
+            ),
+            ("URI failures", "uri_failures", totals.failed.into()),
+            (
+                "URI disregards",
+                "uri_disregards",
+                totals.disregarded.into(),
+            ),
+            ("", "", Value::Null),
+            ("novel URIs", "novel_uris", totals.novel.uris.into()),
+            (
+                "duplicate-by-hash URIs",
+                "duplicate_uris",
+                totals.duplicate.uris.into(),
+            ),
+            (
+                "not-modified URIs",
+                "not_modified_uris",
+                totals.not_modified.uris.into(),
+            ),
+            ("", "", Value::Null),
+            (
+                "total crawled bytes",
+                "bytes",
+                totals.succeeded.bytes.into(),
+            ),
+            (
+                "novel crawled bytes",
+                "novel_bytes",
+                totals.novel.bytes.into(),
+            ),
+            (
+                "duplicate-by-hash crawled bytes",
+                "duplicate_bytes",
+                totals.duplicate.bytes.into(),
+            ),
+            (
+                "not-modified crawled bytes",
+                "not_modified_bytes",
+                totals.not_modified.bytes.into(),
+            ),
+            ("", "", Value::Null),
+            ("URIs/sec", "uris_per_second", rate(totals.all.uris)),
+            (
+                "KB/sec",
+                "kibibytes_per_second",
+                rate(totals.succeeded.bytes / 1024),
+            ),
+        ])
+    }
+
+    fn course(&self) -> Result<Option<Course>, ControlError> {
+        Course::read(self.job)
+            .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
+    }
+
+    /// Writes the seeds. Seeds that were not crawled come first, because readers look for those.
+    pub(super) fn seeds_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        page.head(&SEEDS);
+        // Counts to the last line of the log.
+        self.counted()?;
+        let mut seeds = self.seed_reports(self.profile.seeds.list.iter())?;
+        seeds.sort_by_key(|seed| seed.crawled);
+        for seed in seeds {
+            let crawled = match seed.crawled {
+                true => "CRAWLED",
+                false => "NOTCRAWLED",
+            };
+            let row = vec![
+                seed.status.into(),
+                crawled.into(),
+                seed.uri.into(),
+                json!(seed.redirect),
+                json!(seed.redirect_status),
+                seed.pages.into(),
+                seed.visits.into(),
+                json!(seed.fetched),
+                json!(seed.changed),
+            ];
+            page.row(&SEEDS, row)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn freshness_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
+        // Counts anew, because pages of a running crawl age between two counts.
+        let pages = census::pages(self.store(), |took| {
+            std::thread::sleep(took);
+            true
+        })?;
+        pages.map_or(Ok(()), |pages| freshness(&pages, page))
+    }
+
+    /// Writes the freshness report at the end of a process. For a large store it uses the last count, if there is one: reading
+    /// many million URIs would delay the end.
+    pub(super) fn last_freshness_report(
+        &self,
+        last: Option<&PageCensus>,
+        page: &mut Page<'_>,
+    ) -> Result<(), ControlError> {
+        let statistics = self.frontier().statistics();
+        if statistics.discovered <= COUNTED_AT_THE_END_MAX {
+            let pages = census::pages(self.store(), |_| true)?;
+            return pages.map_or(Ok(()), |pages| freshness(&pages, page));
+        }
+        match last {
+            Some(pages) => freshness(pages, page),
+            None => page.words("not counted: `opilio job report JOB freshness` counts\n"),
+        }
+    }
+}
+
+/// Describes the end of the last process.
+fn last_end(course: Option<Course>) -> String {
+    match course.map(|course| course.ended) {
+        Some(Some(ended)) => ended.why,
+        Some(None) => "its process has not come to its end".to_owned(),
+        None => "not begun".to_owned(),
+    }
+}
+
+fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError> {
+    let share = |share: f64| json!((share * 10_000.0).round() / 10_000.0);
+    page.facts(&[
+        ("pages visited", "visited", pages.visited.into()),
+        (
+            "pages to be visited for the first time",
+            "unvisited",
+            pages.unvisited.into(),
+        ),
+        ("coverage", "coverage", share(pages.coverage)),
+        (
+            "estimated freshness",
+            "freshness",
+            pages.freshness.map_or(Value::Null, share),
+        ),
+        (
+            "pages it is estimated on",
+            "estimated",
+            pages.estimated.into(),
+        ),
+        ("pages due", "due", pages.due.into()),
+        ("counted", "counted", json!(pages.at)),
+    ])?;
+    page.head(&CLASSES);
+    let bounds = Overdue::BOUNDS.map(|bound| json!(bound.as_secs()));
+    let bounds = bounds.into_iter().chain([Value::Null]);
+    let counts = pages.due_by_lateness.iter().zip(&pages.by_age);
+    for (bound, (late, old)) in bounds.zip(counts) {
+        page.row(&CLASSES, vec![bound, json!(late), json!(old)])?;
+    }
+    Ok(())
+}
+
+/// Formats a duration as Heritrix does, such as `1h33m38s651ms`.
+fn spelled(duration: Duration) -> String {
+    let milliseconds = duration.as_millis();
+    let parts = [
+        (milliseconds / 86_400_000, "d"),
+        (milliseconds / 3_600_000 % 24, "h"),
+        (milliseconds / 60_000 % 60, "m"),
+        (milliseconds / 1_000 % 60, "s"),
+        (milliseconds % 1_000, "ms"),
+    ];
+    let first = parts.iter().position(|(count, _)| *count > 0);
+    let parts = &parts[first.unwrap_or(parts.len() - 1)..];
+    parts
+        .iter()
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect()
+}

@@ -1,0 +1,283 @@
+//! Seeds of a job: the outcome of each, and the addition of seeds.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_frontier::{PastVisit, Place, Standing, UriRecord};
+use opilio_profile::{Faults, Level, Seed, Seeds};
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use super::perform::{Say, listened};
+use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
+
+use opilio_crawl::crawl;
+use opilio_job::directory;
+use opilio_job::history::Changed;
+use opilio_job::ledger;
+use opilio_job::profile::changed_profile;
+use opilio_visit::redirect;
+
+/// A seed, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SeedReport {
+    /// The URI.
+    pub uri: String,
+    /// Where it comes from: `job` for those that it was made with, `added` for later ones.
+    pub origin: String,
+    /// A version of it is archived.
+    pub captured: bool,
+    /// When it was last fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetched: Option<Timestamp>,
+    /// Fetch status of its last turn; 0 before the first.
+    pub status: i32,
+    /// Its last turn came to a response: its own, or a redirect elsewhere.
+    pub crawled: bool,
+    /// Where it ended when it was last asked for: the last of the URIs that it redirected to, one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<String>,
+    /// Fetch status of that; none where it was not fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_status: Option<i32>,
+    /// Responses of status 2xx and 3xx to URIs that were found from it, as far as they have been counted: while the job
+    /// runs, the last few seconds are missing.
+    pub pages: u64,
+    /// Visits with success.
+    pub visits: u64,
+    /// When it was last found new or changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed: Option<Timestamp>,
+    /// When it is visited next, where it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due: Option<Timestamp>,
+}
+
+/// Maximum number of seeds that go to the frontier at once.
+const BATCH: usize = 1_000;
+
+impl Desk<'_> {
+    /// Adds seeds. A single bad line refuses all of them.
+    pub(super) fn add_seeds(
+        &self,
+        lines: &[String],
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
+        if !faults.is_empty() {
+            return Err(not_added(&faults, say));
+        }
+        let added = self.take_seeds(&seeds, by, say)?;
+        let words = format!(
+            "seeds: {} added, {} known; SURT prefixes: {}",
+            added.seeds, added.known, added.prefixes
+        );
+        say(Answer::SeedsAdded {
+            number: added.number,
+            added: added.seeds,
+            prefixes: added.prefixes,
+            known: added.known,
+            notices: added.notices,
+        });
+        Ok(words)
+    }
+
+    /// Returns the notices on new seeds, or the errors that forbid them. A job with seeds of other people and no contact URL
+    /// could not restart.
+    pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Faults, Faults> {
+        let faults = self.profile.check_seeds(seeds);
+        match faults.worst() >= Some(Level::Warning) {
+            true => Err(faults),
+            false => Ok(faults),
+        }
+    }
+
+    /// Adds new seeds to the job, its scope and its queues. Adds all of them or none.
+    pub(crate) fn take_seeds(
+        &self,
+        seeds: &Seeds,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<Added, ControlError> {
+        let known: HashSet<&str> = self
+            .profile
+            .seeds
+            .list
+            .iter()
+            .map(|it| it.uri.as_str())
+            .collect();
+        let prefixes: HashSet<String> = self.profile.seeds.scope().into_iter().collect();
+        let is_new = |seed: &&Seed| !known.contains(seed.uri.as_str());
+        let new: Vec<Seed> = seeds.list.iter().filter(is_new).cloned().collect();
+        let implied = seeds.scope().into_iter();
+        let new_prefixes = implied.filter(|prefix| !prefixes.contains(prefix)).count();
+        let mut added = Added {
+            number: None,
+            seeds: new.len() as u64,
+            prefixes: new_prefixes as u64,
+            known: (seeds.list.len() - new.len()) as u64,
+            notices: Vec::new(),
+        };
+        if new.is_empty() && new_prefixes == 0 {
+            return Ok(added);
+        }
+        let notices = self
+            .check_seeds(&new)
+            .map_err(|faults| not_added(&faults, say))?;
+        added.notices = notices.iter().map(FaultFound::from).collect();
+        let lines = crawl::seed_lines(&Seeds {
+            list: new.clone(),
+            surt_prefixes: seeds
+                .surt_prefixes
+                .iter()
+                .filter(|prefix| !prefixes.contains(*prefix))
+                .cloned()
+                .collect(),
+        });
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let what = Changed::AddSeeds { seeds: lines };
+        let number = self.keep(by, Timestamp::now(), what, |_, job| {
+            directory::add_seeds(job, &text)?;
+            directory::restore_removed(job, &new)
+        })?;
+        added.number = Some(number);
+        if let Some(running) = self.running {
+            let profile = changed_profile(self.job, None)
+                .map_err(|problem| ControlError::failure(&problem))?;
+            running.context.set_current(Arc::new(profile));
+            let prefixes = super::seed::prefixes(self.job)
+                .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
+            // Commands run on threads that may block.
+            tokio::runtime::Handle::current()
+                .block_on(running.context.replace_seed_prefixes(prefixes))
+                .map_err(|problem| ControlError::failure(&problem))?;
+        }
+        for batch in new.chunks(BATCH) {
+            let candidates = batch
+                .iter()
+                .map(|seed| crawl::seed_candidate(self.profile, &seed.uri));
+            self.frontier()
+                .schedule(candidates.collect(), Timestamp::now())?;
+        }
+        self.nudge();
+        Ok(added)
+    }
+
+    /// Lists the seeds in the order in which they came, with the outcome of each.
+    pub(super) fn seeds(
+        &self,
+        after: Option<&str>,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let all = &self.profile.seeds.list;
+        let start = match after {
+            None => 0,
+            Some(after) => {
+                let place = all.iter().position(|seed| seed.uri.as_str() == after);
+                place.map(|place| place + 1).ok_or_else(|| {
+                    ControlError::new(
+                        Fault::Unknown,
+                        format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
+                    )
+                })?
+            }
+        };
+        let most = usize::try_from(limit).unwrap_or(usize::MAX);
+        for report in self.seed_reports(all.iter().skip(start).take(most))? {
+            listened(say(Answer::Seed(Box::new(report))))?;
+        }
+        if let Some(last) = all
+            .get(start..)
+            .and_then(|rest| rest.get(..most))
+            .and_then(<[Seed]>::last)
+            && start + most < all.len()
+        {
+            say(Answer::More {
+                after: last.uri.as_str().to_owned(),
+            });
+        }
+        Ok(String::new())
+    }
+
+    /// Returns the outcomes of these seeds.
+    pub(super) fn seed_reports<'s>(
+        &self,
+        seeds: impl Iterator<Item = &'s Seed>,
+    ) -> Result<Vec<SeedReport>, ControlError> {
+        let (later, _) = Seeds::parse(directory::ADDED_SEEDS, &directory::added_seeds(self.job));
+        let later: HashSet<&str> = later.list.iter().map(|seed| seed.uri.as_str()).collect();
+        let mut reports = Vec::new();
+        for seed in seeds {
+            let uri = seed.uri.as_str();
+            let origin = if later.contains(uri) { "added" } else { "job" };
+            let frontier = self.frontier();
+            let counts = ledger::source(&frontier, uri)?.unwrap_or_default();
+            let pages = counts.range(200..400).map(|(_, count)| count).sum();
+            let record = frontier.record(&seed.uri)?;
+            let end = match &record {
+                Some(record) => redirect::end_of(&frontier, record)?,
+                None => None,
+            };
+            reports.push(report(uri, origin, record.as_ref(), pages, end));
+        }
+        Ok(reports)
+    }
+}
+
+/// Result of adding seeds.
+pub(crate) struct Added {
+    /// Number of the change in the job's history; none if nothing was new.
+    pub(crate) number: Option<u64>,
+    /// Number of new seeds.
+    pub(crate) seeds: u64,
+    /// Number of prefixes that were not written before.
+    pub(crate) prefixes: u64,
+    /// Number of seeds that were known.
+    pub(crate) known: u64,
+    /// Notices on accepted seeds.
+    pub(crate) notices: Vec<FaultFound>,
+}
+
+fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
+    say(Answer::Faults {
+        faults: faults.iter().map(FaultFound::from).collect(),
+    });
+    ControlError::new(Fault::Request, format!("no seed is added\n{faults}"))
+}
+
+fn report(
+    uri: &str,
+    origin: &str,
+    record: Option<&UriRecord>,
+    pages: u64,
+    end: Option<(Uri, Option<UriRecord>)>,
+) -> SeedReport {
+    let history = record
+        .map(|record| record.history.as_slice())
+        .unwrap_or_default();
+    let is_version = |past: &&PastVisit| past.state.is_version();
+    SeedReport {
+        uri: uri.to_owned(),
+        origin: origin.to_owned(),
+        captured: record.is_some_and(|record| record.archived.is_some()),
+        fetched: history.first().map(|past| past.at),
+        status: record.map_or(0, |record| record.status),
+        crawled: record
+            .is_some_and(|record| record.status != 0 && record.standing == Standing::Succeeded),
+        redirect: end.as_ref().map(|(uri, _)| uri.as_str().to_owned()),
+        redirect_status: end
+            .and_then(|(_, record)| record)
+            .map(|record| record.status)
+            .filter(|status| *status != 0),
+        pages,
+        visits: record.map_or(0, |record| record.visits),
+        changed: history.iter().find(is_version).map(|past| past.at),
+        due: record.and_then(|record| match record.place {
+            Place::Queued { due, .. } => Some(due),
+            _ => None,
+        }),
+    }
+}

@@ -1,0 +1,499 @@
+//! Settings of a job: their values, and changes while the job runs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_job::changes;
+use opilio_profile::{Faults, Level, MatchFile, Origin, Profile, Said};
+use opilio_sandbox::{Engine, EngineConfig, Tables};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::perform::{Say, listened};
+use super::{Answer, By, ControlError, Desk, Fault};
+use opilio_crawl::CrawlError;
+use opilio_crawl::load::sources;
+use opilio_crawl::settings::{self, Effect};
+use opilio_job::component_cache;
+use opilio_job::history::{self, Change, Changed};
+use opilio_job::profile::{ProfileError, changed_profile};
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{Loaded, Loading};
+
+/// A setting of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SettingInForce {
+    /// Its name with its tables, such as `politeness.min-delay`.
+    pub key: String,
+    /// Its value, where no override says otherwise.
+    pub value: Value,
+    /// The value as TOML writes it.
+    pub toml: String,
+    /// The file that says so, as faults call it; none: nobody says so, and it has its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// At which stage it is needed, and so what an override of it may match by: `job`, `queue`, `uri`, `response`.
+    pub stage: String,
+    /// What follows where its value is no good one: `info`, `warning` or `error`.
+    pub level: String,
+    /// Few ever change it.
+    pub expert: bool,
+    /// When a change of it takes effect.
+    pub effect: Effect,
+    /// What it is for; empty for settings of plugins.
+    pub description: String,
+}
+
+/// A setting that was changed, or would be.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SettingChanged {
+    /// Its name with its tables.
+    pub key: String,
+    /// What it was, as TOML; none where it was not set, or where the change is for some URIs alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// What it is, as TOML.
+    pub after: String,
+    /// From when on.
+    pub effect: Effect,
+}
+
+/// Something that is wrong with a change, or worth a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FaultFound {
+    /// `info`, `warning` or `error`.
+    pub level: String,
+    /// The file as faults call it; `set` for what was asked for.
+    pub file: String,
+    /// The line there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// The column there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// JSON Pointer to the setting.
+    pub setting: String,
+    /// What is wrong.
+    pub problem: String,
+    /// What would be right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl From<&opilio_profile::Fault> for FaultFound {
+    fn from(fault: &opilio_profile::Fault) -> FaultFound {
+        FaultFound {
+            level: level_name(fault.level).to_owned(),
+            file: fault.file.clone(),
+            line: fault.place.as_ref().map(|place| place.line),
+            column: fault.place.as_ref().map(|place| place.column),
+            setting: fault.pointer.clone(),
+            problem: fault.problem.clone(),
+            suggestion: fault.suggestion.clone(),
+        }
+    }
+}
+
+fn level_name(level: Level) -> &'static str {
+    match level {
+        Level::Info => "info",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    }
+}
+
+/// File name of a change until the change is kept.
+const NAME: &str = "set";
+
+impl Desk<'_> {
+    pub(super) fn settings(&self, say: Say<'_>) -> String {
+        let entries = self.profile.catalogue().into_iter();
+        let settings = entries.map(|entry| {
+            let (file, line) = match &entry.place {
+                Origin::Default => (None, None),
+                Origin::Written { file, line } => (Some(file.clone()), Some(*line)),
+            };
+            SettingInForce {
+                toml: entry.toml(),
+                effect: Effect::of(&entry.pointer),
+                key: entry.key,
+                value: entry.value,
+                file,
+                line,
+                stage: entry.stage.to_owned(),
+                level: level_name(entry.level).to_owned(),
+                expert: entry.expert,
+                description: entry.description,
+            }
+        });
+        say(Answer::Settings {
+            settings: settings.collect(),
+        });
+        String::new()
+    }
+
+    /// Checks a change as a whole profile is checked, keeps it, and applies what can take effect at once.
+    pub(super) fn set(
+        &self,
+        (set, matching): (&[String], Option<&MatchFile>),
+        only_check: bool,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        if set.is_empty() {
+            return Err(ControlError::new(
+                Fault::Request,
+                "nothing is to be changed: give at least one key = value",
+            ));
+        }
+        let text = changing(set, matching);
+        let said = opilio_profile::said(&text);
+        let refused = |faults: Faults, say: Say<'_>| {
+            say(Answer::Faults {
+                faults: faults.iter().map(FaultFound::from).collect(),
+            });
+            ControlError::new(Fault::Request, format!("nothing is changed\n{faults}"))
+        };
+        let mut faults = unchangeable(&text, &said);
+        let checked = changed_profile(self.job, Some((NAME, &text)));
+        let checked = match checked {
+            Ok(profile) => profile.check_job().map(|()| profile),
+            Err(ProfileError::Faults(faults)) => Err(faults),
+            Err(other) => return Err(ControlError::failure(&other)),
+        };
+        if let Ok(profile) = &checked {
+            faults.append(self.replaced(profile, &text, &said)?);
+            faults.sort();
+        }
+        let profile = match checked {
+            Ok(profile) if faults.is_empty() => profile,
+            Ok(_) => return Err(refused(faults, say)),
+            Err(more) => {
+                // Warnings and notices of the profile and of earlier changes were reported before.
+                let is_news = |fault: &opilio_profile::Fault| {
+                    fault.level == Level::Error || fault.file == NAME
+                };
+                faults.append(more.into_iter().filter(is_news).collect());
+                faults.sort();
+                return Err(refused(faults, say));
+            }
+        };
+        if said.is_empty() {
+            return Err(ControlError::new(
+                Fault::Request,
+                "nothing is changed: this sets nothing; give at least one key = value",
+            ));
+        }
+        let changing = Changing {
+            desk: self,
+            plugins: Plugins::of(&said),
+        };
+        // Plugins are configured before anything is kept: an error of a plugin refuses the change.
+        let loaded = match changing.load(&profile) {
+            Ok(loaded) => loaded,
+            Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
+            Err(Unloaded::Other(problem)) => return Err(problem),
+        };
+        if let Some(running) = self.running {
+            let fetchers = running.context.network.fetchers.changed(&profile);
+            fetchers.map_err(|problem| {
+                ControlError::new(
+                    Fault::Request,
+                    format!("nothing is changed: {}", opilio_stacks::chain(&problem)),
+                )
+            })?;
+        }
+        let changed = self.changed(&said);
+        let notices = profile.notices.iter().filter(|fault| fault.file == NAME);
+        let notices = notices.map(FaultFound::from).collect();
+        let words = changed.iter().map(|one| {
+            let when = match one.effect {
+                Effect::AtOnce => "at once",
+                _ => "when the job goes on the next time",
+            };
+            format!("{} = {} {when}", one.key, one.after)
+        });
+        let words = words.collect::<Vec<_>>().join("; ");
+        if only_check {
+            say(Answer::Set {
+                number: None,
+                changed,
+                notices,
+            });
+            return Ok(words);
+        }
+        let at = Timestamp::now();
+        let number = self.keep(
+            by,
+            at,
+            Changed::Set { toml: text.clone() },
+            |number, job| changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
+        )?;
+        changing.put_in_force(loaded)?;
+        say(Answer::Set {
+            number: Some(number),
+            changed,
+            notices,
+        });
+        Ok(format!("change {number}: {words}"))
+    }
+
+    /// Finds plugin settings that would have no effect, because the plugin's replacement came with other settings. Overrides add
+    /// to those, and so have an effect.
+    fn replaced(
+        &self,
+        profile: &Profile,
+        text: &str,
+        said: &[Said],
+    ) -> Result<Faults, ControlError> {
+        let kept = JobPlugins::read(self.job).map_err(|problem| ControlError::failure(&problem))?;
+        let fault = |one: &Said| {
+            let name = settings_of(&one.pointer).filter(|_| !one.in_override)?;
+            let instance = profile.plugins.get(name)?;
+            let replaced = kept.kept(instance)?.replacement.as_ref()?;
+            let settings = replaced.settings.as_ref()?;
+            let problem = format!(
+                "{} would have no effect: the settings of {name} are those with which {} replaced it, {settings}",
+                one.key, replaced.by
+            );
+            let instead = format!(
+                "replace it once more, with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
+            );
+            Some(opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem,
+                Some(instead),
+            ))
+        };
+        Ok(said.iter().filter_map(fault).collect())
+    }
+
+    /// Returns the changes of the job, with author and time.
+    pub(super) fn history(
+        &self,
+        after: u64,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let path = self.job.join(history::FILE);
+        let all = history::read(self.job).map_err(|problem| ControlError::file(&path, &problem))?;
+        let mut behind = all.into_iter().filter(|change| change.number > after);
+        let mut last = after;
+        for change in behind
+            .by_ref()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        {
+            last = change.number;
+            listened(say(Answer::Change(Box::new(change))))?;
+        }
+        if behind.next().is_some() {
+            say(Answer::More {
+                after: last.to_string(),
+            });
+        }
+        Ok(String::new())
+    }
+
+    /// Keeps a change of the job under the next number, and adds it to the history.
+    pub(super) fn keep(
+        &self,
+        by: &By,
+        at: Timestamp,
+        what: Changed,
+        write: impl FnOnce(u64, &Path) -> io::Result<()>,
+    ) -> Result<u64, ControlError> {
+        let failed = |problem: io::Error| ControlError::file(self.job, &problem);
+        let number = history::next_number(self.job).map_err(failed)?;
+        write(number, self.job).map_err(failed)?;
+        let change = Change {
+            number,
+            at,
+            by: by.to_string(),
+            what,
+        };
+        history::add(self.job, &change).map_err(failed)?;
+        Ok(number)
+    }
+
+    fn changed(&self, said: &[Said]) -> Vec<SettingChanged> {
+        let before: HashMap<String, String> = self
+            .profile
+            .catalogue()
+            .into_iter()
+            .map(|entry| (entry.pointer.clone(), entry.toml()))
+            .collect();
+        let changed = said.iter().map(|one| SettingChanged {
+            key: one.key.clone(),
+            before: before
+                .get(&one.pointer)
+                .filter(|_| !one.in_override)
+                .cloned(),
+            after: one.toml.clone(),
+            effect: Effect::of(&one.pointer),
+        });
+        changed.collect()
+    }
+}
+
+/// Plugins that a change affects.
+enum Plugins {
+    /// No plugin is affected.
+    None,
+    /// Only these plugins are affected: their own settings, limits or breakers.
+    Some(BTreeSet<String>),
+    /// All plugins are affected: for instance, the list of plugins or a stack changes.
+    All,
+}
+
+impl Plugins {
+    fn of(said: &[Said]) -> Plugins {
+        let mut names = BTreeSet::new();
+        for one in said {
+            let mut keys = one.pointer.split('/').skip(1);
+            match (keys.next(), keys.next(), keys.next()) {
+                (Some("plugins"), Some(name), Some("settings" | "limits" | "breaker")) => {
+                    names.insert(name.to_owned());
+                }
+                (Some("plugins" | "stacks"), ..) => return Plugins::All,
+                (Some("limits"), Some("outlinks" | "plugin-variants"), _) => return Plugins::All,
+                _ => {}
+            }
+        }
+        match names.is_empty() {
+            true => Plugins::None,
+            false => Plugins::Some(names),
+        }
+    }
+}
+
+/// Change of settings that is being made.
+struct Changing<'c> {
+    desk: &'c Desk<'c>,
+    plugins: Plugins,
+}
+
+/// Reason why the plugins do not accept a change.
+enum Unloaded {
+    Faults(Faults),
+    Other(ControlError),
+}
+
+impl Changing<'_> {
+    /// Loads the changed plugins. Returns `None` if they do not change, or no process runs the job.
+    fn load(&self, profile: &Profile) -> Result<Option<Loaded>, Unloaded> {
+        if matches!(self.plugins, Plugins::None) {
+            return Ok(None);
+        }
+        let loaded = on_plugin_thread("settings", || match self.desk.running {
+            Some(running) => running.context.plugins_of(profile).map(Some),
+            None => self.check_at_rest(profile).map(|()| None),
+        });
+        let failure = |problem| Unloaded::Other(ControlError::new(Fault::Failure, problem));
+        match loaded.map_err(failure)? {
+            Ok(loaded) => Ok(loaded),
+            Err(CrawlError::Profile(faults)) => Err(Unloaded::Faults(faults)),
+            Err(other) => Err(Unloaded::Other(ControlError::failure(&other))),
+        }
+    }
+
+    fn check_at_rest(&self, profile: &Profile) -> Result<(), CrawlError> {
+        let kept = JobPlugins::read(self.desk.job)
+            .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache(),
+            ..EngineConfig::default()
+        })?;
+        let sources = sources(self.desk.job);
+        let tables = Tables::default();
+        let check = |only: Option<&str>| {
+            let loading = Loading {
+                engine: &engine,
+                profile,
+                seed_prefixes: &[],
+                tables: &tables,
+                sources: &sources,
+                job: Some(&kept),
+                only,
+            };
+            opilio_stacks::load(loading)
+                .map(drop)
+                .map_err(CrawlError::Profile)
+        };
+        match &self.plugins {
+            Plugins::Some(names) => names.iter().try_for_each(|name| check(Some(name))),
+            _ => check(None),
+        }
+    }
+
+    fn put_in_force(&self, loaded: Option<Loaded>) -> Result<(), ControlError> {
+        let Some(running) = self.desk.running else {
+            return Ok(());
+        };
+        let profile = changed_profile(self.desk.job, None)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        running
+            .context
+            .put_in_force(Arc::new(profile), loaded)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        running.live.nudge();
+        Ok(())
+    }
+}
+
+/// Formats a change of settings as the profile text that is parsed. `set` contains TOML settings, or `key = value` as an operator
+/// types it. The settings apply where `matching` matches, or everywhere. A check before the change reads this text, because
+/// exactly this text is taken.
+pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
+    let mut text = String::new();
+    if let Some(matching) = matching {
+        text.push_str(&format!("[[override]]\n{}\n", matching.toml()));
+    }
+    for one in set {
+        text.push_str(&opilio_profile::assignment(one));
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the plugin whose settings a JSON Pointer refers to.
+fn settings_of(pointer: &str) -> Option<&str> {
+    let mut keys = pointer.split('/').skip(1);
+    match (keys.next(), keys.next(), keys.next()) {
+        (Some("plugins"), Some(name), Some("settings")) => Some(name),
+        _ => None,
+    }
+}
+
+/// Finds settings that a job cannot change.
+fn unchangeable(text: &str, said: &[Said]) -> Faults {
+    let is_nothing = |one: &Said| one.pointer == "/override" && one.toml == "[]";
+    let fixed = said
+        .iter()
+        .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
+    let fault = |one: &Said| {
+        if is_nothing(one) {
+            let problem = "changes add overrides to those that there are, and this adds none";
+            let instead = "to undo one, set the same keys for the same URIs (--host, --surt …): the last that matches holds";
+            return opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem.to_owned(),
+                Some(instead.to_owned()),
+            );
+        }
+        let problem = format!("{} was settled when the job was made", one.key);
+        let why = settings::why_never(&one.pointer);
+        opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
+    };
+    fixed.map(fault).collect()
+}

@@ -1,0 +1,160 @@
+//! Commands on many URIs at once: count, delete, forget. A sweep works in parts, and the frontier is free between two parts.
+
+use std::io;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_frontier::{SweepAction, Swept, UriRecord};
+
+use super::perform::{BREATH, Say};
+use super::{Answer, By, ControlError, Desk, Fault, Which};
+use opilio_crawl::context::CrawlContext;
+use opilio_job::crawl_log::{ExtraInfo, LogLine};
+use opilio_job::ledger::Ledger;
+use opilio_job::logs::JobLogs;
+use opilio_visit::status;
+
+/// Maximum number of URIs that a sweep examines while it holds the frontier.
+const SWEEP_PART: usize = 2_000;
+
+/// Crawl log that receives a line for each deleted URI.
+enum DeletionLog {
+    /// Log of the running crawl.
+    Running(Arc<CrawlContext>),
+    /// Log that is opened for this sweep, because no process runs the job.
+    AtRest(Box<JobLogs>),
+}
+
+impl DeletionLog {
+    fn logs(&self) -> &JobLogs {
+        match self {
+            DeletionLog::Running(context) => &context.outputs.logs,
+            DeletionLog::AtRest(logs) => logs,
+        }
+    }
+}
+
+impl Desk<'_> {
+    pub(super) fn sweep(
+        &self,
+        action: SweepAction,
+        which: &Which,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let selection = which.selection()?;
+        if action != SweepAction::Count && *which == Which::default() {
+            return Err(ControlError::new(
+                Fault::Request,
+                "every URI would be meant: name a SURT prefix or a regular expression",
+            ));
+        }
+        let name = match action {
+            SweepAction::Count => "count",
+            SweepAction::Delete => "delete",
+            SweepAction::Forget | SweepAction::ForgetSole => "forget",
+        };
+        let done = match action {
+            SweepAction::Count => "counted",
+            SweepAction::Delete => "deleted",
+            SweepAction::Forget | SweepAction::ForgetSole => "forgotten",
+        };
+        let swept = self.sweep_where(
+            action,
+            selection.key_prefix(),
+            &|record| selection.takes(record),
+            by,
+            say,
+        )?;
+        let (meant, in_process) = (swept.meant, swept.in_process);
+        say(Answer::Swept {
+            action: name.to_owned(),
+            examined: swept.examined,
+            meant,
+            in_process,
+        });
+        Ok(format!(
+            "{meant} {done}, {in_process} in process left alone"
+        ))
+    }
+
+    /// Sweeps in parts. The frontier is free between two parts.
+    pub(super) fn sweep_where(
+        &self,
+        action: SweepAction,
+        key_prefix: &str,
+        is_meant: &dyn Fn(&UriRecord) -> bool,
+        by: &By,
+        say: Say<'_>,
+    ) -> Result<Swept, ControlError> {
+        let failure = |problem: io::Error| ControlError::failure(&problem);
+        let deletes = action == SweepAction::Delete;
+        let log = deletes.then(|| self.deletion_log()).transpose();
+        let log = log.map_err(failure)?;
+        let mut total = Swept::default();
+        loop {
+            let after = total.after.as_deref();
+            let part = {
+                let mut frontier = self.frontier();
+                if let Some(log) = &log {
+                    // The log comes first, so that a crash logs a deletion twice rather than never.
+                    let part =
+                        frontier.would_sweep(action, key_prefix, after, SWEEP_PART, is_meant)?;
+                    self.log_deleted(log, &part.deleted, by).map_err(failure)?;
+                }
+                let now = Timestamp::now();
+                frontier.sweep(action, key_prefix, after, SWEEP_PART, is_meant, now)?
+            };
+            total.examined += part.examined;
+            total.meant += part.meant;
+            total.in_process += part.in_process;
+            total.shared += part.shared;
+            total.after = part.after;
+            if total.after.is_none() {
+                return Ok(total);
+            }
+            let (examined, meant) = (total.examined, total.meant);
+            if !say(Answer::Progress { examined, meant }) {
+                return Err(ControlError::new(
+                    Fault::State,
+                    format!(
+                        "whoever asked has gone: ended after {examined} URIs, of which {meant} were meant"
+                    ),
+                ));
+            }
+            std::thread::sleep(BREATH);
+        }
+    }
+
+    /// Opens the crawl log for deletions. Locks the frontier for a moment.
+    fn deletion_log(&self) -> io::Result<DeletionLog> {
+        if let Some(running) = self.running {
+            return Ok(DeletionLog::Running(running.context.clone()));
+        }
+        let directory = self.job.join(&self.profile.logs.directory);
+        let ledger = Ledger::open(&directory, self.store())?;
+        let logs = JobLogs::open(&directory, &self.profile.logs, Arc::new(ledger))?;
+        Ok(DeletionLog::AtRest(Box::new(logs)))
+    }
+
+    /// Writes a crawl log line with status −6000 and the operator's name for each deleted URI.
+    fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &By) -> io::Result<()> {
+        deleted.iter().try_for_each(|record| {
+            log.logs().crawl(&LogLine {
+                logged: Timestamp::now(),
+                status: status::DELETED,
+                size: None,
+                uri: record.uri.clone(),
+                hop_path: record.hop_path.as_str().to_owned(),
+                via: record.via.clone(),
+                media_type: None,
+                worker: 0,
+                fetch: None,
+                digest: None,
+                source: record.source.clone(),
+                annotations: vec![format!("deletedBy:{by}")],
+                extra: self.profile.logs.extra_info.then(ExtraInfo::default),
+            })
+        })
+    }
+}

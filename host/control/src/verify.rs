@@ -1,0 +1,457 @@
+//! Comparison of a job's data: its archive, the indexes next to the archive's files, `crawl.log` and the frontier. Data that one
+//! of them has lost can be repaired from another one.
+//!
+//! Every archive file is read three times. Memory use is about 32 bytes for each capture.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Display;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use opilio_archive::{WarcInfo, Writer, WriterConfig, archives, index_path, write_index};
+use opilio_frontier::{Candidate, Frontier};
+use opilio_profile::Profile;
+use serde::Serialize;
+
+use super::reach::{hold_at_rest, must_be_job, note, profile};
+use super::{By, ControlError};
+use opilio_crawl::archive::writer_config;
+use opilio_crawl::crawl::{fetch_again, fetched_again};
+use opilio_crawl::reconcile::{self, Key, LoggedLine};
+use opilio_job::ledger::{self, Ledger};
+use opilio_job::logs::JobLogs;
+use opilio_visit::policy;
+
+/// Kind of a discrepancy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An archive file has the ending `.open` although no process writes it. Repair: torn records are cut off, and the file gets
+    /// its final name.
+    ArchiveOpen,
+    /// A record of the archive is damaged. Cannot be repaired.
+    ArchiveDamaged,
+    /// The frontier has captures in an archive file that is missing. Cannot be repaired.
+    ArchiveMissing,
+    /// An archive file has no index. Repair: the index is written.
+    IndexMissing,
+    /// An index does not match its archive file. Repair: the index is written anew.
+    IndexWrong,
+    /// The archive file of an open file's index does not exist. Repair: the index is removed.
+    IndexLeft,
+    /// A capture has no line in `crawl.log`. Repair: it gets one, with the annotation `recovered`.
+    LineMissing,
+    /// A line of `crawl.log` names a capture that the archive does not have. Cannot be repaired.
+    RecordMissing,
+    /// A line of `crawl.log` cannot be read. Cannot be repaired.
+    LineUnreadable,
+    /// The archive does not have the capture that the frontier knows as the last one of a URI. Repair: the URI is fetched again.
+    CaptureMissing,
+    /// The store of the frontier breaks one of its rules. Repair: as `opilio frontier check --repair` does it.
+    Frontier,
+}
+
+/// Discrepancy between two parts of a job's data.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Discrepancy {
+    /// Kind of the discrepancy.
+    pub kind: Kind,
+    /// File or URI with the discrepancy.
+    pub place: String,
+    /// Further details; may be empty.
+    pub detail: String,
+    /// Whether the discrepancy was repaired.
+    pub is_repaired: bool,
+}
+
+/// Amount of data that was compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    /// Number of archive files.
+    pub files: u64,
+    /// Number of captures in them.
+    pub captures: u64,
+    /// Number of lines of `crawl.log`.
+    pub lines: u64,
+    /// Number of URIs that the frontier knows.
+    pub uris: u64,
+    /// Number of missing archive files that were handed over. If there are any, lines are not compared with records.
+    pub handed_over: u64,
+    /// Number of discrepancies.
+    pub problems: u64,
+    /// Number of discrepancies that were repaired.
+    pub repaired: u64,
+}
+
+struct Verifying<'v> {
+    job: &'v Path,
+    profile: Arc<Profile>,
+    config: WriterConfig,
+    logs: PathBuf,
+    repairs: bool,
+    say: &'v mut dyn FnMut(Discrepancy),
+    verified: Verified,
+    /// Captures without a line so far, minus lines without a capture so far.
+    captures: HashMap<Key, u32>,
+    /// Start of each capture: hash of file and offset.
+    places: HashSet<u64>,
+    /// Archive files by their final names.
+    files: BTreeMap<String, PathBuf>,
+}
+
+/// Compares all data of the job in `job`, and repairs it where possible if `repairs` is set. No process may run the job
+/// meanwhile. `say` receives each discrepancy.
+///
+/// # Errors
+/// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
+pub fn verify(
+    job: &Path,
+    by: &By,
+    repairs: bool,
+    say: &mut dyn FnMut(Discrepancy),
+) -> Result<Verified, ControlError> {
+    must_be_job(job)?;
+    let _held = hold_at_rest(job, "verify it")?;
+    let profile = Arc::new(profile(job)?);
+    let config = writer_config(&profile, job).map_err(|problem| ControlError::failure(&problem))?;
+    let mut verifying = Verifying {
+        job,
+        logs: job.join(&profile.logs.directory),
+        profile,
+        config,
+        repairs,
+        say,
+        verified: Verified::default(),
+        captures: HashMap::new(),
+        places: HashSet::new(),
+        files: BTreeMap::new(),
+    };
+    let done = verifying.run();
+    let verified = verifying.verified;
+    if repairs {
+        let words = match &done {
+            Ok(()) => format!(
+                "{} problems, {} repaired",
+                verified.problems, verified.repaired
+            ),
+            Err(problem) => format!("refused: {problem}"),
+        };
+        note(job, &by.to_string(), "verify --repair", &words)?;
+    }
+    done.map(|()| verified)
+}
+
+impl Verifying<'_> {
+    fn run(&mut self) -> Result<(), ControlError> {
+        self.open_files()?;
+        self.archive_files()?;
+        let handed_over = self.handed_over()?;
+        let frontier = self.frontier()?;
+        self.log(&frontier, handed_over.is_empty())?;
+        self.known_captures(&frontier, &handed_over)
+    }
+
+    fn tell(&mut self, kind: Kind, place: impl Display, detail: impl Display, is_repaired: bool) {
+        self.verified.problems += 1;
+        self.verified.repaired += u64::from(is_repaired);
+        (self.say)(Discrepancy {
+            kind,
+            place: place.to_string(),
+            detail: detail.to_string(),
+            is_repaired,
+        });
+    }
+
+    /// Finds files that a killed process left open, and their indexes.
+    fn open_files(&mut self) -> Result<(), ControlError> {
+        let mut left = Vec::new();
+        for directory in self.config.directories() {
+            for name in names(directory)? {
+                let path = directory.join(&name);
+                let whole = name.strip_suffix(".open").unwrap_or_default();
+                if opilio_archive::is_archive(whole) {
+                    // Jobs may share a directory: another job may be writing the file.
+                    let file = fs::File::open(&path);
+                    let file = file.map_err(|problem| ControlError::file(&path, &problem))?;
+                    if !matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)) {
+                        self.files.insert(whole.to_owned(), path.clone());
+                        left.push((Kind::ArchiveOpen, path));
+                    }
+                } else if opilio_archive::is_abandoned_index(&path) {
+                    left.push((Kind::IndexLeft, path));
+                }
+            }
+        }
+        left.sort_by(|(_, one), (_, other)| one.cmp(other));
+        if self.repairs {
+            // Opening a writer repairs the files. It writes nothing before the first capture.
+            Writer::open(self.config.clone(), WarcInfo::new("opilio"))
+                .map_err(|problem| ControlError::failure(&problem))?;
+            self.files.clear();
+        }
+        for (kind, path) in left {
+            self.tell(kind, path.display(), "", self.repairs && !path.exists());
+        }
+        Ok(())
+    }
+
+    /// Reads every file of the archive and compares it with its index.
+    fn archive_files(&mut self) -> Result<(), ControlError> {
+        let finished = archives(&self.config).map_err(|problem| ControlError::failure(&problem))?;
+        for (path, _) in &finished {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            self.files.insert(name.into_owned(), path.clone());
+        }
+        for (name, path) in self.files.clone() {
+            let failed = |problem| ControlError::failure(&problem);
+            let is_finished = path.file_name().is_some_and(|it| *it == *name);
+            let report = opilio_archive::check(&path).map_err(failed)?;
+            if is_finished {
+                for fault in &report.faults {
+                    self.tell(Kind::ArchiveDamaged, path.display(), fault, false);
+                }
+            }
+            self.verified.files += 1;
+            let (captures, places) = (&mut self.captures, &mut self.places);
+            let mut count = 0;
+            reconcile::captures(&path, |capture| {
+                count += 1;
+                *captures.entry(capture.key).or_default() += 1;
+                places.insert(place(&name, capture.offset));
+            })
+            .map_err(failed)?;
+            self.verified.captures += count;
+            if is_finished && self.profile.archive.index {
+                self.index(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn index(&mut self, path: &Path) -> Result<(), ControlError> {
+        // A damaged file was reported before, and no index of it could be correct.
+        let Ok(entries) = opilio_archive::index(path) else {
+            return Ok(());
+        };
+        let index = index_path(path);
+        let expected: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
+        let kind = match fs::read(&index) {
+            Ok(text) if text == expected.as_bytes() => return Ok(()),
+            Ok(_) => Kind::IndexWrong,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Kind::IndexMissing,
+            Err(problem) => return Err(ControlError::file(&index, &problem)),
+        };
+        if self.repairs {
+            write_index(&index, &entries)
+                .map_err(|problem| ControlError::file(&index, &problem))?;
+        }
+        self.tell(kind, index.display(), "", self.repairs);
+        Ok(())
+    }
+
+    /// Returns the names of missing files that were handed over.
+    fn handed_over(&mut self) -> Result<HashSet<String>, ControlError> {
+        let path = self.job.join("handed-over.log");
+        let text = match fs::read_to_string(&path) {
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text.map_err(|problem| ControlError::file(&path, &problem))?,
+        };
+        let names = text.lines().filter_map(|line| {
+            let path = Path::new(line.splitn(4, ' ').nth(3)?);
+            Some(path.file_name()?.to_string_lossy().into_owned())
+        });
+        let gone: HashSet<String> = names
+            .filter(|name| !self.files.contains_key(name))
+            .collect();
+        self.verified.handed_over = gone.len() as u64;
+        Ok(gone)
+    }
+
+    /// Checks and opens the frontier's store. Returns `None` if no process of the job has made one.
+    fn frontier(&mut self) -> Result<Option<Mutex<Frontier>>, ControlError> {
+        let state = self.job.join("state");
+        if !state.join("format").exists() {
+            return Ok(None);
+        }
+        let config = policy::frontier_config(&self.profile);
+        let repairs = self.repairs;
+        let mut findings = Vec::new();
+        let mut found = |finding| findings.push(finding);
+        let checked = match repairs {
+            true => Frontier::repair(&state, &config, &mut found),
+            false => Frontier::check(&state, &config, &mut found),
+        }?;
+        for finding in findings {
+            let what = finding.fault.what();
+            self.tell(Kind::Frontier, finding.key, what, finding.is_repaired);
+        }
+        self.verified.uris = checked.uris;
+        Ok(Some(Mutex::new(Frontier::open(&state, config)?)))
+    }
+
+    /// Compares log lines with captures in both directions.
+    fn log(
+        &mut self,
+        frontier: &Option<Mutex<Frontier>>,
+        are_all_files_here: bool,
+    ) -> Result<(), ControlError> {
+        let logs = self.logs.clone();
+        let failed = |problem: io::Error| ControlError::file(&logs, &problem);
+        let mut captures = std::mem::take(&mut self.captures);
+        let mut lines = 0;
+        let mut odd = Vec::new();
+        reconcile::lines(&logs, None, |text| {
+            lines += 1;
+            let Some(line) = LoggedLine::read(text) else {
+                let beginning: String = text.chars().take(100).collect();
+                odd.push((Kind::LineUnreadable, beginning));
+                return;
+            };
+            let keys = line.keys().into_iter().flatten();
+            let mut of_line = keys.filter(|key| captures.get(key).is_some_and(|left| *left > 0));
+            match of_line.next() {
+                Some(key) => *captures.entry(key).or_default() -= 1,
+                None if line.claims_record() && are_all_files_here => {
+                    odd.push((Kind::RecordMissing, line.uri.to_owned()));
+                }
+                None => {}
+            }
+        })
+        .map_err(failed)?;
+        self.verified.lines = lines;
+        for (kind, place) in odd {
+            self.tell(kind, place, "", false);
+        }
+        captures.retain(|_, left| *left > 0);
+        if captures.is_empty() {
+            return Ok(());
+        }
+        let since = match frontier {
+            Some(frontier) if ledger::was_rotated(&logs, frontier)? => {
+                reconcile::oldest_line(&logs).map_err(failed)?
+            }
+            _ => None,
+        };
+        let mut missing = Vec::new();
+        for path in self.files.values() {
+            let (mut of_file, mut has_line) = (Vec::new(), path.starts_with(self.job));
+            reconcile::captures(path, |capture| {
+                let left = captures.get_mut(&capture.key).filter(|left| **left > 0);
+                match left {
+                    None => has_line = true,
+                    Some(left) => {
+                        *left -= 1;
+                        if since.is_none_or(|since| capture.date >= since) {
+                            of_file.push((path.clone(), capture));
+                        }
+                    }
+                }
+            })
+            .map_err(|problem| ControlError::failure(&problem))?;
+            // A file in another directory, without a line in the log, belongs to another job.
+            if has_line {
+                missing.extend(of_file);
+            }
+        }
+        let log = match (self.repairs, frontier) {
+            (true, Some(frontier)) => {
+                let ledger = Ledger::open(&logs, frontier).map_err(failed)?;
+                let ledger = Arc::new(ledger);
+                let log =
+                    JobLogs::open(&logs, &self.profile.logs, ledger.clone()).map_err(failed)?;
+                Some((log, ledger, frontier))
+            }
+            _ => None,
+        };
+        for (path, capture) in missing {
+            let mut is_repaired = false;
+            if let Some((log, ..)) = &log {
+                let with_extra = self.profile.logs.extra_info;
+                let line = reconcile::line_of(&path, capture.offset, with_extra)
+                    .map_err(|problem| ControlError::failure(&problem))?;
+                if let Some(line) = line {
+                    log.crawl(&line).map_err(failed)?;
+                    is_repaired = true;
+                }
+            }
+            let detail = format!("{} at {}", path.display(), capture.offset);
+            self.tell(Kind::LineMissing, capture.uri, detail, is_repaired);
+        }
+        if let Some((_, ledger, frontier)) = log {
+            ledger.store(frontier)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that the captures exist which the frontier knows.
+    fn known_captures(
+        &mut self,
+        frontier: &Option<Mutex<Frontier>>,
+        handed_over: &HashSet<String>,
+    ) -> Result<(), ControlError> {
+        let Some(frontier) = frontier else {
+            return Ok(());
+        };
+        let mut frontier = frontier
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut absent: BTreeMap<String, u64> = BTreeMap::new();
+        let mut again: Vec<Candidate> = Vec::new();
+        for record in frontier.records("") {
+            let record = record?;
+            let Some(at) = &record.archived else {
+                continue;
+            };
+            if !self.files.contains_key(&at.file) {
+                if !handed_over.contains(&at.file) {
+                    *absent.entry(at.file.clone()).or_default() += 1;
+                }
+                continue;
+            }
+            if self.places.contains(&place(&at.file, at.offset)) {
+                continue;
+            }
+            let candidate = fetched_again(&self.profile, &record).filter(|_| self.repairs);
+            let detail = format!("{} at {}", at.file, at.offset);
+            self.tell(
+                Kind::CaptureMissing,
+                &record.uri,
+                detail,
+                candidate.is_some(),
+            );
+            again.extend(candidate);
+        }
+        for (file, uris) in absent {
+            let detail = format!("the frontier knows captures of {uris} URIs in it");
+            self.tell(Kind::ArchiveMissing, file, detail, false);
+        }
+        if !again.is_empty() {
+            fetch_again(&mut frontier, again)?;
+            frontier.persist()?;
+        }
+        Ok(())
+    }
+}
+
+fn place(file: &str, offset: u64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (file, offset).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn names(directory: &Path) -> Result<Vec<String>, ControlError> {
+    let entries = match fs::read_dir(directory) {
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries,
+    };
+    entries
+        .and_then(|entries| {
+            entries
+                .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+                .collect()
+        })
+        .map_err(|problem| ControlError::file(directory, &problem))
+}

@@ -1,0 +1,210 @@
+//! Alerts for the operator. An alert is raised when a problem begins and cleared when it is over. It appears in `alerts.log` and
+//! in the job's status, and is sent where the profile says.
+//!
+//! ```text
+//! watch.rs (figures of the last minutes) ─┐
+//! plugins that fail too often, … ─────────┴► board.rs ─► alerts.log, job.log, diagnostics; notify.rs ─► webhook, command
+//! ```
+
+mod board;
+mod disk;
+mod given_up;
+mod notify;
+mod watch;
+
+use std::fmt;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+pub use board::Board;
+pub use board::kept_alerts;
+pub use disk::free_space;
+pub use disk::rooms;
+pub use given_up::give_up;
+pub use notify::http_client;
+pub use notify::{Notice, Notifier};
+pub use watch::{Act, Measurements, WAIT_MIN, Watch};
+
+/// Something that the operator should know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Alert {
+    /// What it is about.
+    pub kind: AlertKind,
+    /// Which one: the plugin, the folder; may be empty.
+    pub subject: String,
+    /// How bad.
+    pub severity: Severity,
+    /// A sentence.
+    pub message: String,
+    /// When it began.
+    pub since: Timestamp,
+    /// When it was over; none while it holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Who knows of it. It still holds, and is news again where it becomes worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acknowledged: Option<Acknowledged>,
+}
+
+/// Somebody has seen an alert.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Acknowledged {
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// What an alert is about.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum AlertKind {
+    /// A disk that the job writes to is nearly full.
+    DiskLow,
+    /// Plugins fail on many pages.
+    FaultRate,
+    /// Many fetches fail.
+    FailureRate,
+    /// Many responses are walls against robots.
+    BotWalls,
+    /// Many hosts back off at the same time.
+    HostsFailing,
+    /// Nothing is finished although URIs are due.
+    Stalled,
+    /// The machine's clock was put.
+    ClockJump,
+    /// A plugin is left out, has the crawl pause, or has it end.
+    Plugin,
+    /// The crawl could not make one of its periodic checkpoints.
+    Checkpoint,
+    /// The crawl has ended because it could not go on.
+    Halted,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Somebody should look at it.
+    Warning,
+    /// The crawl does not go on, or brings in nothing of use, until somebody has.
+    Critical,
+}
+
+/// Change of an alert.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Event {
+    /// The alert began, or became worse.
+    Raised,
+    /// The alert is over.
+    Cleared,
+}
+
+impl Alert {
+    /// Whether the alert holds and is not acknowledged.
+    pub fn is_open(&self) -> bool {
+        self.until.is_none() && self.acknowledged.is_none()
+    }
+}
+
+impl AlertKind {
+    /// All kinds.
+    pub const ALL: [AlertKind; 10] = [
+        AlertKind::DiskLow,
+        AlertKind::FaultRate,
+        AlertKind::FailureRate,
+        AlertKind::BotWalls,
+        AlertKind::HostsFailing,
+        AlertKind::Stalled,
+        AlertKind::ClockJump,
+        AlertKind::Plugin,
+        AlertKind::Checkpoint,
+        AlertKind::Halted,
+    ];
+
+    /// Returns the kind's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            AlertKind::DiskLow => "disk-low",
+            AlertKind::FaultRate => "fault-rate",
+            AlertKind::FailureRate => "failure-rate",
+            AlertKind::BotWalls => "bot-walls",
+            AlertKind::HostsFailing => "hosts-failing",
+            AlertKind::Stalled => "stalled",
+            AlertKind::ClockJump => "clock-jump",
+            AlertKind::Plugin => "plugin",
+            AlertKind::Checkpoint => "checkpoint",
+            AlertKind::Halted => "halted",
+        }
+    }
+
+    /// Whether the alert reports a single event, which has no end of its own.
+    fn is_event(self) -> bool {
+        matches!(self, AlertKind::ClockJump | AlertKind::Plugin)
+    }
+}
+
+impl Severity {
+    /// Returns the severity's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Warning => "warning",
+            Severity::Critical => "critical",
+        }
+    }
+}
+
+impl Event {
+    /// Returns the event's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Event::Raised => "raised",
+            Event::Cleared => "cleared",
+        }
+    }
+}
+
+/// Formats the alert as in `alerts.log`, after the time and the event.
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subject = match self.subject.as_str() {
+            "" => "-",
+            subject => subject,
+        };
+        let line = |text: &str| text.replace(['\n', '\r'], " ");
+        write!(
+            f,
+            "{} {} {} {}",
+            self.severity.name(),
+            self.kind.name(),
+            subject.replace(char::is_whitespace, "_"),
+            line(&self.message)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_log_is_one_line() {
+        let alert = Alert {
+            kind: AlertKind::Plugin,
+            subject: "a b".to_owned(),
+            severity: Severity::Critical,
+            message: "one\ntwo".to_owned(),
+            since: Timestamp::UNIX_EPOCH,
+            until: None,
+            acknowledged: None,
+        };
+        assert_eq!(alert.to_string(), "critical plugin a_b one two");
+    }
+}

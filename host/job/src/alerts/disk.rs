@@ -1,0 +1,88 @@
+//! Free space of the disks that a job writes to.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Returns the free space of each disk for users other than root, with one of these folders that is on it. Disks whose free space
+/// the system does not report are left out. The folder is always the disk's first one. So its name does not change with every
+/// byte that is written between two calls.
+pub fn rooms<'p>(folders: impl IntoIterator<Item = &'p Path>) -> Vec<(PathBuf, u64)> {
+    of_disks(folders, device, free_space)
+}
+
+fn of_disks<'p>(
+    folders: impl IntoIterator<Item = &'p Path>,
+    device: impl Fn(&Path) -> Option<u64>,
+    free_space: impl Fn(&Path) -> Option<u64>,
+) -> Vec<(PathBuf, u64)> {
+    let mut disks = BTreeMap::new();
+    for folder in folders {
+        // A missing folder will be created in the folder above.
+        let there = folder.ancestors().find(|folder| folder.exists());
+        if let Some(there) = there {
+            disks.entry(device(there)).or_insert((folder, there));
+        }
+    }
+    disks
+        .into_values()
+        .filter_map(|(folder, there)| Some((folder.to_owned(), free_space(there)?)))
+        .collect()
+}
+
+/// Returns the device number of a folder's file system.
+#[cfg(unix)]
+fn device(folder: &Path) -> Option<u64> {
+    use std::os::unix::fs::MetadataExt as _;
+    Some(folder.metadata().ok()?.dev())
+}
+
+/// Returns `None`: the device is not known on this system.
+#[cfg(not(unix))]
+fn device(_: &Path) -> Option<u64> {
+    None
+}
+
+/// Returns the bytes free for users other than root on a folder's file system; none if the system does not report them.
+#[cfg(unix)]
+pub fn free_space(folder: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(folder).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
+/// Returns `None`: the free space is not known on this system.
+#[cfg(not(unix))]
+pub fn free_space(_: &Path) -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn of_the_folders_on_one_disk_the_same_is_named_while_others_write() {
+        let job = tempfile::tempdir().unwrap();
+        let folders = ["warcs", "logs", "", "disk-2/warcs"].map(|name| job.path().join(name));
+        std::fs::create_dir(job.path().join("disk-2")).unwrap();
+        let device = |folder: &Path| Some(u64::from(folder.ends_with("disk-2")));
+        // Each call finds less than the one before.
+        let left = Cell::new(1_000);
+        let free = |folder: &Path| {
+            left.set(left.get() - 1);
+            match folder.ends_with("disk-2") {
+                true => Some(10),
+                false => Some(left.get()),
+            }
+        };
+        let look = || of_disks(folders.iter().map(PathBuf::as_path), device, free);
+        // The call between measured the other disk.
+        for first in [999, 997] {
+            let expected = [(folders[0].clone(), first), (folders[3].clone(), 10)];
+            assert_eq!(look(), expected);
+        }
+    }
+}

@@ -1,0 +1,626 @@
+//! Decision which alerts hold, from the figures of the last minutes. It reads no clock and no disk: the caller passes all
+//! figures.
+//!
+//! An alert is cleared at a lower figure than it was raised, so that a figure near the limit raises it once.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_profile::{Alerts, ByteSize};
+
+use super::{Alert, AlertKind, Severity};
+use crate::census::QueueCensus;
+use crate::series::Sample;
+
+/// Minimum number of non-empty queues. With fewer queues, failing ones say nothing about the rest.
+const HOSTS_MIN: u64 = 10;
+
+/// Minimum wait that counts. The frontier repeatedly asks for shorter waits if a queue depends on a fetch that hangs.
+pub const WAIT_MIN: Duration = Duration::from_secs(5);
+
+/// Share of its limit to which a figure must fall before its alert is cleared.
+const CLEARED_AT: f64 = 0.8;
+
+/// Observed figures of the crawl.
+pub struct Measurements<'s> {
+    /// Time by the machine's clock.
+    pub at: Timestamp,
+    /// Time by a clock that cannot be set.
+    pub instant: Instant,
+    /// Free space of each disk, with a folder on it.
+    pub rooms: Vec<(PathBuf, u64)>,
+    /// Present sample of the crawl.
+    pub now: &'s Sample,
+    /// Sample at the start of the window, or of the crawl.
+    pub then: &'s Sample,
+    /// Last count of the queues.
+    pub queues: Option<&'s QueueCensus>,
+    /// Whether the crawl issues nothing, because it is paused or ending.
+    pub holds: bool,
+    /// Time before which nothing is due.
+    pub waits_until: Option<Timestamp>,
+    /// Whether that time comes from delays that are longer than any cause can explain.
+    pub is_overlong: bool,
+}
+
+/// Action that follows from the figures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Raise the alert: its condition holds.
+    Raise(AlertKind, String, Severity, String),
+    /// Clear the alert: its condition does not hold.
+    Clear(AlertKind, String),
+    /// Pause the crawl: the disk is full.
+    Pause(String),
+    /// Resume the crawl: there is space again.
+    Resume,
+}
+
+/// State between two observations.
+pub struct Watch {
+    settings: Alerts,
+    clocks: Option<(Timestamp, Instant)>,
+    /// Number of finished URIs, and the time since which more are due. The time is ahead while nothing is due.
+    finished: Option<(u64, Timestamp)>,
+    holding: Vec<AlertKind>,
+    low_folders: BTreeSet<String>,
+    is_paused: bool,
+}
+
+impl Watch {
+    /// Creates the watch of a crawl in which the alerts `held` hold already.
+    pub fn new(settings: Alerts, held: &[Alert]) -> Watch {
+        let low = held.iter().filter(|alert| alert.kind == AlertKind::DiskLow);
+        Watch {
+            settings,
+            clocks: None,
+            finished: None,
+            holding: held.iter().map(|alert| alert.kind).collect(),
+            low_folders: low.map(|alert| alert.subject.clone()).collect(),
+            is_paused: false,
+        }
+    }
+
+    /// Uses these limits from now on.
+    pub fn go_by(&mut self, settings: Alerts) {
+        self.settings = settings;
+    }
+
+    /// Returns the actions that follow from the figures.
+    pub fn look(&mut self, seen: &Measurements<'_>) -> Vec<Act> {
+        let mut acts = Vec::new();
+        self.clock(seen, &mut acts);
+        self.disks(seen, &mut acts);
+        self.shares(seen, &mut acts);
+        self.hosts(seen, &mut acts);
+        self.stall(seen, &mut acts);
+        acts
+    }
+
+    fn clock(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+        let before = self.clocks.replace((seen.at, seen.instant));
+        let (Some((at, instant)), Some(limit)) = (before, self.settings.clock_jump) else {
+            return;
+        };
+        let passed = seen.instant.saturating_duration_since(instant);
+        let by_clock = seen.at.as_millisecond() - at.as_millisecond();
+        let by = by_clock - i64::try_from(passed.as_millis()).unwrap_or(i64::MAX);
+        if by.unsigned_abs() > limit.as_millis().try_into().unwrap_or(u64::MAX) {
+            let length = long(Duration::from_millis(by.unsigned_abs()));
+            // After the clock went back, the end of a politeness delay is far ahead.
+            let message = match by < 0 {
+                true => format!(
+                    "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB --all` ends what is too long"
+                ),
+                false => format!(
+                    "the machine's clock went forward by {length}, or the machine slept; due times and dates of captures go by it"
+                ),
+            };
+            acts.push(Act::Raise(
+                AlertKind::ClockJump,
+                String::new(),
+                Severity::Warning,
+                message,
+            ));
+        }
+    }
+
+    /// Raises one alert for each disk. The crawl pauses for the first full disk, until no disk is full.
+    fn disks(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+        let settings = &self.settings;
+        let is_below =
+            |room: u64, limit: Option<ByteSize>| limit.is_some_and(|limit| room < limit.bytes());
+        let is_full = |room: u64| is_below(room, settings.disk_pause);
+        let is_low = |room: u64| is_below(room, settings.disk_warn) || is_full(room);
+        let cleared_at = settings
+            .disk_warn
+            .or(settings.disk_pause)
+            .map(|limit| limit.bytes() as f64 / CLEARED_AT.max(0.9));
+        let is_roomy =
+            |room: u64| !is_low(room) && cleared_at.is_none_or(|limit| room as f64 > limit);
+        let full = seen.rooms.iter().find(|(_, room)| is_full(*room));
+        if let Some((folder, room)) = full.filter(|_| !self.is_paused) {
+            self.is_paused = true;
+            let why = format!("{} has {} left", folder.display(), size(*room));
+            acts.push(Act::Pause(why));
+        }
+        for (folder, room) in &seen.rooms {
+            let folder = folder.display().to_string();
+            if is_low(*room) {
+                // A disk that is low but not full keeps a paused crawl paused.
+                let pauses = self.is_paused && (is_full(*room) || full.is_none());
+                let (severity, message) = low(&size(*room), pauses.then_some(settings.disk_resume));
+                self.low_folders.insert(folder.clone());
+                acts.push(Act::Raise(AlertKind::DiskLow, folder, severity, message));
+            } else if is_roomy(*room) && self.low_folders.remove(&folder) {
+                acts.push(Act::Clear(AlertKind::DiskLow, folder));
+            }
+        }
+        // A folder that is no longer observed is not low, for instance after a restart with other folders.
+        let is_looked_at = |low: &String| {
+            let mut folders = seen.rooms.iter().map(|(folder, _)| folder);
+            folders.any(|folder| folder.display().to_string() == *low)
+        };
+        if !seen.rooms.is_empty() {
+            for gone in self.low_folders.extract_if(.., |low| !is_looked_at(low)) {
+                acts.push(Act::Clear(AlertKind::DiskLow, gone));
+            }
+        }
+        if self.low_folders.is_empty()
+            && std::mem::take(&mut self.is_paused)
+            && settings.disk_resume
+        {
+            acts.push(Act::Resume);
+        }
+    }
+
+    fn shares(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+        let since =
+            |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
+        let turns = since(|sample| sample.uris);
+        let minutes = self.settings.window.as_secs_f64() / 60.0;
+        // The figures of a resumed crawl say nothing yet about alerts from before.
+        let seen_for = Duration::try_from(seen.now.at - seen.then.at).unwrap_or_default();
+        let is_telling = turns >= self.settings.window_uris || seen_for >= self.settings.window;
+        let shares = [
+            (
+                AlertKind::FaultRate,
+                since(|sample| sample.faults),
+                self.settings.faults_percent,
+                "faults of plugins",
+                "runtime-errors.log has each",
+            ),
+            (
+                AlertKind::FailureRate,
+                since(|sample| sample.failures),
+                self.settings.failures_percent,
+                "failed fetches",
+                "crawl.log has their statuses; look at the network and the name servers first",
+            ),
+            (
+                AlertKind::BotWalls,
+                since(|sample| sample.walls),
+                self.settings.walls_percent,
+                "walls against robots",
+                "crawl.log has botblock: and the service; slow down, or talk to the sites",
+            ),
+        ];
+        for (kind, count, limit, what, remedy) in shares {
+            let percent = count as f64 * 100.0 / (turns.max(1)) as f64;
+            let is_over =
+                limit > 0 && percent >= f64::from(limit) && turns >= self.settings.window_uris;
+            let is_well = limit == 0 || is_telling && percent < f64::from(limit) * CLEARED_AT;
+            let message = format!(
+                "{count} {what} to {turns} URIs finished in the last {minutes} minutes; {remedy}"
+            );
+            self.hold(kind, is_over, is_well, message, acts);
+        }
+    }
+
+    fn hosts(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+        let limit = self.settings.failing_hosts_percent;
+        let Some(queues) = seen.queues else {
+            return;
+        };
+        let hosts = queues.states.nonempty();
+        let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
+        let is_over = limit > 0 && percent >= f64::from(limit) && hosts >= HOSTS_MIN;
+        let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
+        let message = format!(
+            "{} of {hosts} queues back off after failures, among them {}",
+            queues.failing,
+            queues.failing_named.join(" ")
+        );
+        self.hold(AlertKind::HostsFailing, is_over, is_well, message, acts);
+    }
+
+    fn stall(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+        let Some(limit) = self.settings.stalled_after else {
+            return self.hold(AlertKind::Stalled, false, true, String::new(), acts);
+        };
+        let due = seen
+            .waits_until
+            .filter(|until| *until > seen.at + WAIT_MIN && !seen.is_overlong);
+        let before = self.finished;
+        let is_moving = before.is_some_and(|(uris, _)| uris != seen.now.uris);
+        // The crawl begins, its clock was set, or the next URI became due sooner.
+        let is_same = |at| seen.waits_until == Some(at) && !seen.is_overlong;
+        let is_new = before.is_none_or(|(_, at)| at > seen.at && !is_same(at));
+        let is_well = is_moving || seen.holds || due.is_some();
+        if is_new || is_well {
+            self.finished = Some((seen.now.uris, due.unwrap_or(seen.at)));
+        }
+        let since = self.finished.map_or(seen.at, |(_, at)| at);
+        let stood = Duration::try_from(seen.at - since).unwrap_or_default();
+        let is_over = stood >= limit;
+        let long = match stood.as_secs() {
+            seconds @ 0..120 => format!("{seconds} seconds"),
+            seconds => format!("{} minutes", seconds / 60),
+        };
+        let message = match seen.waits_until.filter(|_| seen.is_overlong) {
+            Some(until) => format!(
+                "nothing has been finished for {long}, and until {until:.0} queues rest for longer than any request makes them, as after a clock that was ahead: `opilio frontier wake JOB --all` ends that"
+            ),
+            None => format!(
+                "nothing has been finished for {long} although URIs are due; `opilio job status` shows what is in flight"
+            ),
+        };
+        self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
+    }
+
+    /// Raises an alert over its limit, and clears one well below it. Between the two it changes nothing.
+    fn hold(
+        &mut self,
+        kind: AlertKind,
+        is_over: bool,
+        is_well: bool,
+        message: String,
+        acts: &mut Vec<Act>,
+    ) {
+        let holds = self.holding.contains(&kind);
+        if is_over {
+            if !holds {
+                self.holding.push(kind);
+            }
+            let act = Act::Raise(kind, String::new(), Severity::Warning, message);
+            acts.push(act);
+        } else if holds && is_well {
+            self.holding.retain(|it| *it != kind);
+            acts.push(Act::Clear(kind, String::new()));
+        }
+    }
+}
+
+/// Returns the severity and message for the space left on a disk. `pauses` is set if the crawl pauses, and tells whether it
+/// resumes by itself.
+fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
+    match pauses {
+        None => (Severity::Warning, format!("{left} left")),
+        Some(false) => (
+            Severity::Critical,
+            format!("{left} left; the crawl pauses: make room, then `opilio job resume`"),
+        ),
+        Some(true) => (
+            Severity::Critical,
+            format!("{left} left; the crawl pauses until there is more than alerts.disk-warn"),
+        ),
+    }
+}
+
+/// Formats a size in one short unit.
+fn size(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
+    match UNITS.iter().find(|(_, unit)| bytes >= *unit) {
+        Some((name, unit)) => format!("{:.1} {name}", bytes as f64 / *unit as f64),
+        None => format!("{bytes} B"),
+    }
+}
+
+/// Formats a duration in one short unit.
+fn long(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} minutes", seconds / 60),
+        7_200..172_800 => format!("{} hours", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+    use crate::census::QueueStates;
+    use crate::ledger::Totals;
+
+    fn settings(toml: &str) -> Alerts {
+        let text = format!("[alerts]\n{toml}");
+        let given = opilio_profile::Given {
+            builtins: opilio_stacks::builtin_plugins(),
+            seeds: vec!["http://a.localhost/".to_owned()],
+            ..opilio_profile::Given::default()
+        };
+        let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
+        profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
+    }
+
+    fn sample() -> Sample {
+        let statistics = opilio_frontier::Statistics::default();
+        Sample::new(
+            &statistics,
+            &Totals::default(),
+            0,
+            None,
+            Timestamp::UNIX_EPOCH,
+        )
+    }
+
+    /// Watch and a crawl that it observes second by second.
+    struct Trial {
+        watch: Watch,
+        began: Instant,
+        second: u64,
+        clock: i64,
+        room: Option<u64>,
+        /// Free space of a second disk.
+        other_room: Option<u64>,
+        now: Sample,
+        queues: Option<QueueCensus>,
+        holds: bool,
+        waits_s: Option<u64>,
+        is_overlong: bool,
+    }
+
+    impl Trial {
+        fn new(toml: &str) -> Trial {
+            Trial {
+                watch: Watch::new(settings(toml), &[]),
+                began: Instant::now(),
+                second: 0,
+                clock: 0,
+                room: None,
+                other_room: None,
+                now: sample(),
+                queues: None,
+                holds: false,
+                waits_s: None,
+                is_overlong: false,
+            }
+        }
+
+        /// Observes after so many seconds, and returns the actions in a few words.
+        fn after(&mut self, seconds: u64) -> Vec<String> {
+            self.second += seconds;
+            let at = |second: u64| {
+                let milliseconds = (second as i64 + self.clock) * 1000;
+                Timestamp::from_millisecond(milliseconds).unwrap()
+            };
+            let then = sample();
+            let disks = [("/job", self.room), ("/other", self.other_room)];
+            let rooms = disks.map(|(folder, room)| Some((folder.into(), room?)));
+            let seen = Measurements {
+                at: at(self.second),
+                instant: self.began + Duration::from_secs(self.second),
+                rooms: rooms.into_iter().flatten().collect(),
+                now: &self.now,
+                then: &then,
+                queues: self.queues.as_ref(),
+                holds: self.holds,
+                waits_until: self.waits_s.map(at),
+                is_overlong: self.is_overlong,
+            };
+            let acts = self.watch.look(&seen).into_iter();
+            let words = acts.map(|act| match act {
+                Act::Raise(kind, _, severity, _) => format!("{} {}", kind.name(), severity.name()),
+                Act::Clear(kind, _) => format!("{} over", kind.name()),
+                Act::Pause(_) => "pause".to_owned(),
+                Act::Resume => "resume".to_owned(),
+            });
+            words.collect()
+        }
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_disk_warns_pauses_and_is_well_again_further_up() {
+        let mut trial =
+            Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
+        for (room, expected) in [
+            (200, &[][..]),
+            (99, &["disk-low warning"]),
+            (105, &[]),
+            (49, &["pause", "disk-low critical"]),
+            (60, &["disk-low critical"]),
+            (105, &[]),
+            (120, &["disk-low over", "resume"]),
+            (200, &[]),
+        ] {
+            trial.room = Some(room * MIB);
+            assert_eq!(trial.after(1), expected, "{room}");
+        }
+    }
+
+    #[test]
+    fn each_disk_has_its_alert_and_the_crawl_goes_on_when_none_is_low() {
+        let mut trial =
+            Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'\ndisk-resume = true");
+        for ((room, other), expected) in [
+            ((90, 80), &["disk-low warning", "disk-low warning"][..]),
+            ((70, 80), &["disk-low warning", "disk-low warning"]),
+            (
+                (70, 40),
+                &["pause", "disk-low warning", "disk-low critical"],
+            ),
+            ((40, 40), &["disk-low critical", "disk-low critical"]),
+            ((40, 200), &["disk-low critical", "disk-low over"]),
+            ((70, 200), &["disk-low critical"]),
+            ((200, 200), &["disk-low over", "resume"]),
+        ] {
+            (trial.room, trial.other_room) = (Some(room * MIB), Some(other * MIB));
+            assert_eq!(trial.after(1), expected, "{room} {other}");
+        }
+    }
+
+    #[test]
+    fn whoever_resumes_a_crawl_by_hand_is_not_paused_again() {
+        let mut trial = Trial::new("disk-warn = '100MiB'\ndisk-pause = '50MiB'");
+        trial.room = Some(10 * MIB);
+        assert_eq!(trial.after(1), ["pause", "disk-low critical"]);
+        assert_eq!(trial.after(1), ["disk-low critical"]);
+        trial.room = Some(500 * MIB);
+        assert_eq!(trial.after(1), ["disk-low over"]);
+    }
+
+    #[test]
+    fn shares_are_of_enough_uris_and_cleared_further_down() {
+        let mut trial = Trial::new("window-uris = 100\nstalled-after = 'none'");
+        for (uris, failures, expected) in [
+            (99, 99, &[][..]),
+            (100, 49, &[]),
+            (100, 50, &["failure-rate warning"]),
+            (100, 41, &[]),
+            (100, 39, &["failure-rate over"]),
+            (100, 41, &[]),
+        ] {
+            (trial.now.uris, trial.now.failures) = (uris, failures);
+            assert_eq!(trial.after(1), expected, "{failures} of {uris}");
+        }
+        (trial.now.failures, trial.now.faults) = (0, 5);
+        assert_eq!(trial.after(1), ["fault-rate warning"]);
+        (trial.now.faults, trial.now.walls) = (0, 20);
+        assert_eq!(trial.after(1), ["fault-rate over", "bot-walls warning"]);
+    }
+
+    #[test]
+    fn a_crawl_that_goes_on_ends_what_held_before_once_it_knows_better() {
+        let held = |kind: AlertKind, subject: &str| Alert {
+            kind,
+            subject: subject.to_owned(),
+            severity: Severity::Warning,
+            message: String::new(),
+            since: Timestamp::UNIX_EPOCH,
+            until: None,
+            acknowledged: None,
+        };
+        let held = [
+            held(AlertKind::FailureRate, ""),
+            held(AlertKind::Stalled, ""),
+            held(AlertKind::DiskLow, "/elsewhere"),
+        ];
+        let mut trial = Trial::new("");
+        trial.watch = Watch::new(settings("window-uris = 100"), &held);
+        assert_eq!(trial.after(1), [""; 0]);
+        (trial.now.uris, trial.room) = (10, Some(500 << 30));
+        assert_eq!(trial.after(1), ["disk-low over", "stalled over"]);
+        trial.now.uris = 100;
+        assert_eq!(trial.after(1), ["failure-rate over"]);
+        // An alert whose limit was removed is cleared.
+        trial.watch = Watch::new(settings("failures-percent = 0"), &held[..1]);
+        assert_eq!(trial.after(1), ["failure-rate over"]);
+    }
+
+    #[test]
+    fn sizes_and_durations_are_told_as_people_say_them() {
+        for (bytes, said) in [
+            (24_746_394, "23.6 MiB"),
+            (4 << 30, "4.0 GiB"),
+            (512, "512 B"),
+        ] {
+            assert_eq!(size(bytes), said);
+        }
+        for (seconds, said) in [(31, "31 s"), (4_000, "66 minutes"), (2_592_000, "30 days")] {
+            assert_eq!(long(Duration::from_secs(seconds)), said);
+        }
+    }
+
+    #[test]
+    fn many_hosts_that_fail_are_an_alert_and_one_of_two_is_none() {
+        let mut trial = Trial::new("");
+        let census = |failing, snoozed| QueueCensus {
+            at: Timestamp::UNIX_EPOCH,
+            states: QueueStates {
+                snoozed,
+                exhausted: 1000,
+                ..QueueStates::default()
+            },
+            failing,
+            failing_named: vec!["org,a,".to_owned()],
+            deepest: 0,
+            deepest_queue: String::new(),
+            uris: 0,
+        };
+        for (failing, all, expected) in [
+            (1, 2, &[][..]),
+            (5, 10, &["hosts-failing warning"]),
+            (3, 10, &["hosts-failing over"]),
+        ] {
+            trial.queues = Some(census(failing, all));
+            assert_eq!(trial.after(1), expected, "{failing} of {all}");
+        }
+    }
+
+    #[test]
+    fn a_crawl_stalls_when_uris_are_due_and_none_is_finished() {
+        let mut trial = Trial::new("stalled-after = '10m'");
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(599), [""; 0]);
+        assert_eq!(trial.after(1), ["stalled warning"]);
+        trial.now.uris += 1;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        // Nothing is due for an hour; then a URI is due.
+        trial.waits_s = Some(trial.second + 3601);
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(3599), [""; 0]);
+        assert_eq!(trial.after(600), [""; 0]);
+        assert_eq!(trial.after(1), ["stalled warning"]);
+        // Nothing is due for a day; then the operator forces a URI.
+        trial.waits_s = Some(trial.second + 86_400);
+        assert_eq!(trial.after(1), ["stalled over"]);
+        trial.waits_s = None;
+        assert_eq!(trial.after(3600), [""; 0]);
+        assert_eq!(trial.after(600), ["stalled warning"]);
+        trial.holds = true;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        assert_eq!(trial.after(10_000), [""; 0]);
+    }
+
+    #[test]
+    fn a_crawl_stalls_when_its_queues_rest_for_too_long_or_wait_again_and_again() {
+        let mut trial = Trial::new("stalled-after = '10m'");
+        trial.waits_s = Some(400 * 86_400);
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(86_400), [""; 0], "what is due then is due then");
+        // The clock was ahead before, and the queues wait until that time.
+        trial.is_overlong = true;
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(600), ["stalled warning"]);
+        trial.is_overlong = false;
+        assert_eq!(trial.after(1), ["stalled over"]);
+        // The wait is prolonged by a second again and again.
+        for _ in 0..600 {
+            trial.waits_s = Some(trial.second + 2);
+            assert_eq!(trial.after(1), [""; 0]);
+        }
+        trial.waits_s = Some(trial.second + 2);
+        assert_eq!(trial.after(1), ["stalled warning"]);
+    }
+
+    #[test]
+    fn a_clock_that_is_put_is_an_alert_and_a_slow_look_is_none() {
+        let mut trial = Trial::new("clock-jump = '30s'\nstalled-after = 'none'");
+        assert_eq!(trial.after(1), [""; 0]);
+        assert_eq!(trial.after(300), [""; 0]);
+        trial.clock = 31;
+        assert_eq!(trial.after(1), ["clock-jump warning"]);
+        assert_eq!(trial.after(1), [""; 0]);
+        trial.clock = -31;
+        assert_eq!(trial.after(1), ["clock-jump warning"]);
+        trial.clock = -60;
+        assert_eq!(trial.after(1), [""; 0]);
+    }
+}

@@ -1,0 +1,341 @@
+//! Counts of the frontier, made by reading it through: queues by state, and pages of a continuous crawl by freshness. Both counts
+//! are repeated while the crawl runs.
+//!
+//! Nothing keeps these figures while the crawl runs, because queues change their state as time passes. Both counts read the store
+//! in parts. They pause between two parts, so that they take at most a fiftieth of the time.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_frontier::{Frontier, Overdue, Place, QueueReport, QueueState, UriRecord};
+use opilio_uri::Hop;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Queues or records that are read while the frontier is locked.
+const PART: usize = 500;
+/// Maximum of failing queues that are named.
+const FAILING_NAMED_MAX: usize = 5;
+
+/// The last counts; none before the first one is done.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Census {
+    /// Of queues.
+    pub queues: Option<QueueCensus>,
+    /// Of pages; none in crawls that never come again.
+    pub pages: Option<PageCensus>,
+}
+
+/// Queues, counted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueCensus {
+    /// When they had been counted.
+    pub at: Timestamp,
+    /// By state.
+    pub states: QueueStates,
+    /// Queues that back off after a failure.
+    pub failing: u64,
+    /// The first of these.
+    pub failing_named: Vec<String>,
+    /// URIs of the longest queue.
+    pub deepest: u64,
+    /// Its name; empty where there is none.
+    pub deepest_queue: String,
+    /// URIs of all queues.
+    pub uris: u64,
+}
+
+/// Queues by their states, as `docs/FRONTIER.md` has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueStates {
+    /// Could give a URI now.
+    pub ready: u64,
+    /// Their URIs are being fetched.
+    pub in_process: u64,
+    /// Rest, back off, or have nothing due.
+    pub snoozed: u64,
+    /// Others of their precedence go first.
+    pub inactive: u64,
+    /// Their precedence is at the floor.
+    pub ineligible: u64,
+    /// Their budget or quota is spent, or the operator retired them.
+    pub retired: u64,
+    /// The operator holds them.
+    pub frozen: u64,
+    /// Hold no URI.
+    pub exhausted: u64,
+}
+
+/// Pages of a continuous crawl, counted. Prerequisites are no pages.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PageCensus {
+    /// When they had been counted.
+    pub at: Timestamp,
+    /// Pages that have been visited and will be again.
+    pub visited: u64,
+    /// Pages that wait for their first visit.
+    pub unvisited: u64,
+    /// Share of `visited` in both; 1 where there is none.
+    pub coverage: f64,
+    /// Estimated share of the pages visited at least twice that have not changed since their last visit; none where there
+    /// is no such page. `docs/METRICS.md` has the formula.
+    pub freshness: Option<f64>,
+    /// Pages visited at least twice, on which the estimate rests.
+    pub estimated: u64,
+    /// Pages whose next visit is due.
+    pub due: u64,
+    /// Of these, by how late they are by now: bounds of a second, a minute, ten minutes, an hour, six hours, a day, a week,
+    /// four weeks, and beyond.
+    pub due_by_lateness: Vec<u64>,
+    /// Visited pages by the age of their last visit, within the same bounds.
+    pub by_age: Vec<u64>,
+}
+
+/// The last counts, shared by all their readers.
+#[derive(Default)]
+pub struct LastCensus(Mutex<Census>);
+
+impl LastCensus {
+    /// Returns the last counts.
+    pub fn get(&self) -> Census {
+        self.lock().clone()
+    }
+
+    /// Locks the counts, to replace one of them.
+    pub fn lock(&self) -> MutexGuard<'_, Census> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueStates {
+    fn count(&mut self, state: QueueState) {
+        *match state {
+            QueueState::Ready => &mut self.ready,
+            QueueState::InProcess => &mut self.in_process,
+            QueueState::Snoozed => &mut self.snoozed,
+            QueueState::Inactive => &mut self.inactive,
+            QueueState::Ineligible => &mut self.ineligible,
+            QueueState::Retired => &mut self.retired,
+            QueueState::Frozen => &mut self.frozen,
+            QueueState::Exhausted => &mut self.exhausted,
+        } += 1;
+    }
+
+    /// Returns each count with the name of its state.
+    pub fn named(&self) -> [(&'static str, u64); 8] {
+        [
+            (QueueState::Ready.name(), self.ready),
+            (QueueState::InProcess.name(), self.in_process),
+            (QueueState::Snoozed.name(), self.snoozed),
+            (QueueState::Inactive.name(), self.inactive),
+            (QueueState::Ineligible.name(), self.ineligible),
+            (QueueState::Retired.name(), self.retired),
+            (QueueState::Frozen.name(), self.frozen),
+            (QueueState::Exhausted.name(), self.exhausted),
+        ]
+    }
+
+    /// Returns the number of queues that hold URIs.
+    pub fn nonempty(&self) -> u64 {
+        let all: u64 = self.named().iter().map(|(_, count)| count).sum();
+        all - self.exhausted
+    }
+}
+
+impl QueueCensus {
+    fn new() -> QueueCensus {
+        QueueCensus {
+            at: Timestamp::now(),
+            states: QueueStates::default(),
+            failing: 0,
+            failing_named: Vec::new(),
+            deepest: 0,
+            deepest_queue: String::new(),
+            uris: 0,
+        }
+    }
+
+    fn count(&mut self, queue: QueueReport) {
+        self.states.count(queue.state);
+        let uris = queue.ready + queue.waiting;
+        self.uris += uris;
+        if queue.failures > 0 && queue.state != QueueState::Exhausted {
+            self.failing += 1;
+            if self.failing_named.len() < FAILING_NAMED_MAX {
+                self.failing_named.push(queue.queue.clone());
+            }
+        }
+        if uris > self.deepest {
+            self.deepest = uris;
+            self.deepest_queue = queue.queue;
+        }
+    }
+}
+
+/// A count of pages in progress.
+struct PageCount {
+    census: PageCensus,
+    fresh: f64,
+}
+
+impl PageCount {
+    fn new() -> PageCount {
+        PageCount {
+            census: PageCensus {
+                at: Timestamp::now(),
+                visited: 0,
+                unvisited: 0,
+                coverage: 1.0,
+                freshness: None,
+                estimated: 0,
+                due: 0,
+                due_by_lateness: vec![0; Overdue::BOUNDS.len() + 1],
+                by_age: vec![0; Overdue::BOUNDS.len() + 1],
+            },
+            fresh: 0.0,
+        }
+    }
+
+    fn count(&mut self, record: &UriRecord, now: Timestamp) {
+        if record.hop_path.last() == Some(Hop::Prerequisite) {
+            return;
+        }
+        let Place::Queued { due, .. } = record.place else {
+            return;
+        };
+        let census = &mut self.census;
+        if record.visits == 0 {
+            census.unvisited += 1;
+            return;
+        }
+        census.visited += 1;
+        let last = record.history.iter().find(|past| past.status > 0);
+        if let Some(last) = last {
+            let age = Duration::try_from(now - last.at).unwrap_or_default();
+            census.by_age[class(age)] += 1;
+            if let Some(fresh) = fresh(record, last.at, age) {
+                census.estimated += 1;
+                self.fresh += fresh;
+            }
+        }
+        if let Ok(late) = Duration::try_from(now - due) {
+            census.due += 1;
+            census.due_by_lateness[class(late)] += 1;
+        }
+    }
+
+    fn done(mut self) -> PageCensus {
+        let census = &mut self.census;
+        census.at = Timestamp::now();
+        let pages = census.visited + census.unvisited;
+        if pages > 0 {
+            census.coverage = census.visited as f64 / pages as f64;
+        }
+        if census.estimated > 0 {
+            census.freshness = Some(self.fresh / census.estimated as f64);
+        }
+        self.census
+    }
+}
+
+/// Returns the probability that a page has not changed since its last visit; `None` after a single visit.
+fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
+    let intervals = record.visits.checked_sub(1).filter(|count| *count > 0)?;
+    let watched = Duration::try_from(last - record.discovered).ok()?;
+    let interval = watched.as_secs_f64() / intervals as f64;
+    let changes = record.versions.saturating_sub(1).min(intervals);
+    let ages = age.as_secs_f64() / interval;
+    (interval > 0.0).then(|| unchanged(intervals, changes, ages))
+}
+
+/// Returns the same probability for a page that was found changed after `changes` of `intervals` equal intervals. Its last visit
+/// was `ages` intervals ago. Changes are taken for a Poisson process: e to the power of minus rate times age. The rate is the
+/// estimate of Cho and Garcia-Molina (2003) for visits at regular intervals. It is −ln((n − X + ½) / (n + ½)) for each of n
+/// intervals, X of which ended with a change.
+fn unchanged(intervals: u64, changes: u64, ages: f64) -> f64 {
+    let (n, x) = (intervals as f64, changes as f64);
+    let rate = -((n - x + 0.5) / (n + 0.5)).ln();
+    (-rate * ages).exp()
+}
+
+fn class(duration: Duration) -> usize {
+    Overdue::BOUNDS.partition_point(|bound| *bound < duration)
+}
+
+/// Counts the queues of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
+pub fn queues(
+    frontier: &Mutex<Frontier>,
+    mut rest: impl FnMut(Duration) -> bool,
+) -> Result<Option<QueueCensus>, opilio_frontier::Error> {
+    let mut census = QueueCensus::new();
+    let mut after: Option<String> = None;
+    loop {
+        let began = Instant::now();
+        let part = lock(frontier).queues(after.as_deref(), PART, Timestamp::now())?;
+        let is_last = part.len() < PART;
+        for queue in part {
+            after = Some(queue.queue.clone());
+            census.count(queue);
+        }
+        if is_last {
+            census.at = Timestamp::now();
+            return Ok(Some(census));
+        }
+        if !rest(began.elapsed()) {
+            return Ok(None);
+        }
+    }
+}
+
+/// Counts the pages of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
+pub fn pages(
+    frontier: &Mutex<Frontier>,
+    mut rest: impl FnMut(Duration) -> bool,
+) -> Result<Option<PageCensus>, opilio_frontier::Error> {
+    let mut count = PageCount::new();
+    let mut after: Option<String> = None;
+    loop {
+        let began = Instant::now();
+        let part = lock(frontier).records_after(after.as_deref(), PART)?;
+        let is_last = part.len() < PART;
+        let now = Timestamp::now();
+        for (key, record) in part {
+            count.count(&record, now);
+            after = Some(key);
+        }
+        if is_last {
+            return Ok(Some(count.done()));
+        }
+        if !rest(began.elapsed()) {
+            return Ok(None);
+        }
+    }
+}
+
+fn lock(frontier: &Mutex<Frontier>) -> MutexGuard<'_, Frontier> {
+    frontier.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_as_fresh_as_its_past_says() {
+        for (intervals, changes, ages, expected) in [
+            // Never changed, so not changed now.
+            (10, 0, 5.0, 1.0),
+            // The formula by hand: 0.5 / 1.5, 1.5 / 2.5, and its square after two intervals.
+            (1, 1, 1.0, 1.0 / 3.0),
+            (2, 1, 1.0, 0.6),
+            (2, 1, 2.0, 0.36),
+            // Just visited.
+            (5, 5, 0.0, 1.0),
+        ] {
+            let found = unchanged(intervals, changes, ages);
+            let is_near = (found - expected).abs() < 1e-9;
+            assert!(is_near, "{changes} of {intervals}, {ages}: {found}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `job.log`: the commands of operators, and the beginning, pauses, resumptions and end of the crawl. Each line has a time, an
+//! author, a command, ` => ` and the result.
+
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+
+use crate::crawl_log::printable;
+
+/// Author name of lines that the crawl itself writes.
+const CRAWL: &str = "crawl";
+
+/// Open job log.
+pub struct JobLog(Mutex<File>);
+
+/// Job log, locked by one writer.
+pub struct Held<'l>(MutexGuard<'l, File>);
+
+impl JobLog {
+    /// Opens the job log for appending.
+    pub fn open(directory: &Path) -> io::Result<JobLog> {
+        fs::create_dir_all(directory)?;
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(directory.join("job.log"))?;
+        Ok(JobLog(Mutex::new(file)))
+    }
+
+    /// Locks the log: no other writer adds lines until the returned guard is dropped.
+    pub fn hold(&self) -> Held<'_> {
+        Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Writes a line about a change of the crawl's state. An error does not stop the crawl: its own logs will find the same
+    /// problem.
+    pub fn crawl(&self, what: &str, result: &str) {
+        if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
+            tracing::error!("job.log cannot be written: {problem}");
+        }
+    }
+}
+
+impl Held<'_> {
+    /// Writes a line with an author's command and its result.
+    pub fn action(
+        &mut self,
+        by: &dyn Display,
+        command: &dyn Display,
+        result: &str,
+    ) -> io::Result<()> {
+        let result = printable(result);
+        let line = format!("{:.3} {by} {command} => {result}\n", Timestamp::now());
+        self.0.write_all(line.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_line_is_a_line_whatever_is_in_it() {
+        let home = tempfile::tempdir().unwrap();
+        let log = JobLog::open(&home.path().join("logs")).unwrap();
+        log.crawl("begin", "12 URIs\nknown");
+        let mut held = log.hold();
+        held.action(&"lena:7", &"pause", "pausing").unwrap();
+        let text = fs::read_to_string(home.path().join("logs/job.log")).unwrap();
+        let lines: Vec<&str> = text.lines().map(|line| &line[25..]).collect();
+        assert_eq!(
+            lines,
+            ["crawl begin => 12 URIs known", "lena:7 pause => pausing"]
+        );
+    }
+}
