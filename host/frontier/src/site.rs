@@ -121,10 +121,12 @@ mod tests {
         let hops = HopPath::parse("L").unwrap();
         let page = Candidate::new(uri(text), hops, Strategy::Snapshot);
         frontier.schedule(vec![page], at(0)).unwrap();
-        let issue = (0..1_000).find_map(|second| match frontier.next(at(second)).unwrap() {
-            Next::Issue(issue) => Some(issue),
+        let mut seconds = 0..1_000;
+        let issued = seconds.find_map(|second| match frontier.next(at(second)).unwrap() {
+            Next::Issue(issue) => Some((issue.ticket, at(second))),
             _ => None,
         });
+        let (ticket, now) = issued.unwrap();
         let success = Success {
             kept_for_site: vec![KeptChange {
                 plugin: "plugin".to_owned(),
@@ -138,9 +140,7 @@ mod tests {
             ..Success::default()
         };
         let outcome = Outcome::Succeeded(Box::new(success));
-        frontier
-            .finished(issue.unwrap().ticket, outcome, at(1_000))
-            .map(drop)
+        frontier.finished(ticket, outcome, now).map(drop)
     }
 
     #[test]
