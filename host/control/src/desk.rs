@@ -1,9 +1,9 @@
 //! Access of commands to a job, and the errors of commands.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
-use opilio_frontier::Frontier;
+use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub(crate) struct Desk<'a> {
     pub(super) log: &'a JobLog,
     /// Running crawl. None: only this process has the job, for the command alone.
     pub(super) running: Option<&'a Running>,
-    frontier: &'a Mutex<Frontier>,
+    frontier: &'a SharedFrontier,
 }
 
 /// Running crawl as commands see it.
@@ -67,7 +67,7 @@ impl<'a> Desk<'a> {
     pub(crate) fn new(
         job: &'a Path,
         profile: &'a Arc<Profile>,
-        frontier: &'a Mutex<Frontier>,
+        frontier: &'a SharedFrontier,
         log: &'a JobLog,
     ) -> Desk<'a> {
         Desk {
@@ -81,11 +81,11 @@ impl<'a> Desk<'a> {
 
     /// Locks the frontier for one bounded part of a command. It is never locked while an answer is being sent.
     pub(super) fn frontier(&self) -> MutexGuard<'a, Frontier> {
-        self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
+        self.frontier.lock()
     }
 
     /// Returns the frontier for callers that lock it in parts of their own.
-    pub(super) fn store(&self) -> &'a Mutex<Frontier> {
+    pub(super) fn store(&self) -> &'a SharedFrontier {
         self.frontier
     }
 

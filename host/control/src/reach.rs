@@ -1,10 +1,10 @@
 //! Delivery of a command to a job: through the socket of the process that runs it, or by opening the job.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{Finding, Frontier};
+use opilio_frontier::{Finding, Frontier, SharedFrontier};
 
 use super::socket::Connection;
 use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
@@ -120,7 +120,7 @@ struct Held {
 
 /// Held job with its open frontier. Fields are dropped in order, so the frontier is closed before the job is released.
 struct Opened {
-    frontier: Mutex<Frontier>,
+    frontier: SharedFrontier,
     held: Held,
 }
 
@@ -157,7 +157,7 @@ impl Held {
         let frontier = Frontier::open(&self.job.state(), config)?;
         Ok(Opened {
             held: self,
-            frontier: Mutex::new(frontier),
+            frontier: SharedFrontier::new(frontier),
         })
     }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use opilio_archive::{WarcInfo, Writer, WriterConfig, archives, index_path, write_index};
-use opilio_frontier::{Candidate, Frontier};
+use opilio_frontier::{Candidate, Frontier, SharedFrontier};
 use opilio_profile::Profile;
 use serde::Serialize;
 
@@ -271,7 +271,7 @@ impl Verifying<'_> {
     }
 
     /// Checks and opens the frontier's store. Returns `None` if no process of the job has made one.
-    fn frontier(&mut self) -> Result<Option<Mutex<Frontier>>, ControlError> {
+    fn frontier(&mut self) -> Result<Option<SharedFrontier>, ControlError> {
         let state = self.job.join("state");
         if !state.join("format").exists() {
             return Ok(None);
@@ -289,13 +289,13 @@ impl Verifying<'_> {
             self.tell(Kind::Frontier, finding.key, what, finding.is_repaired);
         }
         self.verified.uris = checked.uris;
-        Ok(Some(Mutex::new(Frontier::open(&state, config)?)))
+        Ok(Some(SharedFrontier::new(Frontier::open(&state, config)?)))
     }
 
     /// Compares log lines with captures in both directions.
     fn log(
         &mut self,
-        frontier: &Option<Mutex<Frontier>>,
+        frontier: &Option<SharedFrontier>,
         are_all_files_here: bool,
     ) -> Result<(), ControlError> {
         let logs = self.logs.clone();
@@ -389,15 +389,13 @@ impl Verifying<'_> {
     /// Checks that the captures exist which the frontier knows.
     fn known_captures(
         &mut self,
-        frontier: &Option<Mutex<Frontier>>,
+        frontier: &Option<SharedFrontier>,
         handed_over: &HashSet<String>,
     ) -> Result<(), ControlError> {
         let Some(frontier) = frontier else {
             return Ok(());
         };
-        let mut frontier = frontier
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut frontier = frontier.lock();
         let mut absent: BTreeMap<String, u64> = BTreeMap::new();
         let mut again: Vec<Candidate> = Vec::new();
         for record in frontier.records("") {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Exchange;
-use opilio_frontier::Frontier;
+use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::{ArchiveDigest, Profile};
 
 use opilio_uri::{SurtPrefixSet, Uri};
@@ -64,7 +64,7 @@ pub struct CrawlContext {
     pub job_log: Arc<JobLog>,
     pub(crate) lanes: Lanes,
     /// The frontier; see [`CrawlContext::frontier`].
-    pub frontier: Mutex<Frontier>,
+    pub frontier: SharedFrontier,
     pub(crate) queues: Queues,
     /// State of fetching.
     pub network: Network,
@@ -200,7 +200,7 @@ impl CrawlContext {
 
     /// Locks the frontier for one call. The guard is never held across an await.
     pub(crate) fn frontier(&self) -> MutexGuard<'_, Frontier> {
-        self.frontier.lock().unwrap_or_else(PoisonError::into_inner)
+        self.frontier.lock()
     }
 
     /// Returns the plugins in effect now.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use jiff::Timestamp;
 use opilio_fetch::ResponseHead;
 use opilio_fetch::cookies::{Cookie, Jar, jar_name, read_netscape};
-use opilio_frontier::Frontier;
+use opilio_frontier::SharedFrontier;
 use opilio_uri::Uri;
 
 use crate::servers::{keep, stored};
@@ -41,7 +41,7 @@ impl Cookies {
     /// Returns the Cookie header for a request.
     pub(crate) fn header(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         now: Timestamp,
     ) -> Option<String> {
@@ -53,7 +53,7 @@ impl Cookies {
     /// Stores the cookies that a response sets.
     pub(crate) fn receive(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         head: &ResponseHead,
         per_host: usize,
@@ -82,7 +82,7 @@ impl Cookies {
     /// errors of malformed lines; `None` if the file was not read again.
     pub(crate) fn load(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         text: &str,
         per_host: usize,
         now: Timestamp,
@@ -113,11 +113,11 @@ impl Cookies {
 
     /// Writes all cookies to a file in Netscape's format, which other tools read. The file is written whole or not at all.
     pub(crate) fn save(
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         file: &Path,
         now: Timestamp,
     ) -> Result<(), SaveProblem> {
-        let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+        let frontier = frontier.lock();
         let mut text = "# Netscape HTTP Cookie File\n".to_owned();
         for (_, bytes) in frontier.caller_values(JAR_KEY)? {
             let Ok(jar) = postcard::from_bytes::<Jar>(&bytes) else {
@@ -145,7 +145,7 @@ pub(crate) enum SaveProblem {
 }
 
 impl Held {
-    fn jar(&mut self, frontier: &Mutex<Frontier>, name: &str) -> &Jar {
+    fn jar(&mut self, frontier: &SharedFrontier, name: &str) -> &Jar {
         if !self.jars.contains_key(name) {
             let jar: Jar = stored(frontier, &key(name)).unwrap_or_default();
             self.hold(name.to_owned(), jar);
@@ -155,7 +155,7 @@ impl Held {
 
     fn put(
         &mut self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         name: String,
         jar: Jar,
     ) -> Result<(), opilio_frontier::Error> {

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use opilio_fetch::RequestBody;
 use opilio_fetch::auth::Secret;
 use opilio_fetch::forms::{FORM_TYPE, encode, login_form};
-use opilio_frontier::Frontier;
+use opilio_frontier::SharedFrontier;
 use opilio_profile::{Login, Profile};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -150,7 +150,7 @@ impl Logins {
     }
 
     /// Returns the requirement of a URI before it may be fetched.
-    pub(crate) fn needs(&self, frontier: &Mutex<Frontier>, uri: &Uri, now: Timestamp) -> Needs {
+    pub(crate) fn needs(&self, frontier: &SharedFrontier, uri: &Uri, now: Timestamp) -> Needs {
         let Some(host) = uri.host() else {
             return Needs::Nothing;
         };
@@ -184,7 +184,7 @@ impl Logins {
     /// Processes the page of a login, or the answer to its form.
     pub(crate) fn came(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         part: &Part,
         status: i32,
         text: &str,
@@ -242,7 +242,7 @@ impl Logins {
     /// Records that a login failed: its page or form could not be fetched, or the answer refuses it.
     pub(crate) fn fail(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         name: &str,
         why: &'static str,
         now: Timestamp,
@@ -257,7 +257,7 @@ impl Logins {
     /// again and the page is fetched once more. That happens once for each page, and not after too many attempts in vain.
     pub(crate) fn turned_away(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         status: u16,
         target: Option<&Uri>,
@@ -316,7 +316,7 @@ impl Logins {
 }
 
 impl Standing {
-    fn stored(frontier: &Mutex<Frontier>, name: &str) -> Standing {
+    fn stored(frontier: &SharedFrontier, name: &str) -> Standing {
         let at = |milliseconds| Timestamp::from_millisecond(milliseconds).unwrap_or_default();
         let step = match stored::<Kept>(frontier, &key(name)) {
             Some(Kept::In(since)) => Step::In { since: at(since) },

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots};
-use opilio_frontier::Frontier;
+use opilio_frontier::SharedFrontier;
 use opilio_profile::Dns;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl Servers {
     /// Returns the addresses of a host, if they are known, still valid, and were looked up with these settings.
     pub(crate) fn addresses(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         host: &str,
         dns: &Dns,
         now: Timestamp,
@@ -106,7 +106,7 @@ impl Servers {
     }
 
     /// Whether a host had addresses when it was last looked up, however long ago.
-    pub(crate) fn had_addresses(&self, frontier: &Mutex<Frontier>, host: &str) -> bool {
+    pub(crate) fn had_addresses(&self, frontier: &SharedFrontier, host: &str) -> bool {
         let host = rootless(host);
         let had = |addresses: &Addresses| !addresses.addresses.is_empty();
         let held = self
@@ -124,7 +124,7 @@ impl Servers {
     /// Stores the addresses of a host, looked up with these settings. The list is empty if the host has none.
     pub(crate) fn keep_addresses(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         host: &str,
         dns: &Dns,
         addresses: Vec<IpAddr>,
@@ -149,7 +149,7 @@ impl Servers {
     /// Returns the robots.txt of a URI's server and its remaining lifetime, if it is known and still valid.
     pub(crate) fn robots(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         now: Timestamp,
     ) -> Option<(Arc<Robots>, Duration)> {
@@ -168,7 +168,7 @@ impl Servers {
     /// Returns status and body of this robots.txt, if they are known and still valid.
     pub(crate) fn robots_answer(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         now: Timestamp,
     ) -> Option<(i32, Vec<u8>)> {
@@ -184,7 +184,7 @@ impl Servers {
     /// that its status allows, whichever is shorter.
     pub(crate) fn keep_robots(
         &self,
-        frontier: &Mutex<Frontier>,
+        frontier: &SharedFrontier,
         uri: &Uri,
         (status, mut body): (i32, Vec<u8>),
         lifetime: Duration,
@@ -235,23 +235,20 @@ fn make_room<T>(held: &mut HashMap<String, T>) {
 
 /// Reads a stored value. A value that cannot be read counts as unknown, and is asked for again.
 pub(crate) fn stored<T: for<'de> Deserialize<'de>>(
-    frontier: &Mutex<Frontier>,
+    frontier: &SharedFrontier,
     key: &str,
 ) -> Option<T> {
-    let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+    let frontier = frontier.lock();
     let bytes = frontier.caller_value(key).ok().flatten()?;
     postcard::from_bytes(&bytes).ok()
 }
 
 pub(crate) fn keep<T: Serialize>(
-    frontier: &Mutex<Frontier>,
+    frontier: &SharedFrontier,
     key: &str,
     value: &T,
 ) -> Result<(), opilio_frontier::Error> {
     // Our own types always serialise.
     let bytes = postcard::to_stdvec(value).unwrap_or_default();
-    frontier
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .put_caller_value(key, &bytes)
+    frontier.lock().put_caller_value(key, &bytes)
 }

@@ -40,6 +40,7 @@ mod rejection;
 mod report;
 mod settings;
 mod settle;
+mod shared;
 mod signal;
 mod site;
 mod statistics;
@@ -79,6 +80,7 @@ pub use record::{
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
 pub use settings::{Resolver, WaitLimits, WaitResolver};
+pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};

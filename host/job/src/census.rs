@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_frontier::{Frontier, Overdue, Place, QueueReport, QueueState, UriRecord};
+use opilio_frontier::{Overdue, Place, QueueReport, QueueState, SharedFrontier, UriRecord};
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -265,14 +265,16 @@ fn class(duration: Duration) -> usize {
 
 /// Counts the queues of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
 pub fn queues(
-    frontier: &Mutex<Frontier>,
+    frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
 ) -> Result<Option<QueueCensus>, opilio_frontier::Error> {
     let mut census = QueueCensus::new();
     let mut after: Option<String> = None;
     loop {
         let began = Instant::now();
-        let part = lock(frontier).queues(after.as_deref(), PART, Timestamp::now())?;
+        let part = frontier
+            .lock()
+            .queues(after.as_deref(), PART, Timestamp::now())?;
         let is_last = part.len() < PART;
         for queue in part {
             after = Some(queue.queue.clone());
@@ -290,14 +292,14 @@ pub fn queues(
 
 /// Counts the pages of a job in one pass. Calls `rest` with the time that each part took; returns `None` if it says no.
 pub fn pages(
-    frontier: &Mutex<Frontier>,
+    frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
 ) -> Result<Option<PageCensus>, opilio_frontier::Error> {
     let mut count = PageCount::new();
     let mut after: Option<String> = None;
     loop {
         let began = Instant::now();
-        let part = lock(frontier).records_after(after.as_deref(), PART)?;
+        let part = frontier.lock().records_after(after.as_deref(), PART)?;
         let is_last = part.len() < PART;
         let now = Timestamp::now();
         for (key, record) in part {
@@ -311,10 +313,6 @@ pub fn pages(
             return Ok(None);
         }
     }
-}
-
-fn lock(frontier: &Mutex<Frontier>) -> MutexGuard<'_, Frontier> {
-    frontier.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use opilio_frontier::Frontier;
+use opilio_frontier::{Frontier, SharedFrontier};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -145,7 +145,7 @@ impl Ledger {
     ///
     /// # Errors
     /// Fails if the log cannot be read or the store fails.
-    pub fn open(directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<Ledger> {
+    pub fn open(directory: &Path, frontier: &SharedFrontier) -> io::Result<Ledger> {
         let whole = stored_whole(frontier).map_err(io::Error::other)?;
         let ledger = Ledger {
             state: Mutex::new((whole, Pending::default())),
@@ -156,7 +156,7 @@ impl Ledger {
     }
 
     /// Counts the log after the position in the store: the rest of the file that it names, and every later file.
-    fn catch_up(&self, directory: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
+    fn catch_up(&self, directory: &Path, frontier: &SharedFrontier) -> io::Result<()> {
         let after = self.state().0.place.after.clone();
         let rotated = logs::rotated(directory, logs::CRAWL)?;
         for file in rotated.into_iter().filter(|file| *file > after) {
@@ -169,7 +169,7 @@ impl Ledger {
     }
 
     /// Counts the lines of a file after the position.
-    fn count_rest(&self, file: &Path, frontier: &Mutex<Frontier>) -> io::Result<()> {
+    fn count_rest(&self, file: &Path, frontier: &SharedFrontier) -> io::Result<()> {
         let mut log = match File::open(file) {
             Ok(log) => log,
             Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
@@ -244,7 +244,7 @@ impl Ledger {
     }
 
     /// Moves pending counts to the store. If that fails, the store is not used any more, and the log still has everything.
-    pub fn store(&self, frontier: &Mutex<Frontier>) -> Result<(), opilio_frontier::Error> {
+    pub fn store(&self, frontier: &SharedFrontier) -> Result<(), opilio_frontier::Error> {
         let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         if !state.1.is_dirty {
@@ -255,7 +255,7 @@ impl Ledger {
         drop(state);
         let new_hosts;
         {
-            let mut frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut frontier = frontier.lock();
             let mut rows = Vec::with_capacity(pending.len() + 1);
             let hosts = pending.hosts.len();
             let mut known = 0;
@@ -422,7 +422,7 @@ impl Amount {
 /// Fails if the store fails.
 pub fn was_rotated(
     directory: &Path,
-    frontier: &Mutex<Frontier>,
+    frontier: &SharedFrontier,
 ) -> Result<bool, opilio_frontier::Error> {
     let is_rotated = !stored_whole(frontier)?.place.after.is_empty();
     let rotated = logs::rotated(directory, logs::CRAWL);
@@ -430,8 +430,8 @@ pub fn was_rotated(
 }
 
 /// Returns the small parts in the store; empty if the job was never counted.
-pub fn stored_whole(frontier: &Mutex<Frontier>) -> Result<Whole, opilio_frontier::Error> {
-    let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+pub fn stored_whole(frontier: &SharedFrontier) -> Result<Whole, opilio_frontier::Error> {
+    let frontier = frontier.lock();
     Ok(row(&frontier, WHOLE)?.unwrap_or_default())
 }
 
@@ -529,7 +529,7 @@ mod tests {
 
     struct Job {
         home: tempfile::TempDir,
-        frontier: Mutex<Frontier>,
+        frontier: SharedFrontier,
     }
 
     /// The open files of a process.
@@ -544,7 +544,7 @@ mod tests {
             let frontier = Frontier::open(&home.path().join("state"), Config::default()).unwrap();
             Job {
                 home,
-                frontier: Mutex::new(frontier),
+                frontier: SharedFrontier::new(frontier),
             }
         }
 
@@ -624,7 +624,7 @@ mod tests {
             .map(|(host, _)| host.as_str())
             .collect();
         assert_eq!(names, ["a.org", "b.org", "c.org"]);
-        let frontier = job.frontier.lock().unwrap();
+        let frontier = job.frontier.lock();
         let all = hosts(&frontier, None, 10).unwrap();
         assert_eq!(all.len(), 3);
         assert_eq!(all[0].1.succeeded, of(3));

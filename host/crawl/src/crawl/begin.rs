@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
 use opilio_archive::{Repaired, archives};
-use opilio_frontier::Frontier;
+use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_job::changes;
 use opilio_profile::{Faults, Profile, SecretSource};
 use opilio_source::Sources;
@@ -103,7 +103,7 @@ impl Plan {
         let stacks = Stacks::with(profile.settings(), pool);
         let (writers, repaired) = archive::open(&profile, stacks.in_force(), job.directory())?;
         let logs_directory = job.directory().join(&profile.logs.directory);
-        let frontier = Mutex::new(frontier);
+        let frontier = SharedFrontier::new(frontier);
         let ledger = Ledger::open(&logs_directory, &frontier)
             .map_err(|source| io_error(&logs_directory, source))?;
         let ledger = Arc::new(ledger);
@@ -145,7 +145,7 @@ impl Plan {
             moves: HashMap::new(),
         };
         let budget = {
-            let frontier = frontier.lock().unwrap_or_else(PoisonError::into_inner);
+            let frontier = frontier.lock();
             Budget::open(&frontier, Timestamp::now())?
         };
         let context = CrawlContext {
