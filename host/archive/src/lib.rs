@@ -27,6 +27,8 @@ mod warcinfo;
 mod writer;
 mod zst;
 
+pub use opilio_model::ArchiveFormat;
+
 pub use crate::captures::{Captures, captures};
 pub use crate::catalogue::{catalogue, forget_catalogues};
 pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path, write as write_index};
@@ -37,7 +39,7 @@ pub use crate::http_payload::{HTTP_HEAD_BYTES_MAX, HttpPayload, Part};
 pub use crate::name::{NameTemplate, TemplateError};
 pub use crate::payloads::{HistoryRead, Payloads, PayloadsError, StoredPayload};
 pub use crate::reader::{
-    Damage, Extent, Format, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
+    Damage, Extent, HEADER_BYTES_MAX, Headers, Packing, ReadError, Reader, StoredRecord,
 };
 pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,

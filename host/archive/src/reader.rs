@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
 use jiff::Timestamp;
+use opilio_model::ArchiveFormat;
 
 use crate::arc;
 use crate::digest::{Digest, DigestError};
@@ -32,7 +33,7 @@ pub struct Reader {
     /// Packing of the records, as far as known.
     packing: Packing,
     /// Format of the file, once a record was read.
-    format: Option<Format>,
+    format: Option<ArchiveFormat>,
     /// Dictionary of the zstd frames, once it was looked for.
     dictionary: Option<Vec<u8>>,
     headers: Headers,
@@ -61,15 +62,6 @@ pub enum Packing {
     Gzip,
     /// A zstd frame for each record.
     Zstd,
-}
-
-/// The format of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Any version of WARC.
-    Warc,
-    /// Any version of ARC.
-    Arc,
 }
 
 /// The place of a record in its file.
@@ -197,7 +189,7 @@ impl Reader {
     }
 
     /// The format, once a record was read.
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<ArchiveFormat> {
         self.format
     }
 
@@ -290,7 +282,7 @@ impl Reader {
         {
             return Ok(false);
         }
-        if self.format == Some(Format::Arc) && !self.skip_line_ends()? {
+        if self.format == Some(ArchiveFormat::Arc) && !self.skip_line_ends()? {
             // Blank lines after the last record of an ARC file, which some writers packed separately.
             self.shared = false;
             self.offset = self.taken().unwrap_or(self.offset);
@@ -415,18 +407,18 @@ impl Reader {
         let mut left = HEADER_BYTES_MAX;
         let mut line = Vec::new();
         self.header_line(&mut line, &mut left)?;
-        if self.format != Some(Format::Warc)
+        if self.format != Some(ArchiveFormat::Warc)
             && !line.starts_with(b"WARC/")
             && let Some(headers) = arc::headers(&String::from_utf8_lossy(&line))
         {
-            self.format = Some(Format::Arc);
+            self.format = Some(ArchiveFormat::Arc);
             self.headers = headers;
             return Ok(());
         }
-        if self.format == Some(Format::Arc) || !line.starts_with(b"WARC/") {
+        if self.format == Some(ArchiveFormat::Arc) || !line.starts_with(b"WARC/") {
             return Err(self.damaged(Damage::NotARecord(shown(&line))));
         }
-        self.format = Some(Format::Warc);
+        self.format = Some(ArchiveFormat::Warc);
         self.headers.version = String::from_utf8_lossy(&line).into_owned();
         loop {
             self.header_line(&mut line, &mut left)?;
@@ -519,8 +511,8 @@ impl Reader {
 
     fn end(&mut self) -> Result<Extent, ReadError> {
         match self.format {
-            Some(Format::Arc) => self.end_of_arc_record()?,
-            Some(Format::Warc) | None => self.end_of_warc_record()?,
+            Some(ArchiveFormat::Arc) => self.end_of_arc_record()?,
+            Some(ArchiveFormat::Warc) | None => self.end_of_warc_record()?,
         }
         let mut shared = self.shared;
         let mut end = None;
@@ -594,7 +586,7 @@ impl Reader {
     /// The first offset from `from` on at which a record seems to begin. In a packed file this is a gzip member or a zstd frame
     /// that unpacks to a record, in a plain one a version line.
     fn next_candidate(&mut self, from: u64) -> io::Result<Option<u64>> {
-        let is_arc = self.format == Some(Format::Arc);
+        let is_arc = self.format == Some(ArchiveFormat::Arc);
         let (pattern, lead): (&[u8], u64) = match self.packing {
             Packing::Gzip => (&[0x1f, 0x8b, 8], 0),
             Packing::Zstd => (&zst::FRAME, 0),

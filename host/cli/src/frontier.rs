@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
-use opilio_control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Which};
+use opilio_control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueState, Which};
 
 use crate::exit;
 use crate::job::Asked;
@@ -305,7 +305,7 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         FrontierCommand::Statistics(asked) => ask(&asked, Command::Statistics),
         FrontierCommand::Queues(args) => {
             let command = Command::Queues {
-                state: args.state.map(QueueStateFilter::from),
+                state: args.state.map(QueueState::from),
                 sort: args.sort.into(),
                 after: args.after,
                 limit: args.limit,
@@ -455,17 +455,17 @@ impl From<WhichArgs> for Which {
     }
 }
 
-impl From<State> for QueueStateFilter {
-    fn from(state: State) -> QueueStateFilter {
+impl From<State> for QueueState {
+    fn from(state: State) -> QueueState {
         match state {
-            State::Ready => QueueStateFilter::Ready,
-            State::InProcess => QueueStateFilter::InProcess,
-            State::Snoozed => QueueStateFilter::Snoozed,
-            State::Inactive => QueueStateFilter::Inactive,
-            State::Ineligible => QueueStateFilter::Ineligible,
-            State::Retired => QueueStateFilter::Retired,
-            State::Frozen => QueueStateFilter::Frozen,
-            State::Exhausted => QueueStateFilter::Exhausted,
+            State::Ready => QueueState::Ready,
+            State::InProcess => QueueState::InProcess,
+            State::Snoozed => QueueState::Snoozed,
+            State::Inactive => QueueState::Inactive,
+            State::Ineligible => QueueState::Ineligible,
+            State::Retired => QueueState::Retired,
+            State::Frozen => QueueState::Frozen,
+            State::Exhausted => QueueState::Exhausted,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
+use opilio_frontier::QueueState;
 use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
@@ -125,7 +126,7 @@ pub enum Command {
     Queues {
         /// State of the queues to list. None: every state.
         #[serde(default)]
-        state: Option<QueueStateFilter>,
+        state: Option<QueueState>,
         /// Order of the list. Every order except by name reads all queues and gives one page.
         #[serde(default)]
         sort: QueueSort,
@@ -340,21 +341,6 @@ pub struct Which {
     #[serde(default)]
     #[schema(value_type = String, required = false, format = "regex")]
     pub regex: Option<String>,
-}
-
-/// A state of queues, to list those in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[expect(missing_docs, reason = "as in opilio_frontier::QueueState")]
-pub enum QueueStateFilter {
-    Ready,
-    InProcess,
-    Snoozed,
-    Inactive,
-    Ineligible,
-    Retired,
-    Frozen,
-    Exhausted,
 }
 
 /// Format of an export.
@@ -597,22 +583,6 @@ pub enum QueueSort {
     Size,
     /// Those first that can give a URI first; at last those that have none to give.
     Due,
-}
-
-impl QueueStateFilter {
-    /// Returns the state's name, as in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            QueueStateFilter::Ready => "ready",
-            QueueStateFilter::InProcess => "in-process",
-            QueueStateFilter::Snoozed => "snoozed",
-            QueueStateFilter::Inactive => "inactive",
-            QueueStateFilter::Ineligible => "ineligible",
-            QueueStateFilter::Retired => "retired",
-            QueueStateFilter::Frozen => "frozen",
-            QueueStateFilter::Exhausted => "exhausted",
-        }
-    }
 }
 
 #[cfg(test)]

@@ -324,13 +324,7 @@ fn wait_after(
         }
     };
     ExplainedWait {
-        found: match found.state {
-            ContentState::New => "new",
-            ContentState::Changed => "changed",
-            ContentState::Unchanged => "unchanged",
-            ContentState::Unknown => "unknown",
-        }
-        .to_owned(),
+        found: found.state.name().to_owned(),
         wait_s: settled.until_next.as_secs_f64(),
         answers: evaluation.answers.iter().map(answer).collect(),
     }
@@ -520,7 +514,7 @@ settings = { max = 2 }
         };
         let mut record = subject(&profile, &asked(&uri, "L"), None);
         record.context = "a/@href".to_owned();
-        record.link_attributes = link_attributes::for_record(vec![attribute]);
+        record.link_attributes = opilio_visit::link_attributes::for_record(vec![attribute]);
         record.visits = 3;
         #[track_caller]
         fn check(record: &UriRecord, uri: &Uri, expected: (&str, usize)) {

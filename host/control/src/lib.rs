@@ -41,9 +41,7 @@ mod transfers;
 mod verify;
 
 pub use answer::{Answer, CheckedStore, LastRefusal, Status, WhyAnswer};
-pub use command::{
-    By, Command, DoneElsewhere, ExportFormat, QueueSort, QueueStateFilter, Request, Which,
-};
+pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, Request, Which};
 pub use desk::{ControlError, Fault};
 pub use explain_uri::{
     Asked, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
@@ -52,6 +50,7 @@ pub use explain_uri::{
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::live::{FetchInFlight, Standing};
 pub use opilio_crawl::settings::Effect;
+pub use opilio_frontier::QueueState;
 pub use opilio_job::history::{Change, Changed};
 pub use opilio_stacks::{KnownStack, StackedPlugin};
 pub use perform::no_uri;

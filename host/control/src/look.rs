@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::perform::{BREATH, Say, listened};
 use super::{
-    Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueStateFilter, Which, WhyAnswer,
+    Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueState, Which, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
@@ -25,7 +25,7 @@ const LIST_PART: usize = 500;
 impl Desk<'_> {
     pub(super) fn queues(
         &self,
-        state: Option<QueueStateFilter>,
+        state: Option<QueueState>,
         mut after: Option<String>,
         limit: u64,
         say: Say<'_>,
@@ -37,7 +37,7 @@ impl Desk<'_> {
             let is_last = part.len() < LIST_PART;
             for report in part {
                 after = Some(report.queue.clone());
-                if state.is_some_and(|state| state.name() != report.state.name()) {
+                if state.is_some_and(|state| state != report.state) {
                     continue;
                 }
                 if left == 0 {
@@ -68,7 +68,7 @@ impl Desk<'_> {
     /// Lists the first queues in an order that the store does not have.
     pub(super) fn sorted_queues(
         &self,
-        state: Option<QueueStateFilter>,
+        state: Option<QueueState>,
         sort: QueueSort,
         limit: u64,
         say: Say<'_>,
@@ -83,10 +83,10 @@ impl Desk<'_> {
             after = part.last().map(|report| report.queue.clone());
             let is_last = part.len() < LIST_PART;
             let held = first.len();
-            first
-                .extend(part.into_iter().filter(|report| {
-                    state.is_none_or(|state| state.name() == report.state.name())
-                }));
+            first.extend(
+                part.into_iter()
+                    .filter(|report| state.is_none_or(|state| state == report.state)),
+            );
             meant += first.len() - held;
             // Each part is sorted together with the queues held so far, so that memory holds at most the requested number.
             sort.apply(&mut first);

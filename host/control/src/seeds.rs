@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{ContentState, PastVisit, Place, Standing, UriRecord};
+use opilio_frontier::{PastVisit, Place, Standing, UriRecord};
 use opilio_profile::{Faults, Level, Seed, Seeds};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
@@ -258,8 +258,7 @@ fn report(
     let history = record
         .map(|record| record.history.as_slice())
         .unwrap_or_default();
-    let is_version =
-        |past: &&PastVisit| matches!(past.state, ContentState::New | ContentState::Changed);
+    let is_version = |past: &&PastVisit| past.state.is_version();
     SeedReport {
         uri: uri.to_owned(),
         origin: origin.to_owned(),

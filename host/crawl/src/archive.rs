@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use opilio_archive::{
-    Algorithm, Compression, Document, Durability, Format, PluginInForce, Repaired, WarcInfo,
-    WriterConfig, Writers,
+    Algorithm, Compression, Document, Durability, PluginInForce, Repaired, WarcInfo, WriterConfig,
+    Writers,
 };
-use opilio_profile::{ArchiveCompression, ArchiveDigest, ArchiveFormat, Profile};
+use opilio_profile::{ArchiveCompression, ArchiveDigest, Profile};
 
 use crate::error::CrawlError;
 
@@ -69,10 +69,7 @@ pub fn writer_config(profile: &Profile, job: &Path) -> Result<WriterConfig, Craw
     let defaults = WriterConfig::new(job.join(&archive.directory));
     Ok(WriterConfig {
         further_directories: further.map(|directory| job.join(directory)).collect(),
-        format: match archive.format {
-            ArchiveFormat::Warc => Format::Warc,
-            ArchiveFormat::Arc => Format::Arc,
-        },
+        format: archive.format,
         prefix: archive.prefix.clone(),
         // The profile has been checked. A template that passed the check by mistake must not stop the crawl.
         template: archive.name.parse().unwrap_or(defaults.template.clone()),

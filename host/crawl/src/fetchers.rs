@@ -5,10 +5,9 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use opilio_fetch::{AddressPolicy, Config, Family, Fetcher, NameServer, Proxy, ProxyKind, Trust};
+use opilio_fetch::{AddressPolicy, Config, Fetcher, Proxy, ProxyKind, Trust};
 use opilio_profile::{
-    AddressFamily, AllowedAddresses, DnsServer, Fetch, FetchProxy, HostPattern, Profile,
-    ProxyNames, SecretProblem, TlsTrust,
+    AllowedAddresses, Fetch, FetchProxy, HostPattern, Profile, ProxyNames, SecretProblem, TlsTrust,
 };
 
 /// Maximum of fetchers kept. Beyond it all are dropped, and each is made again when it is needed.
@@ -126,16 +125,7 @@ fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
         (name, *address)
     });
     config.hosts = hosts.collect();
-    let servers = profile.dns.servers.iter().map(|server| match server {
-        DnsServer::System => NameServer::System,
-        DnsServer::At(address) => NameServer::At(*address),
-        DnsServer::Https { host, port, path } => NameServer::Https {
-            host: host.clone(),
-            port: *port,
-            path: path.clone(),
-        },
-    });
-    config.name_servers = servers.collect();
+    config.name_servers = profile.dns.servers.clone();
     config
 }
 
@@ -167,12 +157,7 @@ fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
         metadata: allows(AllowedAddresses::Metadata),
     };
     config.allow_ports = fetch.allow_ports.clone();
-    config.family = match fetch.family {
-        AddressFamily::Ipv4First => Family::Ipv4First,
-        AddressFamily::Ipv6First => Family::Ipv6First,
-        AddressFamily::Ipv4Only => Family::Ipv4Only,
-        AddressFamily::Ipv6Only => Family::Ipv6Only,
-    };
+    config.family = fetch.family;
     config.bind = fetch.bind.clone();
     config.proxy = match &fetch.proxy {
         Some(written) => Some(Arc::new(proxy(written)?)),

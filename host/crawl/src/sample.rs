@@ -34,7 +34,7 @@ use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged, builtin_plugins, hash_of};
 use opilio_uri::{HopPath, Uri};
 use opilio_visit::extraction::{self, Asked};
-use opilio_visit::plugin_view::{self, KnownUri, PluginMemory, plugin_state};
+use opilio_visit::plugin_view::{self, KnownUri, PluginMemory};
 use opilio_visit::reading::Reading;
 use opilio_visit::{Body, Pipeline, Previous, Response, notes_of, policy, synthetic};
 
@@ -253,7 +253,7 @@ impl SampleVisit {
             Stage::PostFetch => (self.document(), self.begun()),
             _ => {
                 let (document, visit) = self.before_comparison();
-                let state = plugin_state(self.reading.state);
+                let state = self.reading.state;
                 (document, Visit { state, ..visit })
             }
         }
@@ -330,7 +330,7 @@ impl SampleVisit {
             media_type: self.media_type().to_owned(),
             size: self.reading.size,
             took: None,
-            state: plugin_state(self.reading.state),
+            state: self.reading.state.into(),
             hop_path: record.hop_path.as_str().to_owned(),
             via: None,
             source: None,
@@ -446,7 +446,7 @@ mod tests {
         let third = visit(&visits, 12, "two!", "\"c\"");
         assert_eq!(third.state(), ContentState::Changed);
         let (_, asked) = third.before_filter(&Stage::PostFetch);
-        assert_eq!(asked.state, opilio_sandbox::ContentState::Unknown);
+        assert_eq!(asked.state, ContentState::Unknown);
         assert_eq!((asked.visits, asked.versions), (3, 1));
         assert_eq!(
             asked.validators.get("etag").map(String::as_str),
@@ -455,10 +455,7 @@ mod tests {
         let history: Vec<_> = asked.history.iter().map(|past| past.size).collect();
         assert_eq!(history, [Some(3), Some(3)]);
         let (_, asked) = third.before_comparison();
-        assert_eq!(
-            (asked.size, asked.state),
-            (Some(4), plugin_state(ContentState::Unknown))
-        );
+        assert_eq!((asked.size, asked.state), (Some(4), ContentState::Unknown));
     }
 
     #[test]

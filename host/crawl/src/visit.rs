@@ -31,7 +31,7 @@ use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::scope::ScopeDecision;
 use opilio_visit::{
     Addresses, Admission, Conclusion, Driver, Ending, Keep, LogEntry, LoginNeed, PendingCapture,
-    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, plugin_view, precedence, status,
+    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, status,
 };
 use tracing::Instrument as _;
 
@@ -176,7 +176,7 @@ impl<'a> CrawlVisit<'a> {
             media_type: line.media_type.unwrap_or_default(),
             size: line.size,
             took: line.fetch.map(|(_, took)| milliseconds(took)),
-            state: plugin_view::plugin_state(state),
+            state: state.into(),
             hop_path: line.hop_path,
             via: line.via,
             source: line.source,
@@ -195,7 +195,7 @@ impl<'a> CrawlVisit<'a> {
     fn join_group(&self, addresses: &[IpAddr]) -> Result<(), Halt> {
         let (context, issue) = (self.context, &self.pipeline.issue);
         let queue = &issue.queue;
-        if context.current().queue_settings(queue).queue.group != ServerGroup::Address {
+        if context.current().server_group(queue) != ServerGroup::Address {
             return Ok(());
         }
         let address = addresses.iter().min().map(ToString::to_string);

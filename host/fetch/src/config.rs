@@ -1,10 +1,11 @@
 //! The configuration of a fetcher. Every limit is a named field; [`Config::new`] has the defaults.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use opilio_model::{AddressFamily, NameServer};
 use rustls_pki_types::CertificateDer;
 
 use crate::addresses::AddressPolicy;
@@ -60,7 +61,7 @@ pub struct Config {
     /// Name servers to ask for addresses. Default: those of the system.
     pub name_servers: Vec<NameServer>,
     /// Address families that are tried, and their order.
-    pub family: Family,
+    pub family: AddressFamily,
     /// Local addresses to connect from: the first of the remote address's family. If none fits, the system chooses.
     pub bind: Vec<IpAddr>,
     /// Proxy to connect through.
@@ -69,38 +70,6 @@ pub struct Config {
     pub trust: Trust,
     /// Keep connections open for the next exchange with the same server. Default true; false sends `Connection: close`.
     pub keep_alive: bool,
-}
-
-/// Address families of a name that are tried, and their order. They alternate from the second address on (RFC 8305 §4).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// IPv4, then IPv6.
-    #[default]
-    Ipv4First,
-    /// IPv6, then IPv4.
-    Ipv6First,
-    /// IPv4 alone.
-    Ipv4Only,
-    /// IPv6 alone.
-    Ipv6Only,
-}
-
-/// A source of addresses.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NameServer {
-    /// The name servers of the system's configuration.
-    System,
-    /// A name server by UDP, and by TCP if an answer is too long for UDP.
-    At(SocketAddr),
-    /// A name server by HTTPS (RFC 8484). Its certificate must be trusted whatever [`Trust`] says.
-    Https {
-        /// Name or address, IPv6 in brackets. The system looks a name up.
-        host: String,
-        /// TCP port.
-        port: u16,
-        /// Path of the query URI, such as `/dns-query`.
-        path: String,
-    },
 }
 
 /// Certificates that are trusted.
@@ -158,7 +127,7 @@ impl Config {
             allow_ports: Vec::new(),
             hosts: HostTable::default(),
             name_servers: vec![NameServer::System],
-            family: Family::default(),
+            family: AddressFamily::default(),
             bind: Vec::new(),
             proxy: None,
             trust: Trust::default(),
@@ -167,26 +136,24 @@ impl Config {
     }
 }
 
-impl Family {
-    /// The addresses in the order in which they are tried.
-    pub(crate) fn order(self, addresses: &[IpAddr]) -> Vec<IpAddr> {
-        let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
-            addresses.iter().partition(|address| address.is_ipv4());
-        let (first, second) = match self {
-            Family::Ipv4First => (v4, v6),
-            Family::Ipv6First => (v6, v4),
-            Family::Ipv4Only => return v4,
-            Family::Ipv6Only => return v6,
-        };
-        let (mut first, mut second) = (first.into_iter(), second.into_iter());
-        let mut ordered = Vec::with_capacity(addresses.len());
-        loop {
-            let pair = [first.next(), second.next()];
-            if pair == [None, None] {
-                return ordered;
-            }
-            ordered.extend(pair.into_iter().flatten());
+/// The addresses in the order in which they are tried.
+pub(crate) fn in_order(family: AddressFamily, addresses: &[IpAddr]) -> Vec<IpAddr> {
+    let (v4, v6): (Vec<IpAddr>, Vec<IpAddr>) =
+        addresses.iter().partition(|address| address.is_ipv4());
+    let (first, second) = match family {
+        AddressFamily::Ipv4First => (v4, v6),
+        AddressFamily::Ipv6First => (v6, v4),
+        AddressFamily::Ipv4Only => return v4,
+        AddressFamily::Ipv6Only => return v6,
+    };
+    let (mut first, mut second) = (first.into_iter(), second.into_iter());
+    let mut ordered = Vec::with_capacity(addresses.len());
+    loop {
+        let pair = [first.next(), second.next()];
+        if pair == [None, None] {
+            return ordered;
         }
+        ordered.extend(pair.into_iter().flatten());
     }
 }
 
@@ -250,23 +217,23 @@ mod tests {
     #[test]
     fn families_alternate() {
         let given = ["192.0.2.1", "192.0.2.2", "192.0.2.3", "2001:db8::1"].map(parse);
-        let order = |family: Family| -> Vec<String> {
-            let ordered = family.order(&given);
+        let order = |family: AddressFamily| -> Vec<String> {
+            let ordered = in_order(family, &given);
             ordered.iter().map(IpAddr::to_string).collect()
         };
         assert_eq!(
-            order(Family::Ipv4First),
+            order(AddressFamily::Ipv4First),
             ["192.0.2.1", "2001:db8::1", "192.0.2.2", "192.0.2.3"]
         );
         assert_eq!(
-            order(Family::Ipv6First),
+            order(AddressFamily::Ipv6First),
             ["2001:db8::1", "192.0.2.1", "192.0.2.2", "192.0.2.3"]
         );
         assert_eq!(
-            order(Family::Ipv4Only),
+            order(AddressFamily::Ipv4Only),
             ["192.0.2.1", "192.0.2.2", "192.0.2.3"]
         );
-        assert_eq!(order(Family::Ipv6Only), ["2001:db8::1"]);
+        assert_eq!(order(AddressFamily::Ipv6Only), ["2001:db8::1"]);
     }
 
     fn parse(address: &str) -> IpAddr {

@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::Instrument as _;
 
+use crate::config::in_order;
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::proxy;
@@ -40,7 +41,7 @@ pub(crate) fn candidates(
             Err(_) => Ok(Vec::new()),
         };
     }
-    let ordered = config.family.order(addresses);
+    let ordered = in_order(config.family, addresses);
     let mut refusal = FetchFailure::NoAddress {
         host: server.host.clone(),
         reason: match addresses.is_empty() {

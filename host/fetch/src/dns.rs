@@ -23,7 +23,8 @@ use jiff::tz::TimeZone;
 use rustls::ClientConfig;
 use tokio::sync::OnceCell;
 
-use crate::config::{HostTable, NameServer};
+use crate::NameServer;
+use crate::config::HostTable;
 use crate::failure::FetchFailure;
 
 /// Addresses of one name that are used. Further ones are only in the record's text.

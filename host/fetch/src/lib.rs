@@ -39,7 +39,7 @@ pub mod robots;
 pub mod robots_tag;
 
 pub use addresses::{AddressClass, AddressPolicy};
-pub use config::{Config, Family, HostTable, NameServer, Trust};
+pub use config::{Config, HostTable, Trust};
 pub use cut::Cut;
 pub use dial::CONNECT_ADDRESSES_MAX;
 pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_MAX, TTL_WITHOUT_DNS};
@@ -48,6 +48,7 @@ pub use failure::{FetchFailure, Phase};
 pub use fetcher::{BuildError, Fetcher};
 pub use ftp::FTP_LISTING;
 pub use head::ResponseHead;
+pub use opilio_model::{AddressFamily, NameServer};
 pub use ports::is_bad_port;
 pub use proxy::{Proxy, ProxyKind};
 pub use spool::{Spool, SpoolReader, SpoolWriter};

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use tokio_socks::TargetAddr;
 use tokio_socks::tcp::Socks5Stream;
 
+use crate::config::in_order;
 use crate::dial::race;
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
@@ -109,7 +110,7 @@ pub(crate) async fn through(
     let found = found.map_err(|failure| proxy.failed(failure.to_string()))?;
     let tcp = race(
         parts,
-        &parts.config.family.order(&found.addresses),
+        &in_order(parts.config.family, &found.addresses),
         proxy.port,
     )
     .await;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
-use crate::LinkAttribute;
+use crate::{LinkAttribute, Strategy};
 
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
 #[derive(Debug, Clone)]
@@ -108,28 +108,6 @@ pub enum Directive {
     High,
     /// Prerequisites, on which other URIs of the queue depend. They are fetched again even if done.
     Highest,
-}
-
-/// Behaviour after a visit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub enum Strategy {
-    /// One visit.
-    #[default]
-    Snapshot,
-    /// Further visits, each after the wait that comes with a success. After failures the URI is probed, soon at first and then
-    /// less and less often: see [`Config::waits`](crate::Config::waits).
-    Revisit,
-    /// Further visits after a wait that is always the same. The frontier treats it as a revisit, because its caller gives the
-    /// wait.
-    Fixed,
-}
-
-impl Strategy {
-    /// Whether the URI is visited more than once.
-    #[must_use]
-    pub fn revisits(self) -> bool {
-        self != Self::Snapshot
-    }
 }
 
 /// The result of scheduling a candidate.

@@ -18,7 +18,6 @@ use crate::{
     instant::{self, Millis},
     keys::{self, Finder, Rank},
     memory::{Busy, BusyQueue, Memory},
-    politeness,
     queue::{QueueRecord, Turn},
     record::CanonicalKey,
     store::{Entry, Error, Store, damaged, decode, encode, read},
@@ -552,11 +551,8 @@ impl<'f> Change<'f> {
     ) -> Result<Duration, Error> {
         let config = self.config;
         let record = self.queue(queue)?;
-        Ok(politeness::rest(
-            &record.settings(config).politeness,
-            record.crawl_delay,
-            fetch_duration,
-        ))
+        let politeness = &record.settings(config).politeness;
+        Ok(politeness.delay_after(fetch_duration, record.crawl_delay))
     }
 
     fn is_in(

@@ -400,10 +400,8 @@ impl Frontier {
                 if !politeness::is_free(uri_of(issued.record_key.as_bytes())?.as_str()) {
                     let config = change.config;
                     let record = change.queue(&issued.queue)?;
-                    let rest = politeness::longest_rest(
-                        &record.settings(config).politeness,
-                        record.crawl_delay,
-                    );
+                    let politeness = &record.settings(config).politeness;
+                    let rest = politeness.longest_delay(record.crawl_delay);
                     // If the clock went back, the delay counted from the time of issue is the longer one.
                     let issued_at = instant::timestamp(issued.at);
                     record.rest(issued.slot, instant::after(issued_at, rest));
@@ -670,10 +668,10 @@ impl Frontier {
         for (kind, name, quota) in quotas {
             let key = keys::tally(kind, &name);
             let tally = change::read_tally(&self.store, &key)?;
-            if let Some(limit) = quota.reached(&tally, 0) {
+            if let Some(limit) = tally.reached(&quota, 0) {
                 return Ok(Admittance::Over(OverQuota { kind, name, limit }));
             }
-            is_settled &= quota.reached(&tally, self.memory.reserved(&key)).is_none();
+            is_settled &= tally.reached(&quota, self.memory.reserved(&key)).is_none();
             keys.push(key);
         }
         Ok(if is_settled {
@@ -699,7 +697,7 @@ fn quotas(
 ) -> Vec<(TallyKind, String, Quota)> {
     let mut quotas = Vec::new();
     let mut add = |kind, name: Option<&str>, quota: Quota| {
-        if let Some(name) = name.filter(|_| !quota.is_none()) {
+        if let Some(name) = name.filter(|_| quota.is_some()) {
             quotas.push((kind, name.to_owned(), quota));
         }
     };

@@ -15,7 +15,6 @@ use crate::{
     instant,
     keys::{self, Rank},
     line::First,
-    past_visit,
     politeness::OWED_MAX,
     queue::QueueRecord,
     store::{damaged, decode},
@@ -625,7 +624,7 @@ fn include_one(change: &mut Change<'_>, known: Known) -> Result<(), Error> {
         status: known.status,
         state: crate::ContentState::Unknown,
         size: known.size,
-        digest: known.payload_digest.map(past_visit::short),
+        digest: known.payload_digest.map(crate::PastVisit::short_digest),
         wait: None,
     }];
     change.stand(&mut record, known.standing);

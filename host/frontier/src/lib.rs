@@ -26,13 +26,11 @@ mod embeds;
 mod frontier;
 mod groups;
 mod hand;
-mod instant;
 mod kept;
 mod keys;
 mod line;
 mod memory;
 mod outcome;
-mod past_visit;
 mod politeness;
 mod probe;
 mod queue;
@@ -54,32 +52,34 @@ mod window;
 #[cfg(test)]
 mod format;
 
+use opilio_model::instant;
+pub use opilio_model::{
+    ContentState, GroupSettings, KeptChange, KeptValue, KeptValues, PastVisit, Politeness,
+    PrecedencePolicy, QueueSettings, Quota, SHORT_DIGEST_BYTES, Strategy,
+};
+
 pub use candidate::{
-    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, Strategy,
+    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
 };
 pub use check::{CheckSummary, Fault, Finding};
 pub use checkpoint::{Checkpoint, CheckpointSummary};
 pub use config::Config;
 pub use frontier::Frontier;
 pub use hand::{Known, SweepAction, Swept, Woken};
-pub use kept::{Fingerprint, KeptChange, KeptValue, KeptValues};
+pub use kept::Fingerprint;
 pub use outcome::{
     Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
     Refused, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
-pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use queue::{QueueReport, QueueState, RetiredBy};
 pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    ContentState, Digests, LinkAttribute, Oscillation, Place, Standing, StrippedDigest, Swing,
-    UriRecord, Validators, Visit, WarcLocation,
+    Digests, LinkAttribute, Oscillation, Place, Standing, StrippedDigest, Swing, UriRecord,
+    Validators, Visit, WarcLocation,
 };
 pub use rejection::Rejection;
 pub use report::{QueuedUri, Reason, Why};
-pub use settings::{
-    GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver, WaitLimits,
-    WaitResolver,
-};
+pub use settings::{Resolver, WaitLimits, WaitResolver};
 pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};

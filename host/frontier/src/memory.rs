@@ -89,7 +89,7 @@ impl BusyQueue {
         let quota = &record.settings(config).quota;
         self.is_full = self.prerequisites > 0
             || in_process >= record.valence(config)
-            || quota.reached(&record.tally, in_process as u64).is_some();
+            || record.tally.reached(quota, in_process as u64).is_some();
     }
 }
 

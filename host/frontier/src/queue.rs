@@ -171,7 +171,7 @@ impl QueueRecord {
         } else if settings.budget.is_some_and(|budget| self.spent >= budget) {
             Some(Held::Retired(RetiredBy::Budget))
         } else {
-            let limit = settings.quota.reached(&self.tally, 0)?;
+            let limit = self.tally.reached(&settings.quota, 0)?;
             Some(Held::Retired(RetiredBy::Quota(limit)))
         }
     }
@@ -249,7 +249,7 @@ impl QueueRecord {
     /// wait.
     pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &Config) -> bool {
         let settings = self.settings(config);
-        let polite = politeness::longest_rest(&settings.politeness, self.crawl_delay);
+        let polite = settings.politeness.longest_delay(self.crawl_delay);
         // If several URIs are in process, one may have failed and another have ended the row of failures.
         let longest = match self.failures > 0 || settings.valence > 1 {
             true => polite
@@ -353,7 +353,20 @@ pub struct QueueReport {
 }
 
 /// The state of a queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum QueueState {
     /// It could issue a URI now.
     Ready,

@@ -7,8 +7,8 @@ use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Candidate, Directive, Fingerprint, KeptChange, KeptValues, PastVisit, PlannedReconsideration,
-    Signal, Strategy, instant,
+    Candidate, ContentState, Directive, Fingerprint, KeptChange, KeptValues, PastVisit,
+    PlannedReconsideration, Signal, Strategy, instant,
 };
 
 /// Longest context that is kept.
@@ -186,20 +186,6 @@ pub enum Standing {
     Failed,
     /// It was not to be fetched.
     Disregarded,
-}
-
-/// State of the content against the last archived version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub enum ContentState {
-    /// First visit.
-    New,
-    /// Differs from the last archived version.
-    Changed,
-    /// The same, by digest, change evaluator or a 304 of the server.
-    Unchanged,
-    /// There is nothing to compare with.
-    #[default]
-    Unknown,
 }
 
 /// A successful visit, with the values for the URI's record.

@@ -16,7 +16,7 @@ use crate::{
     instant::{self, Millis},
     keys::{self, Rank},
     memory::Busy,
-    past_visit, politeness, probe, reconsideration, rejection,
+    politeness, probe, reconsideration, rejection,
     store::damaged,
     visit,
 };
@@ -165,8 +165,7 @@ impl Turn<'_, '_> {
         let is_first = self.record.standing != Standing::Succeeded && self.record.visits == 0;
         let is_counted = !is_prerequisite(&self.uri, &self.record);
         let bytes = visit.size.unwrap_or(0);
-        let is_novel =
-            matches!(visit.state, ContentState::New | ContentState::Changed) && !visit.duplicate;
+        let is_novel = visit.state.is_version() && !visit.duplicate;
         let was_extracted = visit.outlinks.is_some();
         let queue = self.change.queue(&self.busy.queue)?;
         queue.failures = 0;
@@ -251,7 +250,7 @@ impl Turn<'_, '_> {
         let asked = after
             .unwrap_or_default()
             .min(settings.politeness.retry_after_max);
-        let rest = politeness::back_off(settings, failures).max(asked);
+        let rest = settings.back_off(failures).max(asked);
         let max_retries = settings.max_retries;
         if queue_rests {
             self.change.rest_all(queue, rest)?;
@@ -363,7 +362,7 @@ impl Turn<'_, '_> {
         };
         let wait = self.wait_without_visit(None);
         past.followed_by(wait);
-        past_visit::remember(&mut self.record, past, self.change.config.history_length);
+        visit::remember(&mut self.record, past, self.change.config.history_length);
         self.change.stand(&mut self.record, Standing::Failed);
         self.record.reason.clear();
         let cost = match is_prerequisite(&self.uri, &self.record) {

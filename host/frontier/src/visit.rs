@@ -2,10 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{
-    ContentState, PastVisit, Statistics, UriRecord, Visit,
-    past_visit::{remember, short},
-};
+use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -56,7 +53,7 @@ impl UriRecord {
             redirect_target,
         } = visit;
         self.visits += 1;
-        if matches!(state, ContentState::New | ContentState::Changed) {
+        if state.is_version() {
             self.versions += 1;
         }
         let past = PastVisit {
@@ -64,7 +61,9 @@ impl UriRecord {
             status,
             state,
             size,
-            digest: digests.and_then(|digests| digests.payload).map(short),
+            digest: digests
+                .and_then(|digests| digests.payload)
+                .map(PastVisit::short_digest),
             wait: None,
         };
         remember(self, past, history_length);
@@ -90,4 +89,10 @@ impl UriRecord {
             self.kept.apply(change);
         }
     }
+}
+
+/// Adds a visit to the front of the history. The oldest visits beyond `history_length` are dropped.
+pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
+    record.history.insert(0, past);
+    record.history.truncate(history_length);
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use opilio_model::ArchiveFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -124,16 +125,6 @@ pub struct DuplicatesFile {
     /// once into the digest index, and again when it has changed. Default `[]`: nothing but what this job, and those that share
     /// its index, have stored.
     pub history: Vec<String>,
-}
-
-/// Format of the archive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ArchiveFormat {
-    /// WARC/1.1.
-    Warc,
-    /// ARC/1.1.
-    Arc,
 }
 
 /// Compression of records.

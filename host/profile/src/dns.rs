@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use opilio_model::NameServer;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,29 +52,11 @@ pub struct Dns {
     /// Longest time for which a name without an address counts as such.
     pub negative_expires: Duration,
     /// Name servers; at least one.
-    pub servers: Vec<DnsServer>,
+    pub servers: Vec<NameServer>,
     /// Addresses that are not looked up.
     pub hosts: Hosts,
     /// A hash of `servers` and `hosts`. An address that was found under another hash is looked up again.
     pub fingerprint: u64,
-}
-
-/// A name server.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DnsServer {
-    /// The name servers of this machine.
-    System,
-    /// A server with DNS over UDP and TCP.
-    At(SocketAddr),
-    /// A server with DNS over HTTPS (RFC 8484).
-    Https {
-        /// Name or address, IPv6 in brackets.
-        host: String,
-        /// TCP port.
-        port: u16,
-        /// Path, such as `/dns-query`.
-        path: String,
-    },
 }
 
 /// Addresses by host name.
@@ -150,24 +133,22 @@ impl HostPattern {
     }
 }
 
-impl DnsServer {
-    fn parse(text: &str) -> Option<Self> {
-        if text == "system" {
-            return Some(Self::System);
-        }
-        if let Ok(address) = text.parse() {
-            return Some(Self::At(address));
-        }
-        if let Ok(address) = text.parse() {
-            return Some(Self::At(SocketAddr::new(address, DNS_PORT)));
-        }
-        let uri = opilio_uri::Uri::parse(text).ok()?;
-        (uri.scheme() == "https" && uri.userinfo().is_none()).then(|| Self::Https {
-            host: uri.host().unwrap_or_default().to_owned(),
-            port: uri.port_or_default(),
-            path: uri.path_and_query().to_owned(),
-        })
+fn parse_name_server(text: &str) -> Option<NameServer> {
+    if text == "system" {
+        return Some(NameServer::System);
     }
+    if let Ok(address) = text.parse() {
+        return Some(NameServer::At(address));
+    }
+    if let Ok(address) = text.parse() {
+        return Some(NameServer::At(SocketAddr::new(address, DNS_PORT)));
+    }
+    let uri = opilio_uri::Uri::parse(text).ok()?;
+    (uri.scheme() == "https" && uri.userinfo().is_none()).then(|| NameServer::Https {
+        host: uri.host().unwrap_or_default().to_owned(),
+        port: uri.port_or_default(),
+        path: uri.path_and_query().to_owned(),
+    })
 }
 
 impl Default for DnsFile {
@@ -198,14 +179,14 @@ impl DnsFile {
         }
     }
 
-    fn check_servers(&self, part: &mut Part<'_, '_>) -> Vec<DnsServer> {
+    fn check_servers(&self, part: &mut Part<'_, '_>) -> Vec<NameServer> {
         const RIGHT: &str = "write \"system\", an address such as \"192.0.2.53\", or \"https://dns.example/dns-query\"";
         if self.servers.is_empty() {
             part.refuse("servers", "no name server".to_owned(), RIGHT);
         }
         let mut servers = Vec::new();
         for text in &self.servers {
-            match DnsServer::parse(text) {
+            match parse_name_server(text) {
                 Some(server) => servers.push(server),
                 None => part.refuse(
                     "servers",
@@ -283,21 +264,21 @@ mod tests {
 
     #[test]
     fn name_servers_are_addresses_or_urls() {
-        let at = |address: &str| Some(DnsServer::At(address.parse().unwrap()));
-        assert_eq!(DnsServer::parse("192.0.2.53"), at("192.0.2.53:53"));
-        assert_eq!(DnsServer::parse("192.0.2.53:5353"), at("192.0.2.53:5353"));
-        assert_eq!(DnsServer::parse("2001:db8::53"), at("[2001:db8::53]:53"));
-        let over = DnsServer::Https {
+        let at = |address: &str| Some(NameServer::At(address.parse().unwrap()));
+        assert_eq!(parse_name_server("192.0.2.53"), at("192.0.2.53:53"));
+        assert_eq!(parse_name_server("192.0.2.53:5353"), at("192.0.2.53:5353"));
+        assert_eq!(parse_name_server("2001:db8::53"), at("[2001:db8::53]:53"));
+        let over = NameServer::Https {
             host: "dns.example".to_owned(),
             port: 443,
             path: "/dns-query".to_owned(),
         };
         assert_eq!(
-            DnsServer::parse("https://dns.example/dns-query"),
+            parse_name_server("https://dns.example/dns-query"),
             Some(over)
         );
         for text in ["", "dns.example", "http://dns.example/", "udp://192.0.2.53"] {
-            assert_eq!(DnsServer::parse(text), None, "{text:?}");
+            assert_eq!(parse_name_server(text), None, "{text:?}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! Effective settings: those that may differ from URI to URI and from queue to queue.
 
 use std::path::Path;
+use std::time::Duration;
 
 use jiff::Timestamp;
+use opilio_model::{Politeness, QueueSettings, Strategy};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
@@ -11,11 +13,10 @@ use crate::cookies::{Cookies, CookiesFile};
 use crate::fetch::{Fetch, FetchFile};
 use crate::file::ProfileFile;
 use crate::plugin_settings::PluginSettings;
-use crate::politeness::{Politeness, PolitenessFile};
+use crate::politeness::PolitenessFile;
 use crate::precedence_file::Files;
-use crate::profile::Strategy;
-use crate::queue::{Queue, QueueFile};
-use crate::quotas::{Quotas, QuotasFile};
+use crate::queue::{QueueFile, ServerGroup};
+use crate::quotas::QuotasFile;
 use crate::retry::{Retry, RetryFile};
 use crate::revisit::{Revisit, RevisitFile};
 use crate::robots::{Robots, RobotsFile};
@@ -41,23 +42,12 @@ pub struct Settings {
     pub cookies: Cookies,
     /// Failures that are retried. The number and times of retries in [`QueueSettings`] apply.
     pub retry: Retry,
+    /// Queues with which its queue is limited. The value of [`Profile::server_group`](crate::Profile::server_group) applies.
+    pub server_group: ServerGroup,
     /// Times of revisits.
     pub revisit: Revisit,
     /// Precedence within its queue, and cost.
     pub uri: UriSettings,
-}
-
-/// Settings of a queue as a whole. Their overrides match by the queue's name only.
-#[derive(Debug, Clone, PartialEq)]
-pub struct QueueSettings {
-    /// Politeness delay between two fetches.
-    pub politeness: Politeness,
-    /// Number of retries of its URIs, and waits after failures. [`Settings`] says what counts as a failure.
-    pub retry: Retry,
-    /// Simultaneous fetches, precedence, budget, group.
-    pub queue: Queue,
-    /// Quotas of the queue, its host, its domain, a seed.
-    pub quotas: Quotas,
 }
 
 /// A URI with the facts known about it. Overrides that match by an unknown fact do not match.
@@ -128,25 +118,33 @@ impl Overridable {
         folder: &Path,
         files: &mut Files,
     ) -> (Settings, QueueSettings) {
-        let politeness = self.politeness.check(check.part("politeness"));
+        let (politeness, bandwidth) = self.politeness.check(check.part("politeness"));
         let retry = self.retry.check(check.part("retry"));
+        let (queue, server_group) = self.queue.check(check.part("queue"));
+        let [quota, host_quota, domain_quota] = self.quotas.check_queue(check.part("quotas"));
+        let queue = QueueSettings {
+            politeness,
+            max_retries: retry.max_retries,
+            retry_delay: retry.delay,
+            retry_delay_max: retry.delay_max,
+            bandwidth,
+            quota,
+            host_quota,
+            domain_quota,
+            ..queue
+        };
         let settings = Settings {
             strategy: self.strategy,
             stacks,
             plugins: PluginSettings::default(),
-            politeness: politeness.clone(),
+            politeness,
             robots: self.robots.check(check.part("robots")),
             fetch: self.fetch.check(check.part("fetch"), folder),
             cookies: self.cookies.check(check.part("cookies"), folder),
-            retry: retry.clone(),
+            retry,
+            server_group,
             revisit: self.revisit.check(check.part("revisit")),
             uri: self.uri.check(check.part("uri"), folder, files),
-        };
-        let queue = QueueSettings {
-            politeness,
-            retry,
-            queue: self.queue.check(check.part("queue")),
-            quotas: self.quotas.check(check.part("quotas")),
         };
         (settings, queue)
     }
@@ -155,7 +153,8 @@ impl Overridable {
 /// Each override is valid by itself. If two contradict each other, the longer wait applies.
 impl Settings {
     pub(crate) fn reconciled(mut self) -> Self {
-        reconcile(&mut self.politeness, &mut self.retry);
+        let retry = &mut self.retry;
+        reconcile(&mut self.politeness, retry.delay, &mut retry.delay_max);
         let revisit = &mut self.revisit;
         revisit.max_wait = revisit.max_wait.max(revisit.min_wait);
         revisit.default_wait = revisit
@@ -173,14 +172,17 @@ impl Settings {
     }
 }
 
-impl QueueSettings {
-    pub(crate) fn reconciled(mut self) -> Self {
-        reconcile(&mut self.politeness, &mut self.retry);
-        self
-    }
+/// The same for the settings of a queue.
+pub(crate) fn reconciled_queue(mut queue: QueueSettings) -> QueueSettings {
+    reconcile(
+        &mut queue.politeness,
+        queue.retry_delay,
+        &mut queue.retry_delay_max,
+    );
+    queue
 }
 
-fn reconcile(politeness: &mut Politeness, retry: &mut Retry) {
+fn reconcile(politeness: &mut Politeness, retry_delay: Duration, retry_delay_max: &mut Duration) {
     politeness.max_delay = politeness.max_delay.max(politeness.min_delay);
-    retry.delay_max = retry.delay_max.max(retry.delay);
+    *retry_delay_max = (*retry_delay_max).max(retry_delay);
 }

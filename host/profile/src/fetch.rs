@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use opilio_model::AddressFamily;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -192,20 +193,6 @@ pub enum AllowedAddresses {
     LinkLocal,
     /// Addresses from which clouds give a machine its secrets.
     Metadata,
-}
-
-/// Addresses of a host that are tried, and their order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AddressFamily {
-    /// IPv4, then IPv6.
-    Ipv4First,
-    /// IPv6, then IPv4.
-    Ipv6First,
-    /// Only IPv4.
-    Ipv4Only,
-    /// Only IPv6.
-    Ipv6Only,
 }
 
 /// The party that looks up names if there is a proxy.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use opilio_model::Strategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,6 @@ use crate::operator::OperatorFile;
 use crate::overrides::OverrideFile;
 use crate::plugins::PluginFile;
 use crate::politeness::PolitenessFile;
-use crate::profile::Strategy;
 use crate::queue::QueueFile;
 use crate::quotas::QuotasFile;
 use crate::record::RecordFile;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opilio_model::Strategy;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::Part;
 use crate::count::CountWritten;
 use crate::duration::DurationWritten;
-use crate::profile::Strategy;
 
 /// Assignment of URIs to queues, and order of the queues.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,12 +74,12 @@ pub struct Frontier {
     pub parallel_queues: u32,
     /// The number as written; [`Frontier::embed_preference`] gives the effective one.
     pub embed_preference_hops: Option<u8>,
-    /// Floor: queues of this precedence or a higher number issue no URIs; at least 1, 255 for no floor.
-    pub precedence_floor: u8,
+    /// Floor: queues of this precedence or a higher number issue no URIs; at least 1. `None`: no floor.
+    pub precedence_floor: Option<u8>,
     /// Time after which a ready queue counts as one precedence better; `None`: never.
     pub ageing: Option<Duration>,
     /// Cost that a queue may spend before others get their session; `None`: no rotation.
-    pub session_budget: Option<u64>,
+    pub session_budget: Option<u32>,
     /// Cost of a failed URI in addition to its own cost.
     pub error_penalty: u32,
     /// Memory for the cache of the store.
@@ -117,9 +117,11 @@ impl FrontierFile {
             queue_key: self.queue_key,
             parallel_queues: self.parallel_queues,
             embed_preference_hops: self.embed_preference_hops,
-            precedence_floor: self.precedence_floor,
+            precedence_floor: Some(self.precedence_floor).filter(|floor| *floor < u8::MAX),
             ageing: part.duration_limit("ageing", &self.ageing),
-            session_budget: part.count_limit("session-budget", &self.session_budget),
+            session_budget: part
+                .count_limit("session-budget", &self.session_budget)
+                .map(|budget| u32::try_from(budget).unwrap_or(u32::MAX)),
             error_penalty: self.error_penalty,
             cache: part.positive_memory_size("cache", &self.cache, MEMORY_MAX),
         }

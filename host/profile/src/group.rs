@@ -1,7 +1,6 @@
 //! Settings of server groups: the limits that queues share.
 
-use std::time::Duration;
-
+use opilio_model::GroupSettings;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,15 +20,6 @@ pub struct GroupFile {
     pub min_delay: DurationWritten,
 }
 
-/// Limits of each server group for its queues together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// Simultaneous fetches; 1 to 1,000.
-    pub valence: u32,
-    /// Shortest delay.
-    pub min_delay: Duration,
-}
-
 impl Default for GroupFile {
     fn default() -> Self {
         Self {
@@ -40,9 +30,9 @@ impl Default for GroupFile {
 }
 
 impl GroupFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Group {
-        Group {
-            valence: self.valence,
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> GroupSettings {
+        GroupSettings {
+            valence: u16::try_from(self.valence).unwrap_or(u16::MAX),
             min_delay: part.duration("min-delay", &self.min_delay),
         }
     }

@@ -67,11 +67,15 @@ mod relations;
 mod shape;
 mod written;
 
+pub use opilio_model::{
+    AddressFamily, ArchiveFormat, GroupSettings, NameServer, Politeness, PrecedencePolicy,
+    QueueSettings, Quota, Strategy,
+};
+
 pub use actions::{Actions, ActionsFile};
 pub use alerts::{Alerts, AlertsFile};
 pub use archive::{
-    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, ArchiveFormat, Duplicates,
-    DuplicatesFile,
+    Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, Duplicates, DuplicatesFile,
 };
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
@@ -84,21 +88,19 @@ pub use count::CountWritten;
 pub use credentials::{
     Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
 };
-pub use dns::{Dns, DnsFile, DnsServer, HostPattern, Hosts};
+pub use dns::{Dns, DnsFile, HostPattern, Hosts};
 pub use document::toml_value;
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
 };
-pub use effective::{Context, QueueSettings, Settings};
+pub use effective::{Context, Settings};
 pub use explain::{Explained, Origin};
 pub use fault::{Fault, Faults, Level, Place};
 pub use fault_policy::{Breaker, BreakerAction, BreakerFile, OnFault};
-pub use fetch::{
-    AddressFamily, AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust,
-};
+pub use fetch::{AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust};
 pub use file::{Extends, ProfileFile};
 pub use frontier::{Frontier, FrontierFile, QueueKey};
-pub use group::{Group, GroupFile};
+pub use group::GroupFile;
 pub use heritrix::{ImportedProfile, LeftOut, NamedFiles, import_heritrix};
 pub use layer::Layer;
 pub use limits::{Limits, LimitsFile};
@@ -109,11 +111,11 @@ pub use overrides::OverrideFile;
 pub use plugin_limits::{PluginLimits, PluginLimitsFile};
 pub use plugin_settings::{PluginSettings, complete_settings};
 pub use plugins::{Instance, PluginFile};
-pub use politeness::{Politeness, PolitenessFile};
+pub use politeness::PolitenessFile;
 pub use precedence_file::PrecedenceList;
-pub use profile::{Given, Profile, Strategy};
-pub use queue::{Queue, QueueFile, QueuePrecedencePolicy, ServerGroup};
-pub use quotas::{Quota, QuotaFile, Quotas, QuotasFile};
+pub use profile::{Given, Profile};
+pub use queue::{QueueFile, QueuePrecedencePolicy, ServerGroup};
+pub use quotas::{JobQuotas, QuotaFile, QuotasFile};
 pub use record::{Record, RecordFile};
 pub use retry::{ErrorClass, Retry, RetryFile};
 pub use revisit::{Revisit, RevisitFile, StrippedEqual, UnchangedHeaders};

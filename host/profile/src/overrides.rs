@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
+use opilio_model::{QueueSettings, Strategy};
 use opilio_uri::Canonicaliser;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -16,7 +17,7 @@ use crate::canonicalization::CanonicalizationFile;
 use crate::check::{Check, Part, quote};
 use crate::cookies::CookiesFile;
 use crate::document::{Document, Spot, child};
-use crate::effective::{Overridable, QueueSettings, Settings};
+use crate::effective::{Overridable, Settings, reconciled_queue};
 use crate::fault::{Faults, Level};
 use crate::fetch::FetchFile;
 use crate::frontier::QueueKey;
@@ -27,7 +28,6 @@ use crate::plugin_settings::{self, PluginOverrideFile, PluginSettings, PluginsOv
 use crate::plugins::{self, Implied, Instance, PluginFile};
 use crate::politeness::PolitenessFile;
 use crate::precedence_file::Files;
-use crate::profile::Strategy;
 use crate::queue::QueueFile;
 use crate::queue_name::looks_like_key;
 use crate::quotas::QuotasFile;
@@ -215,7 +215,7 @@ impl Overrides {
             plugins,
             ..settings.reconciled()
         };
-        let made = (Arc::new(settings), Arc::new(queue.reconciled()));
+        let made = (Arc::new(settings), Arc::new(reconciled_queue(queue)));
         let mut resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
         if resolved.len() >= RESOLVED_MAX {
             resolved.clear();
@@ -587,7 +587,7 @@ impl OverrideFile {
             .check(part.part("revisit"));
         self.table::<QueueFile>("queue").check(part.part("queue"));
         self.table::<QuotasFile>("quotas")
-            .check(part.part("quotas"));
+            .check_queue(part.part("quotas"));
         self.table::<UriFile>("uri")
             .check(part.part("uri"), around.folder, &mut around.files);
     }
@@ -614,18 +614,14 @@ impl OverrideFile {
             return;
         };
         let mut silent = Check::new(check.document, Faults::default());
-        let (settings, queue) = written.check(
+        let (settings, _) = written.check(
             &mut silent,
             crate::stacks::Stacks::default(),
             around.folder,
             &mut around.files,
         );
-        relations::of_settings(
-            &settings,
-            &queue,
-            &pointer_in(u32::try_from(number).unwrap_or(u32::MAX), ""),
-            check,
-        );
+        let at = pointer_in(u32::try_from(number).unwrap_or(u32::MAX), "");
+        relations::of_settings(&settings, &at, check);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Politeness settings: the delay of a queue between two fetches.
 
-use std::time::Duration;
-
+use opilio_model::Politeness;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,23 +39,6 @@ pub struct PolitenessFile {
     pub bandwidth: SizeWritten,
 }
 
-/// Politeness delay of a queue between two fetches.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Politeness {
-    /// Delay, in units of the last fetch's duration. At least 0.
-    pub delay_factor: f64,
-    /// Shortest delay.
-    pub min_delay: Duration,
-    /// Longest delay that the factor can cause; not less than `min_delay`.
-    pub max_delay: Duration,
-    /// Longest Crawl-delay; a longer one counts as this.
-    pub crawl_delay_max: Duration,
-    /// Longest Retry-After; a longer one counts as this.
-    pub retry_after_max: Duration,
-    /// Bytes a second; `None`: no limit.
-    pub bandwidth: Option<ByteSize>,
-}
-
 impl Default for PolitenessFile {
     fn default() -> Self {
         Self {
@@ -71,14 +53,16 @@ impl Default for PolitenessFile {
 }
 
 impl PolitenessFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Politeness {
-        Politeness {
+    /// Checks the settings. Returns the bandwidth, in bytes a second, next to the delays.
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> (Politeness, Option<u64>) {
+        let bandwidth = part.size_limit("bandwidth", &self.bandwidth);
+        let politeness = Politeness {
             delay_factor: self.delay_factor,
             min_delay: part.duration("min-delay", &self.min_delay),
             max_delay: part.duration("max-delay", &self.max_delay),
             crawl_delay_max: part.duration("crawl-delay-max", &self.crawl_delay_max),
             retry_after_max: part.duration("retry-after-max", &self.retry_after_max),
-            bandwidth: part.size_limit("bandwidth", &self.bandwidth),
-        }
+        };
+        (politeness, bandwidth.map(ByteSize::bytes))
     }
 }

@@ -10,9 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use opilio_model::{GroupSettings, QueueSettings};
 use opilio_uri::{Canonicaliser, Uri};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::actions::Actions;
@@ -22,11 +21,10 @@ use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
 use crate::dns::Dns;
 use crate::document::{Document, Spot};
-use crate::effective::{Context, QueueSettings, Settings};
+use crate::effective::{Context, Settings};
 use crate::fault::{Faults, Level};
 use crate::file::ProfileFile;
 use crate::frontier::Frontier;
-use crate::group::Group;
 use crate::layer::Layer;
 use crate::limits::Limits;
 use crate::logs::Logs;
@@ -34,7 +32,9 @@ use crate::matching::Subject;
 use crate::operator::Operator;
 use crate::overrides::Overrides;
 use crate::plugins::Instance;
+use crate::queue::ServerGroup;
 use crate::queue_name;
+use crate::quotas::JobQuotas;
 use crate::ready;
 use crate::record::Record;
 use crate::relations;
@@ -74,7 +74,9 @@ pub struct Profile {
     /// Assignment of URIs to queues, and order of the queues. Identity: frozen when the job is made.
     pub frontier: Frontier,
     /// Limits of a server group for its queues together.
-    pub group: Group,
+    pub group: GroupSettings,
+    /// Quotas of seeds and of the crawl. [`Profile::queue_settings`] has those of queues, hosts and domains.
+    pub quotas: JobQuotas,
     /// Rules by which URIs count as the same, without overrides; [`Profile::canonical`] includes overrides. Identity: frozen when
     /// the job is made.
     pub canonicaliser: Canonicaliser,
@@ -102,18 +104,6 @@ pub struct Profile {
     written: Arc<Value>,
     document: Arc<Document>,
     extended: Arc<[Layer]>,
-}
-
-/// Whether documents are fetched once or again and again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Strategy {
-    /// Each document once; the crawl ends when none is left.
-    Snapshot,
-    /// Each document again and again, as wait evaluators say; the crawl ends when an operator ends it.
-    Revisit,
-    /// Each document again every `revisit.fixed-wait`, whatever wait evaluators say; the crawl ends when an operator ends it.
-    Fixed,
 }
 
 /// Facts for the check of a profile that the profile itself does not have.
@@ -218,6 +208,12 @@ impl Profile {
     pub fn queue_settings_at(&self, queue: &str, now: Timestamp) -> Arc<QueueSettings> {
         self.resolve(Vec::new(), self.matching_queue(queue, Some(now)))
             .1
+    }
+
+    /// The queues with which a queue is limited.
+    pub fn server_group(&self, queue: &str) -> ServerGroup {
+        let settings = self.resolve(Vec::new(), self.matching_queue(queue, None)).0;
+        settings.server_group.clone()
     }
 
     /// The queue of a URI: its key, or the name that an override forces. If a key is spread over several queues, `##N` follows,

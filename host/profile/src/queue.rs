@@ -1,5 +1,6 @@
 //! Settings of one queue: its simultaneous fetches, precedence, budget, and server group.
 
+use opilio_model::{PrecedencePolicy, QueueSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -58,23 +59,6 @@ pub enum QueuePrecedencePolicy {
     SuccessCounts,
 }
 
-/// Settings of one queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queue {
-    /// Simultaneous fetches; 1 to 100.
-    pub valence: u32,
-    /// Base precedence, 0 first; at most 254.
-    pub precedence: u8,
-    /// Policy for its precedence.
-    pub precedence_policy: QueuePrecedencePolicy,
-    /// Successes until it goes one precedence back: the first step, then each further; the last repeats. At least one, none zero.
-    pub precedence_steps: Vec<u64>,
-    /// Cost that it may spend in all before it is retired; `None`: no limit.
-    pub budget: Option<u64>,
-    /// Queues with which it is limited.
-    pub group: ServerGroup,
-}
-
 /// Queues with which a queue is limited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ServerGroup {
@@ -101,8 +85,31 @@ impl Default for QueueFile {
 }
 
 impl QueueFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Queue {
-        let group = match self.group.as_str() {
+    /// Checks the settings of a queue without politeness, retries and quotas.
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> (QueueSettings, ServerGroup) {
+        let group = self.check_group(&mut part);
+        let settings = QueueSettings {
+            valence: u16::try_from(self.valence).unwrap_or(u16::MAX),
+            precedence: self.precedence,
+            precedence_policy: match self.precedence_policy {
+                QueuePrecedencePolicy::Base => PrecedencePolicy::Base,
+                QueuePrecedencePolicy::HighestUri => PrecedencePolicy::HighestUri,
+                QueuePrecedencePolicy::SuccessCounts => {
+                    PrecedencePolicy::SuccessCounts(self.precedence_steps.clone())
+                }
+            },
+            budget: part.count_limit("budget", &self.budget),
+            group: match &group {
+                ServerGroup::Named(name) => Some(name.clone()),
+                ServerGroup::None | ServerGroup::Address => None,
+            },
+            ..QueueSettings::default()
+        };
+        (settings, group)
+    }
+
+    fn check_group(&self, part: &mut Part<'_, '_>) -> ServerGroup {
+        match self.group.as_str() {
             "none" => ServerGroup::None,
             "address" => ServerGroup::Address,
             name => {
@@ -116,14 +123,6 @@ impl QueueFile {
                 }
                 ServerGroup::Named(name.to_owned())
             }
-        };
-        Queue {
-            valence: self.valence,
-            precedence: self.precedence,
-            precedence_policy: self.precedence_policy,
-            precedence_steps: self.precedence_steps.clone(),
-            budget: part.count_limit("budget", &self.budget),
-            group,
         }
     }
 

@@ -1,7 +1,6 @@
 //! Quotas of a queue, host, domain or seed, and of the crawl.
 
-use std::time::Duration;
-
+use opilio_model::Quota;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -46,36 +45,13 @@ pub struct QuotaFile {
     pub run_time: DurationWritten,
 }
 
-/// Quotas of each queue, host, domain or source seed, and of the crawl.
+/// Quotas that are the same for all queues.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quotas {
-    /// Quota of each queue.
-    pub queue: Quota,
-    /// Quota of each host name.
-    pub host: Quota,
-    /// Quota of each registered domain.
-    pub domain: Quota,
-    /// Quota of each seed, with all URIs that were found from it. The same for every queue.
+pub struct JobQuotas {
+    /// Quota of each seed, with all URIs that were found from it.
     pub source: Quota,
     /// Quota of the crawl as a whole, over all its processes.
     pub crawl: Quota,
-}
-
-/// Limits of one quota; `None` means no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quota {
-    /// Answers of any status, without those that are retried.
-    pub fetched: Option<u64>,
-    /// URIs that have succeeded, each once.
-    pub succeeded: Option<u64>,
-    /// Documents whose content was new or changed.
-    pub novel: Option<u64>,
-    /// Bytes of content.
-    pub bytes: Option<ByteSize>,
-    /// Bytes of documents whose content was new or changed.
-    pub novel_bytes: Option<ByteSize>,
-    /// Total duration of fetches, including those that failed.
-    pub run_time: Option<Duration>,
 }
 
 impl Default for QuotaFile {
@@ -92,11 +68,17 @@ impl Default for QuotaFile {
 }
 
 impl QuotasFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Quotas {
-        Quotas {
-            queue: self.queue.check(part.part("queue")),
-            host: self.host.check(part.part("host")),
-            domain: self.domain.check(part.part("domain")),
+    /// Checks the quotas of each queue, host and domain.
+    pub(crate) fn check_queue(&self, mut part: Part<'_, '_>) -> [Quota; 3] {
+        [
+            self.queue.check(part.part("queue")),
+            self.host.check(part.part("host")),
+            self.domain.check(part.part("domain")),
+        ]
+    }
+
+    pub(crate) fn check_job(&self, mut part: Part<'_, '_>) -> JobQuotas {
+        JobQuotas {
             source: self.source.check(part.part("source")),
             crawl: self.crawl.check(part.part("crawl")),
         }
@@ -105,20 +87,15 @@ impl QuotasFile {
 
 impl QuotaFile {
     fn check(&self, mut part: Part<'_, '_>) -> Quota {
+        let bytes = part.size_limit("bytes", &self.bytes);
+        let novel_bytes = part.size_limit("novel-bytes", &self.novel_bytes);
         Quota {
             fetched: part.count_limit("fetched", &self.fetched),
             succeeded: part.count_limit("succeeded", &self.succeeded),
             novel: part.count_limit("novel", &self.novel),
-            bytes: part.size_limit("bytes", &self.bytes),
-            novel_bytes: part.size_limit("novel-bytes", &self.novel_bytes),
+            bytes: bytes.map(ByteSize::bytes),
+            novel_bytes: novel_bytes.map(ByteSize::bytes),
             run_time: part.duration_limit("run-time", &self.run_time),
         }
-    }
-}
-
-impl Quota {
-    /// Whether there is any limit.
-    pub fn is_some(&self) -> bool {
-        *self != Self::default()
     }
 }

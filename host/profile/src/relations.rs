@@ -4,17 +4,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use opilio_model::Strategy;
 use opilio_uri::Uri;
 
 use crate::check::{Check, quote};
 use crate::document::Spot;
 use crate::duration::format_duration;
-use crate::effective::{QueueSettings, Settings};
+use crate::effective::Settings;
 use crate::fault::Level;
 use crate::fault_policy::{BreakerAction, OnFault};
 use crate::fetch::{AllowedAddresses, Fetch};
 use crate::operator::contact_problem;
-use crate::profile::{Given, Profile, Strategy};
+use crate::profile::{Given, Profile};
 use crate::robots::{Robots, RobotsPolicy};
 use crate::seeds::{self, Seed};
 use crate::stacks::Stage;
@@ -38,7 +39,7 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
 
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
     let settings = &profile.settings;
-    of_settings(settings, &profile.queue_settings, "", check);
+    of_settings(settings, "", check);
     let fetch = &settings.fetch;
     // Otherwise a fetch ends before it has connected, or before the server's silence counts.
     at_most(
@@ -99,13 +100,8 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
 }
 
 /// Checks settings that may be overridden: of the profile itself, or with an override at the pointer `at`.
-pub(crate) fn of_settings(
-    settings: &Settings,
-    queue: &QueueSettings,
-    at: &str,
-    check: &mut Check<'_>,
-) {
-    let (politeness, retry) = (&queue.politeness, &queue.retry);
+pub(crate) fn of_settings(settings: &Settings, at: &str, check: &mut Check<'_>) {
+    let (politeness, retry) = (&settings.politeness, &settings.retry);
     let revisit = &settings.revisit;
     // The delay is kept between these two.
     at_most(

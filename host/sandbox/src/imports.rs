@@ -211,7 +211,7 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || OfDocument::Attribute(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), Place::Uri, &name))
+        Ok(kept.get(self.owner(), Place::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -232,7 +232,7 @@ impl documents::HostDocument for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let document = self.of_document(&document, || OfDocument::SiteValue(name.clone()))?;
         let kept = document.kept().clone();
-        Ok(kept.get(self.owner(), Place::Site, &name))
+        Ok(kept.get(self.owner(), Place::Site, &name).map(Into::into))
     }
 
     fn set_site_value(
@@ -276,7 +276,7 @@ impl documents::HostVisit for CallState {
     }
 
     fn state(&mut self, visit: Resource<Visit>) -> wasmtime::Result<types::ContentState> {
-        Ok(self.of_visit(&visit, || OfVisit::State)?.state)
+        Ok(self.of_visit(&visit, || OfVisit::State)?.state.into())
     }
 
     fn size(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Option<u64>> {
@@ -303,7 +303,8 @@ impl documents::HostVisit for CallState {
     }
 
     fn history(&mut self, visit: Resource<Visit>) -> wasmtime::Result<Vec<types::PastVisit>> {
-        Ok(self.of_this_visit(&visit)?.history.clone())
+        let history = &self.of_this_visit(&visit)?.history;
+        Ok(history.iter().map(Into::into).collect())
     }
 
     fn validator(
@@ -345,7 +346,7 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || OfVisit::Attribute(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), Place::Uri, &name))
+        Ok(kept.get(self.owner(), Place::Uri, &name).map(Into::into))
     }
 
     fn set_attribute(
@@ -366,7 +367,7 @@ impl documents::HostVisit for CallState {
     ) -> wasmtime::Result<Option<types::KeptValue>> {
         let visit = self.of_visit(&visit, || OfVisit::SiteValue(name.clone()))?;
         let kept = visit.kept.clone();
-        Ok(kept.get(self.owner(), Place::Site, &name))
+        Ok(kept.get(self.owner(), Place::Site, &name).map(Into::into))
     }
 
     fn set_site_value(

@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use crate::bindings::exports::opilio::plugin::setup::{Keep, Keeper};
-pub use crate::bindings::opilio::plugin::types::KeptValue;
-
-use crate::Limits;
-
-/// Kept values by the plugin's name in the profile, then by their own.
-pub type KeptValues = BTreeMap<String, BTreeMap<String, KeptValue>>;
+use crate::{KeptChange, KeptValue, KeptValues, Limits};
 
 /// Values that plugins keep with the URI of a visit and with its site. Clones are the same values. The visit and all its
 /// documents and fragments share them.
@@ -33,21 +28,10 @@ struct Shelf {
 /// Changes of kept values during a visit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeptChanges {
-    /// Values of the URI.
+    /// Values of the URI; the last one under each name.
     pub uri: Vec<KeptChange>,
-    /// Values of the site.
+    /// Values of the site, likewise.
     pub site: Vec<KeptChange>,
-}
-
-/// A value that a plugin has set or removed; the last one under its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptChange {
-    /// The plugin's name in the profile.
-    pub plugin: String,
-    /// The value's name.
-    pub name: String,
-    /// The value; `None` removes it.
-    pub value: Option<KeptValue>,
 }
 
 /// The place of a kept value.
@@ -131,7 +115,7 @@ impl Kept {
         let shelf = state.shelf(place);
         match shelf.changed(owner.plugin, name) {
             Some(change) => change.value.clone(),
-            None => shelf.before.get(owner.plugin)?.get(name).cloned(),
+            None => shelf.before.get(owner.plugin, name).cloned(),
         }
     }
 
@@ -187,7 +171,7 @@ impl State {
 
 impl Shelf {
     fn seen_by(&self, plugin: &str) -> BTreeMap<String, KeptValue> {
-        let mut seen = self.before.get(plugin).cloned().unwrap_or_default();
+        let mut seen = self.before.plugin(plugin).cloned().unwrap_or_default();
         for change in self.changes.iter().filter(|change| change.plugin == plugin) {
             match &change.value {
                 Some(value) => seen.insert(change.name.clone(), value.clone()),
@@ -206,7 +190,7 @@ impl Shelf {
     /// Number of values that the plugin has under other names.
     fn others(&self, plugin: &str, name: &str) -> usize {
         let changes = || self.changes.iter().filter(|change| change.plugin == plugin);
-        let before = self.before.get(plugin).into_iter().flatten();
+        let before = self.before.plugin(plugin).into_iter().flatten();
         let untouched = before
             .filter(|(known, _)| *known != name && changes().all(|change| change.name != **known));
         let set = changes().filter(|change| change.name != name && change.value.is_some());
@@ -236,7 +220,7 @@ mod tests {
     }
 
     fn values(plugin: &str, name: &str, kept: KeptValue) -> KeptValues {
-        BTreeMap::from([(plugin.to_owned(), BTreeMap::from([(name.to_owned(), kept)]))])
+        KeptValues::of_plugin(plugin, BTreeMap::from([(name.to_owned(), kept)]))
     }
 
     #[test]
@@ -298,7 +282,7 @@ mod tests {
             keeps: &keeps,
             limits: &limits,
         };
-        let kept = Kept::new(values("p", "a", value(1, "x")), KeptValues::new());
+        let kept = Kept::new(values("p", "a", value(1, "x")), KeptValues::default());
         let set = |name: &str, value: &str| {
             kept.set(owner, Place::Uri, name.to_owned(), value.to_owned())
         };

@@ -42,6 +42,7 @@ mod kept;
 mod lane;
 mod limits;
 mod log_line;
+mod model;
 mod notes;
 mod permits;
 mod plugin;
@@ -66,8 +67,8 @@ pub use bindings::exports::opilio::plugin::observer::{
 };
 pub use bindings::exports::opilio::plugin::setup::{Description, Handles, Kind, SettingsFault};
 pub use bindings::opilio::plugin::types::{
-    Candidate, ContentState, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails,
-    NamedValue, Neighbourhood, PastVisit, Signal, Span, Submission,
+    Candidate, DateSignal, Fragment, FragmentContent, Header, Hop, Link, LinkDetails, NamedValue,
+    Neighbourhood, Signal, Span, Submission,
 };
 pub use candidates::Candidates;
 pub use case::{
@@ -85,11 +86,12 @@ pub use document::{Document, DocumentParts, FragmentProblem};
 pub use engine::{Engine, EngineConfig, EngineError};
 pub use fault::{Fault, FaultKind};
 pub use handles::HandlesProblem;
-pub use kept::{Keep, Keeper, Kept, KeptChange, KeptChanges, KeptValue, KeptValues};
+pub use kept::{Keep, Keeper, Kept, KeptChanges};
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
 pub use notes::{Annotation, Notes, is_unprintable};
+pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
 pub use plugin::{Extraction, Plugin, Start, Wait};
 pub use queue::Queue;
 pub use statistics::Statistics;

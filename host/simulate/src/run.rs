@@ -69,7 +69,7 @@ impl Simulation {
         let folder = tempfile::tempdir()?;
         let web = Web::new(&self.scenario, self.seed, PARTS);
         let start = web.at(0);
-        let politeness = self.profile.settings().politeness.clone();
+        let politeness = self.profile.settings().politeness;
         let name = self.profile.name.clone();
         let mut crawl = SimulatedCrawl::open(
             self.profile,
@@ -99,7 +99,7 @@ impl Simulation {
         let limits: Vec<f64> = (0..web.hosts())
             .map(|host| {
                 let took = web.response(host);
-                86_400.0 / (took + rest(politeness, took)).as_secs_f64()
+                86_400.0 / (took + politeness.delay_after(took, None)).as_secs_f64()
             })
             .collect();
         let tried = |goal: Goal, visits: &[f64]| -> Tried {
@@ -176,13 +176,6 @@ fn visits_a_day(scenario: &Scenario, web: &Web) -> f64 {
     scenario.budget * web.average_pages(scenario.days)
 }
 
-/// Returns the politeness delay of a host after a request of this duration.
-fn rest(politeness: &Politeness, took: Duration) -> Duration {
-    let factor = politeness.delay_factor.max(0.0);
-    let rest = took.mul_f64(factor).min(politeness.max_delay);
-    rest.max(politeness.min_delay)
-}
-
 /// A request in flight. Flights are ordered by their end; the number distinguishes those with equal ends.
 struct Flight {
     request: Box<PageRequest>,
@@ -228,7 +221,7 @@ impl Run {
     fn new(scenario: &Scenario, web: Web, crawl: SimulatedCrawl) -> Self {
         let per_day = visits_a_day(scenario, &web);
         let per_millisecond = per_day / DAY;
-        let politeness = crawl.profile().settings().politeness.clone();
+        let politeness = crawl.profile().settings().politeness;
         Self {
             end: web.window().to,
             web,
@@ -346,7 +339,7 @@ impl Run {
             let gap = now - last_end;
             let smallest = host.smallest_gap.get_or_insert(gap);
             *smallest = gap.min(*smallest);
-            let rest = rest(politeness, host.last_took).as_millis();
+            let rest = politeness.delay_after(host.last_took, None).as_millis();
             host.too_soon += u64::from(gap < i64::try_from(rest).unwrap_or(i64::MAX));
         }
         host.requests += u64::from(is_measured);

@@ -3,14 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{
-    Candidate as Seed, ContentState, Issue, KeptChange, KeptValue, KeptValues, SiteRecord,
-    UriRecord, Visit as Turn,
-};
-use opilio_sandbox::{
-    Candidate, ContentState as PluginState, Kept, KeptChange as Change, KeptValue as Value,
-    KeptValues as Values, Notes, PastVisit, Signal, Visit,
-};
+use opilio_frontier::{Candidate as Seed, Issue, KeptValues, SiteRecord, UriRecord, Visit as Turn};
+use opilio_sandbox::{Candidate, Kept, Notes, Signal, Visit};
 use opilio_uri::Uri;
 
 use crate::extraction::FoundLink;
@@ -55,38 +49,10 @@ impl PluginMemory {
     pub fn new(uri: &KeptValues, site: &SiteRecord) -> PluginMemory {
         PluginMemory {
             notes: Notes::new(),
-            kept: Kept::new(values(uri), values(&site.kept)),
+            kept: Kept::new(uri.clone(), site.kept.clone()),
             site: SiteFigures(site.figures.clone()),
         }
     }
-}
-
-fn values(kept: &KeptValues) -> Values {
-    let mut values = Values::new();
-    for (plugin, name, kept) in kept.iter() {
-        let value = Value {
-            version: kept.version,
-            value: kept.value.clone(),
-        };
-        values
-            .entry(plugin.to_owned())
-            .or_default()
-            .insert(name.to_owned(), value);
-    }
-    values
-}
-
-/// Returns the changes that plugins made to kept values, for the frontier.
-pub fn changes(changes: Vec<Change>) -> Vec<KeptChange> {
-    let changes = changes.into_iter().map(|change| KeptChange {
-        plugin: change.plugin,
-        name: change.name,
-        value: change.value.map(|kept| KeptValue {
-            version: kept.version,
-            value: kept.value,
-        }),
-    });
-    changes.collect()
 }
 
 /// A known URI, as filters saw it at discovery.
@@ -160,12 +126,6 @@ pub fn visit(
 /// The visit before any answer.
 fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
     let record = known.record;
-    let history = record.history.iter().map(|past| PastVisit {
-        at: u64::try_from(past.at.as_millisecond()).unwrap_or(0),
-        status: past.status,
-        state: plugin_state(past.state),
-        size: past.size,
-    });
     let validators = [
         ("etag", &record.validators.etag),
         ("last-modified", &record.validators.last_modified),
@@ -179,7 +139,7 @@ fn before(known: KnownUri<'_>, now: Timestamp, memory: &PluginMemory) -> Visit {
         },
         visits: record.visits + 1,
         versions: record.versions,
-        history: history.collect(),
+        history: record.history.clone(),
         validators: validators
             .into_iter()
             .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
@@ -204,26 +164,16 @@ fn signal(signal: &opilio_frontier::Signal) -> Signal {
 
 /// The visit after its content was judged, as wait evaluators see it.
 pub fn after(known: KnownUri<'_>, now: Timestamp, turn: &Turn, memory: &PluginMemory) -> Visit {
-    let new_version = matches!(turn.state, ContentState::New | ContentState::Changed);
+    let new_version = turn.state.is_version();
     let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));
     Visit {
         status: turn.status,
         media_type: turn.media_type.clone(),
         neighbourhood: memory.site.neighbourhood(&shared),
-        state: plugin_state(turn.state),
+        state: turn.state,
         size: turn.size,
         versions: known.record.versions + u64::from(new_version),
         outlinks: turn.outlinks.unwrap_or(known.record.outlinks),
         ..before(known, now, memory)
-    }
-}
-
-/// The state of content in the words of the plugin contract.
-pub fn plugin_state(state: ContentState) -> PluginState {
-    match state {
-        ContentState::New => PluginState::New,
-        ContentState::Changed => PluginState::Changed,
-        ContentState::Unchanged => PluginState::Unchanged,
-        ContentState::Unknown => PluginState::Unknown,
     }
 }

@@ -3,13 +3,9 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{
-    Candidate, Config, GroupSettings, Politeness, PrecedencePolicy, QueueSettings, Quota, Resolver,
-    WaitLimits, WaitResolver,
-};
+use opilio_frontier::{Candidate, Config, QueueSettings, Resolver, WaitLimits, WaitResolver};
 use opilio_profile::{
-    ByteSize, Context, CostPolicy, Profile, QueuePrecedencePolicy, Revisit, ServerGroup, Strategy,
-    UriPrecedencePolicy, UriSettings,
+    Context, CostPolicy, Profile, Revisit, Strategy, UriPrecedencePolicy, UriSettings,
 };
 use opilio_uri::{HopPath, Uri};
 
@@ -26,11 +22,6 @@ const CALENDAR_WORDS: [&str; 10] = [
     "yr=",
     "jour",
 ];
-
-/// Returns the floor that the profile sets; 255 means none.
-pub fn precedence_floor(profile: &Profile) -> Option<u8> {
-    Some(profile.frontier.precedence_floor).filter(|floor| *floor < u8::MAX)
-}
 
 /// The frontier's configuration.
 pub fn frontier_config(profile: &Arc<Profile>) -> Config {
@@ -53,13 +44,10 @@ pub fn frontier_config_at(
         // Settings that depend on the time of day are resolved anew when the hash changes: `keep_time` in `crawl/beside.rs`.
         settings_hash: profile.settings_hash_at(now()),
         resolver: Some(Resolver::new(move |queue| {
-            queue_settings(&resolved, queue, now())
+            QueueSettings::clone(&resolved.queue_settings_at(queue, now()))
         })),
-        group: GroupSettings {
-            valence: small(profile.group.valence),
-            min_delay: profile.group.min_delay,
-        },
-        source_quota: quota(&profile.queue_settings("").quotas.source),
+        group: profile.group,
+        source_quota: profile.quotas.source,
         embed_preference_hops: frontier.embed_preference(Strategy::Snapshot).into(),
         embed_preference_hops_of_revisits: frontier.embed_preference(Strategy::Revisit).into(),
         waits: waits(&settings.revisit, settings.strategy),
@@ -74,11 +62,9 @@ pub fn frontier_config_at(
             waits(&settings.revisit, settings.strategy)
         })),
         history_length: settings.revisit.history,
-        precedence_floor: precedence_floor(profile),
+        precedence_floor: frontier.precedence_floor,
         ageing: frontier.ageing,
-        session_budget: frontier
-            .session_budget
-            .map(|budget| u32::try_from(budget).unwrap_or(u32::MAX)),
+        session_budget: frontier.session_budget,
         error_penalty: frontier.error_penalty,
         bandwidth: profile.limits.bandwidth.map(|rate| rate.bytes()),
         fade_after: settings.revisit.fade_after,
@@ -95,61 +81,6 @@ fn waits(revisit: &Revisit, strategy: Strategy) -> WaitLimits {
             Strategy::Revisit | Strategy::Snapshot => revisit.min_wait,
         },
         max: revisit.max_wait,
-    }
-}
-
-/// Returns the settings of a queue, from its name alone.
-fn queue_settings(profile: &Profile, name: &str, now: Timestamp) -> QueueSettings {
-    let settings = profile.queue_settings_at(name, now);
-    let queue = &settings.queue;
-    let politeness = &settings.politeness;
-    let retry = &settings.retry;
-    QueueSettings {
-        politeness: Politeness {
-            delay_factor: politeness.delay_factor,
-            min_delay: politeness.min_delay,
-            max_delay: politeness.max_delay,
-            crawl_delay_max: politeness.crawl_delay_max,
-            retry_after_max: politeness.retry_after_max,
-        },
-        max_retries: retry.max_retries,
-        retry_delay: retry.delay,
-        retry_delay_max: retry.delay_max,
-        valence: small(queue.valence),
-        bandwidth: politeness.bandwidth.map(|rate| rate.bytes()),
-        precedence: queue.precedence,
-        precedence_policy: match queue.precedence_policy {
-            QueuePrecedencePolicy::Base => PrecedencePolicy::Base,
-            QueuePrecedencePolicy::HighestUri => PrecedencePolicy::HighestUri,
-            QueuePrecedencePolicy::SuccessCounts => {
-                PrecedencePolicy::SuccessCounts(queue.precedence_steps.clone())
-            }
-        },
-        budget: queue.budget,
-        group: match &queue.group {
-            ServerGroup::Named(name) => Some(name.clone()),
-            ServerGroup::None | ServerGroup::Address => None,
-        },
-        quota: quota(&settings.quotas.queue),
-        host_quota: quota(&settings.quotas.host),
-        domain_quota: quota(&settings.quotas.domain),
-    }
-}
-
-fn small(number: u32) -> u16 {
-    u16::try_from(number).unwrap_or(u16::MAX)
-}
-
-/// Converts a quota of the profile for the frontier.
-pub fn quota(quota: &opilio_profile::Quota) -> Quota {
-    let bytes = |size: Option<ByteSize>| size.map(|size| size.bytes());
-    Quota {
-        fetched: quota.fetched,
-        succeeded: quota.succeeded,
-        novel: quota.novel,
-        bytes: bytes(quota.bytes),
-        novel_bytes: bytes(quota.novel_bytes),
-        run_time: quota.run_time,
     }
 }
 
@@ -177,16 +108,7 @@ pub fn candidate(
         cost,
         min_wait: settings.revisit.min_wait,
         precedence: precedence(&settings.uri, &uri, &hop_path, cost),
-        ..Candidate::new(uri, hop_path, strategy(settings.strategy))
-    }
-}
-
-/// Converts a strategy for the frontier.
-pub fn strategy(strategy: Strategy) -> opilio_frontier::Strategy {
-    match strategy {
-        Strategy::Snapshot => opilio_frontier::Strategy::Snapshot,
-        Strategy::Revisit => opilio_frontier::Strategy::Revisit,
-        Strategy::Fixed => opilio_frontier::Strategy::Fixed,
+        ..Candidate::new(uri, hop_path, settings.strategy)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::change;
 use crate::digest::{self, Stripped};
 use crate::document_filters::{Rejected, RetryWanted, judge_document};
 use crate::extraction::{self, Extracted};
-use crate::plugin_view::{PluginMemory, plugin_state};
+use crate::plugin_view::PluginMemory;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged};
@@ -171,7 +171,7 @@ impl ReadingTask {
         if !self.bodyless {
             self.judge_state(document, whole, &visit, reading);
         }
-        visit.state = plugin_state(reading.state);
+        visit.state = reading.state;
         self.extract(document, &visit, reading);
         reading.archive = self.allowed(
             &self.stacks.archive,

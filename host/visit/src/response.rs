@@ -195,8 +195,8 @@ impl Pipeline {
             }
         };
         KeptAfter {
-            uri: plugin_view::changes(kept.uri),
-            site: plugin_view::changes(kept.site),
+            uri: kept.uri,
+            site: kept.site,
             figures,
         }
     }

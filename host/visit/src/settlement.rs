@@ -23,7 +23,7 @@ use crate::plugin_view::PluginMemory;
 use crate::reading::{self, Reading};
 use crate::response::Response;
 use crate::waits::{Waits, wait};
-use crate::{policy, redirect, robots, status};
+use crate::{redirect, robots, status};
 
 /// A response could not be written to the scratch directory.
 #[derive(Clone, Debug)]
@@ -216,7 +216,7 @@ async fn succeed<D: Driver>(
         visit,
         wait: until_next,
         ask_again: until_asked,
-        strategy: (!is_prerequisite).then(|| policy::strategy(settings.strategy)),
+        strategy: (!is_prerequisite).then_some(settings.strategy),
         // The scope was asked again before the fetch if it had changed.
         scope: Some(pipeline.stacks.scope_hash),
         outlinks: accepted,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_frontier::{ContentState, Oscillation, Outcome, Visit};
+use opilio_frontier::{Oscillation, Outcome, Visit};
 use opilio_profile::{Settings, Strategy};
 use opilio_stacks::Stacks;
 
@@ -98,7 +98,7 @@ impl Waits {
     /// Returns the annotations of a visit after which the URI waits.
     pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &Visit) -> Vec<String> {
         let record = &pipeline.issue.record;
-        let new_version = matches!(visit.state, ContentState::New | ContentState::Changed);
+        let new_version = visit.state.is_version();
         let versions = record.versions + u64::from(new_version);
         let (by, overdue) = (self.by.as_deref(), pipeline.issue.overdue);
         revisit_annotations(self.until_next, by, record.visits + 1, versions, overdue)

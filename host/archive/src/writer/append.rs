@@ -4,10 +4,11 @@ use std::io;
 
 use super::open_file::OpenFile;
 use super::{Error, Location, WriterConfig};
+use crate::ArchiveFormat;
 use crate::arc;
 use crate::cdxj;
 use crate::digest::{Digest, Hasher};
-use crate::reader::{Extent, Format};
+use crate::reader::Extent;
 use crate::record::{Block, Record, RecordKind};
 use crate::serialize::{Packer, TRAILER, header, read_spool};
 
@@ -64,11 +65,11 @@ fn append_record(
     record: &Record,
 ) -> Result<Option<Digest>, AppendError> {
     let (header, trailer, digest): (String, &[u8], _) = match config.format {
-        Format::Arc => match arc::line(record) {
+        ArchiveFormat::Arc => match arc::line(record) {
             Some(line) => (line, b"\n", None),
             None => return Ok(None),
         },
-        Format::Warc => {
+        ArchiveFormat::Warc => {
             let (digest, further) = block_digests(record, config)?;
             let header = header(record, file.warcinfo, (digest, further)).map_err(|source| {
                 AppendError::Capture(Error::Header {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::ArchiveFormat;
 use crate::digest::Algorithm;
 use crate::name::NameTemplate;
-use crate::reader::Format;
 
 /// Directories, names, size and packing of the files of a [`Writer`](super::Writer).
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub struct WriterConfig {
     /// Further directories. Each new file goes to the next of all directories in turn.
     pub further_directories: Vec<PathBuf>,
     /// Format of the files.
-    pub format: Format,
+    pub format: ArchiveFormat,
     /// `${prefix}` of the names.
     pub prefix: String,
     /// Template of the names.
@@ -78,7 +78,7 @@ impl WriterConfig {
         WriterConfig {
             directory: directory.into(),
             further_directories: Vec::new(),
-            format: Format::Warc,
+            format: ArchiveFormat::Warc,
             prefix: "WEB".to_owned(),
             template: NameTemplate::default(),
             size_max: 1_000_000_000,

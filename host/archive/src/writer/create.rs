@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use super::append::{AppendError, append};
 use super::open_file::{OpenFile, OpenIndex};
 use super::{Compression, Durability, Error, Writer};
+use crate::ArchiveFormat;
 use crate::arc;
 use crate::digest::Digest;
 use crate::name::NameParts;
-use crate::reader::Format;
 use crate::record::{Record, RecordId};
 use crate::repair::{OPEN_SUFFIX, sync_directory_of};
 use crate::serialize::{TRAILER, warcinfo_header};
@@ -68,7 +68,7 @@ impl Writer {
                 .extend_from_slice(&zst::dictionary_frame(dictionary)?);
         }
         self.describe(file, file.warcinfo, now)?;
-        if self.config.format == Format::Warc {
+        if self.config.format == ArchiveFormat::Warc {
             for document in self.info.documents.clone() {
                 let record = Record {
                     concurrent_to: vec![file.warcinfo],
@@ -103,9 +103,9 @@ impl Writer {
         now: Timestamp,
     ) -> io::Result<()> {
         let record = match self.config.format {
-            Format::Arc if file.position() > 0 => return Ok(()),
-            Format::Arc => arc::file_description(&file.name, now, &self.info).into_bytes(),
-            Format::Warc => {
+            ArchiveFormat::Arc if file.position() > 0 => return Ok(()),
+            ArchiveFormat::Arc => arc::file_description(&file.name, now, &self.info).into_bytes(),
+            ArchiveFormat::Warc => {
                 let block = self.info.fields().to_bytes();
                 let digest = Digest::of(self.config.digest, &block);
                 let further = self.config.further_digest.map(|by| Digest::of(by, &block));
@@ -121,11 +121,11 @@ impl Writer {
 
     fn create_locked(&mut self, now: Timestamp) -> Result<(File, PathBuf, String), Error> {
         let ending = match (self.config.format, self.config.compression) {
-            (Format::Warc, Compression::None) => ".warc",
-            (Format::Warc, Compression::Gzip(_)) => ".warc.gz",
-            (Format::Warc, Compression::Zstd(_)) => ".warc.zst",
-            (Format::Arc, Compression::None) => ".arc",
-            (Format::Arc, Compression::Gzip(_) | Compression::Zstd(_)) => ".arc.gz",
+            (ArchiveFormat::Warc, Compression::None) => ".warc",
+            (ArchiveFormat::Warc, Compression::Gzip(_)) => ".warc.gz",
+            (ArchiveFormat::Warc, Compression::Zstd(_)) => ".warc.zst",
+            (ArchiveFormat::Arc, Compression::None) => ".arc",
+            (ArchiveFormat::Arc, Compression::Gzip(_) | Compression::Zstd(_)) => ".arc.gz",
         };
         let mut last = PathBuf::new();
         for _ in 0..NAMES_MAX {

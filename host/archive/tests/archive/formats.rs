@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opilio_archive::{
-    Algorithm, CdxjEntry, Compression, Digest, Document, Format, NameTemplate, Packing,
+    Algorithm, ArchiveFormat, CdxjEntry, Compression, Digest, Document, NameTemplate, Packing,
     PluginInForce, Reader, Record, RefersTo, RevisitProfile, WarcInfo, Writer, WriterConfig,
     Writers, archives, captures, check, index, index_path,
 };
@@ -144,7 +144,7 @@ fn arc_holds_responses_and_resources_and_nothing_else() {
     ] {
         let directory = tempfile::tempdir().unwrap();
         let config = WriterConfig {
-            format: Format::Arc,
+            format: ArchiveFormat::Arc,
             prefix: "IAH".to_owned(),
             template: "${prefix}-${timestamp12}-${serialno}-${host}"
                 .parse()
@@ -201,7 +201,7 @@ fn arc_holds_responses_and_resources_and_nothing_else() {
         let record = reader.next_record().unwrap().unwrap();
         assert_eq!(record.headers().first("Content-Type"), Some("text/dns"));
         record.finish().unwrap();
-        assert_eq!(reader.format(), Some(Format::Arc));
+        assert_eq!(reader.format(), Some(ArchiveFormat::Arc));
         // Written along, and made of the file: the same but for the digest, which ARC does not have.
         let written = fs::read_to_string(index_path(&file)).unwrap();
         let read: Vec<String> = index(&file)
@@ -540,7 +540,7 @@ fn originals() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let make = |name, config| (name, fs::read(write(config, &records)).unwrap());
     let arc = |compression| WriterConfig {
-        format: Format::Arc,
+        format: ArchiveFormat::Arc,
         ..config(directory.path(), compression)
     };
     vec![

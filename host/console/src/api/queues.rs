@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command, QueueSort, QueueStateFilter};
+use opilio_control::{Answer, Command, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -19,7 +19,7 @@ use crate::problem::Problem;
 pub(crate) struct Wanted {
     /// In this state.
     #[param(inline)]
-    state: Option<QueueStateFilter>,
+    state: Option<QueueState>,
     /// In this order; only by name there are further pages.
     #[serde(default)]
     #[param(inline)]

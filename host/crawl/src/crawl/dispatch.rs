@@ -16,7 +16,6 @@ use crate::live::Flight;
 use crate::visit::CrawlVisit;
 use opilio_job::End;
 use opilio_job::job_log::JobLog;
-use opilio_visit::policy;
 
 /// Longest pause before the frontier is asked again. A clock that is set back costs no more than this.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -131,7 +130,7 @@ impl Crawl {
     /// Whether operator commands keep the crawl from finishing: frozen queues, and queues below a floor that is not the
     /// profile's. Queues that the profile's own floor passes over are not part of the crawl.
     fn is_held_back(&self) -> Result<bool, Halt> {
-        let usual = policy::precedence_floor(&self.context.current());
+        let usual = self.context.current().frontier.precedence_floor;
         let frontier = self.context.frontier();
         Ok(frontier.statistics().queued > 0
             && (frontier.has_frozen()? || frontier.has_below_floor(usual)?))

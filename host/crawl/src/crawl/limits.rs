@@ -7,7 +7,6 @@ use opilio_frontier::{Quota, Tally};
 
 use super::Crawl;
 use opilio_job::End;
-use opilio_visit::policy;
 
 impl Crawl {
     pub(super) fn limit_reached(&self) -> Option<End> {
@@ -98,14 +97,14 @@ impl Crawl {
 
     /// Returns the quota of the whole crawl.
     fn quota(&self) -> Quota {
-        policy::quota(&self.context.current().queue_settings("").quotas.crawl)
+        self.context.current().quotas.crawl
     }
 
     /// Returns the quota of the whole crawl that is reached if so many more documents come in. Counts and run time cover all
     /// processes of the crawl.
     fn quota_reached(&self, at_work: u64) -> Option<&'static str> {
         let quota = self.quota();
-        if quota == Quota::default() {
+        if !quota.is_some() {
             return None;
         }
         let statistics = self.context.frontier().statistics();
@@ -113,7 +112,7 @@ impl Crawl {
             run_time: self.run_time(),
             ..statistics.tally
         };
-        quota.reached(&ran, at_work)
+        ran.reached(&quota, at_work)
     }
 
     /// Returns the tally of this process.

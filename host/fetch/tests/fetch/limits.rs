@@ -4,7 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use opilio_fetch::{
-    Allowance, Config, Exchange, Family, Fetcher, HeadVerdict, Request, ResponseHead, Truncation,
+    AddressFamily, Allowance, Config, Exchange, Fetcher, HeadVerdict, Request, ResponseHead,
+    Truncation,
 };
 use opilio_uri::Uri;
 
@@ -313,7 +314,7 @@ async fn the_next_address_is_tried_where_one_does_not_answer() {
     let server = Server::plain(half).await;
     let mut config = config();
     config.body_bytes_max = Some(2);
-    config.family = Family::Ipv6First;
+    config.family = AddressFamily::Ipv6First;
     let fetcher = Fetcher::new(config.clone()).unwrap();
     // Nobody listens on this port at ::1.
     let addresses = [LOOPBACK, IpAddr::V6(Ipv6Addr::LOCALHOST)];
@@ -324,7 +325,7 @@ async fn the_next_address_is_tried_where_one_does_not_answer() {
         (200, Some(LOOPBACK)),
         "{exchange:?}"
     );
-    config.family = Family::Ipv6Only;
+    config.family = AddressFamily::Ipv6Only;
     let fetcher = Fetcher::new(config).unwrap();
     let exchange = fetcher.http(request(&server, &[LOOPBACK]), proceed).await;
     assert_eq!(exchange.status(), -1, "{exchange:?}");

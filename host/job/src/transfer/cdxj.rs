@@ -9,7 +9,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use opilio_frontier::{ContentState, UriRecord, WarcLocation};
+use opilio_frontier::{UriRecord, WarcLocation};
 use opilio_uri::cdx_key;
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ fn status(record: &UriRecord) -> Option<String> {
     record
         .history
         .iter()
-        .find(|visit| matches!(visit.state, ContentState::New | ContentState::Changed))
+        .find(|visit| visit.state.is_version())
         .map_or(Some(record.status), |visit| Some(visit.status))
         .filter(|status| (100..1000).contains(status))
         .map(|status| status.to_string())

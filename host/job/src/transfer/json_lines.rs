@@ -9,9 +9,8 @@ use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    ContentState, Directive, KeptValues, LinkAttribute, Oscillation, PastVisit, Place,
-    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, Standing, Strategy, Swing,
-    UriRecord, WarcLocation,
+    Directive, KeptValues, LinkAttribute, Oscillation, PastVisit, Place, PlannedReconsideration,
+    QueueReport, SHORT_DIGEST_BYTES, Signal, Standing, Swing, UriRecord, WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
@@ -162,11 +161,7 @@ impl From<UriRecord> for UriLine {
             context: record.context,
             source: record.source,
             seed: record.seed,
-            strategy: match record.strategy {
-                Strategy::Snapshot => "snapshot",
-                Strategy::Revisit => "revisit",
-                Strategy::Fixed => "fixed",
-            },
+            strategy: record.strategy.name(),
             precedence: record.precedence,
             cost: record.cost,
             directive,
@@ -257,12 +252,7 @@ impl From<&PastVisit> for VisitLine {
         VisitLine {
             at: visit.at,
             status: visit.status,
-            content: match visit.state {
-                ContentState::New => "new",
-                ContentState::Changed => "changed",
-                ContentState::Unchanged => "unchanged",
-                ContentState::Unknown => "unknown",
-            },
+            content: visit.state.name(),
             size: visit.size,
             digest: visit.digest.map(short_text),
             wait_s: visit.wait.map(|wait| wait.as_secs()),

@@ -194,6 +194,7 @@ impl Profile {
             logins: credentials::check_logins(&written.logins, check.part("logins"), base),
             frontier: written.frontier.check(check.part("frontier")),
             group: written.group.check(check.part("group")),
+            quotas: written.quotas.check_job(check.part("quotas")),
             canonicaliser: written
                 .canonicalization
                 .check(check.part("canonicalization")),

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use opilio_profile::{
-    Context, Profile, QueuePrecedencePolicy, RobotsPolicy, ServerGroup, Strategy, StrippedEqual,
+    Context, PrecedencePolicy, Profile, RobotsPolicy, ServerGroup, Strategy, StrippedEqual,
     UriPrecedencePolicy,
 };
 use opilio_uri::Uri;
@@ -27,7 +27,9 @@ fn delay(profile: &Profile, of: &str, seconds: u64) {
     );
     let same = profile.effective(&uri(of));
     assert_eq!(same.politeness, settings.politeness, "{of}");
-    assert_eq!(same.retry, settings.retry, "{of}");
+    let waits = (settings.retry_delay, settings.retry_delay_max);
+    assert_eq!((same.retry.delay, same.retry.delay_max), waits, "{of}");
+    assert_eq!(same.retry.max_retries, settings.max_retries, "{of}");
 }
 
 #[test]
@@ -95,7 +97,6 @@ fn all_conditions_must_hold_and_of_a_list_any() {
     let precedence = |of: &str| {
         profile
             .queue_settings(&profile.queue_name(&uri(of)))
-            .queue
             .precedence
     };
     assert_eq!(precedence("http://a.org:8080/"), 1);
@@ -316,39 +317,27 @@ fn a_queue_may_be_forced_and_has_settings_of_its_own() {
     assert_eq!(profile.queue_name(&uri("whois:a.org")), "whois");
 
     let news = profile.queue_settings("news");
+    assert_eq!((news.valence, &news.group), (7, &None));
+    assert_eq!(profile.server_group("news"), ServerGroup::None);
     assert_eq!(
-        (news.queue.valence, news.queue.group.clone()),
-        (7, ServerGroup::None)
+        (&news.precedence_policy, news.budget),
+        (&PrecedencePolicy::SuccessCounts(vec![5]), Some(100))
     );
+    let quota = news.quota;
     assert_eq!(
-        news.queue.precedence_policy,
-        QueuePrecedencePolicy::SuccessCounts
-    );
-    assert_eq!(
-        (news.queue.precedence_steps.as_slice(), news.queue.budget),
-        ([5].as_slice(), Some(100))
-    );
-    let quota = news.quotas.queue;
-    assert_eq!(
-        (
-            quota.fetched,
-            quota.bytes.map(|size| size.bytes()),
-            quota.novel
-        ),
+        (quota.fetched, quota.bytes, quota.novel),
         (Some(10), Some(1 << 30), None)
     );
-    assert!(quota.is_some() && !news.quotas.host.is_some());
+    assert!(quota.is_some() && !news.host_quota.is_some());
 
     for queue in ["org,a,", "org,a,##3", "org,a,www,#81", "org,a,www,#81##2"] {
         let settings = profile.queue_settings(queue);
-        assert_eq!(
-            settings.queue.group,
-            ServerGroup::Named("farm".to_owned()),
-            "{queue}"
-        );
+        assert_eq!(settings.group.as_deref(), Some("farm"), "{queue}");
+        let group = ServerGroup::Named("farm".to_owned());
+        assert_eq!(profile.server_group(queue), group, "{queue}");
     }
-    assert_eq!(profile.queue_settings("whois").queue.valence, 1);
-    assert_eq!(profile.queue_settings("no key at all").queue.valence, 1);
+    assert_eq!(profile.queue_settings("whois").valence, 1);
+    assert_eq!(profile.queue_settings("no key at all").valence, 1);
 }
 
 #[test]
@@ -396,7 +385,7 @@ fn queue_keys_limit_what_a_queue_is_known_by() {
         match Profile::parse("p.toml", &text, &given()) {
             Ok(profile) => {
                 let queue = profile.queue_name(&uri("http://www.example.co.uk:8080/x"));
-                format!("{queue} {}", profile.queue_settings(&queue).queue.valence)
+                format!("{queue} {}", profile.queue_settings(&queue).valence)
             }
             Err(faults) => faults.iter().next().unwrap().problem.clone(),
         }
@@ -644,9 +633,9 @@ fn of_two_overrides_that_contradict_the_longer_wait_holds() {
     );
     let settings = profile.effective(&uri("http://a.org/"));
     assert_eq!(settings.politeness.max_delay, Duration::from_secs(4));
-    let retry = &profile.queue_settings("org,a,").retry;
+    let queue = profile.queue_settings("org,a,");
     assert_eq!(
-        (retry.max_retries, retry.delay_max),
+        (queue.max_retries, queue.retry_delay_max),
         (3, Duration::from_secs(2 * 3600))
     );
     let day = Duration::from_secs(24 * 3600);
@@ -834,7 +823,7 @@ fn ten_thousand_overrides_are_told_apart_quickly() {
                 );
                 let queue = profile.queue_settings(&profile.queue_name(&uri));
                 assert_eq!(
-                    queue.quotas.queue.fetched,
+                    queue.quota.fetched,
                     last.map(|number| u64::from(number) + 1),
                     "{uri}"
                 );

@@ -93,7 +93,7 @@ fn focused_and_broad_fetch_once_and_rank_links() {
         ["link-precedence"]
     );
     assert_eq!(settings.stacks.stage(Stage::Scope)[0], "broad");
-    assert!(broad.queue_settings("").quotas.host.is_some());
+    assert!(broad.queue_settings("").host_quota.is_some());
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn default_profile_is_what_nothing_written_means() {
                     &profile.limits,
                     profile.settings(),
                     profile.queue_settings(""),
-                    &profile.group,
+                    (&profile.group, &profile.quotas),
                 ),
             )
         )

@@ -13,12 +13,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::answer::Answer;
-use crate::kept::KeptValues;
 use crate::visit::{instant, millis};
 use crate::{
     Candidate, Candidates, ContentState, Document, DocumentParts, Fault, Finished, Header, Kept,
-    KeptValue, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue, Signal, Stage,
-    TableProblem, Visit,
+    KeptValue, KeptValues, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue, Signal,
+    Stage, TableProblem, Visit,
 };
 
 /// The URI of a document without one.
@@ -687,10 +686,7 @@ impl KeptFacts {
     }
 
     fn kept(&self, own: &str) -> Kept {
-        let values = |values: &BTreeMap<String, KeptValue>| match values.is_empty() {
-            true => KeptValues::new(),
-            false => KeptValues::from([(own.to_owned(), values.clone())]),
-        };
+        let values = |values: &BTreeMap<_, _>| KeptValues::of_plugin(own, values.clone());
         Kept::new(values(&self.uri), values(&self.site))
     }
 }
@@ -794,7 +790,7 @@ pub struct VisitFacts {
     status: i32,
     #[serde(skip_serializing_if = "String::is_empty")]
     media_type: String,
-    state: State,
+    state: ContentState,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -825,46 +821,36 @@ pub struct VisitFacts {
     kept: KeptFacts,
 }
 
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum State {
-    New,
-    Changed,
-    Unchanged,
-    #[default]
-    Unknown,
-}
-
-impl From<State> for ContentState {
-    fn from(state: State) -> Self {
-        match state {
-            State::New => Self::New,
-            State::Changed => Self::Changed,
-            State::Unchanged => Self::Unchanged,
-            State::Unknown => Self::Unknown,
-        }
-    }
-}
-
-impl From<ContentState> for State {
-    fn from(state: ContentState) -> Self {
-        match state {
-            ContentState::New => Self::New,
-            ContentState::Changed => Self::Changed,
-            ContentState::Unchanged => Self::Unchanged,
-            ContentState::Unknown => Self::Unknown,
-        }
-    }
-}
-
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct PastVisitFacts {
     at: u64,
     status: i32,
-    state: State,
+    state: ContentState,
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
+}
+
+impl PastVisitFacts {
+    fn of(past: &PastVisit) -> Self {
+        Self {
+            at: instant(past.at),
+            status: past.status,
+            state: past.state,
+            size: past.size,
+        }
+    }
+
+    fn past_visit(&self) -> Result<PastVisit, CallProblem> {
+        Ok(PastVisit {
+            at: at(self.at)?,
+            status: self.status,
+            state: self.state,
+            size: self.size,
+            digest: None,
+            wait: None,
+        })
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -894,22 +880,13 @@ impl VisitFacts {
             now: instant(visit.now),
             status: visit.status,
             media_type: visit.media_type.clone(),
-            state: visit.state.into(),
+            state: visit.state,
             size: visit.size,
             last_wait: visit.last_wait.map(millis),
             overdue: millis(visit.overdue),
             visits: visit.visits,
             versions: visit.versions,
-            history: visit
-                .history
-                .iter()
-                .map(|past| PastVisitFacts {
-                    at: past.at,
-                    status: past.status,
-                    state: past.state.into(),
-                    size: past.size,
-                })
-                .collect(),
+            history: visit.history.iter().map(PastVisitFacts::of).collect(),
             validators: validators
                 .map(|(name, value)| NamedValue::new(name, value))
                 .collect(),
@@ -951,7 +928,7 @@ impl VisitFacts {
         Ok(Visit {
             status: self.status,
             media_type: self.media_type.clone(),
-            state: self.state.into(),
+            state: self.state,
             size: self.size,
             last_wait: self.last_wait.map(Duration::from_millis),
             overdue: Duration::from_millis(self.overdue),
@@ -960,13 +937,8 @@ impl VisitFacts {
             history: self
                 .history
                 .iter()
-                .map(|past| PastVisit {
-                    at: past.at,
-                    status: past.status,
-                    state: past.state.into(),
-                    size: past.size,
-                })
-                .collect(),
+                .map(PastVisitFacts::past_visit)
+                .collect::<Result<_, _>>()?,
             validators: self
                 .validators
                 .iter()
@@ -1061,7 +1033,7 @@ pub struct FinishedFacts {
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     took: Option<u64>,
-    state: State,
+    state: ContentState,
     hop_path: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     via: Option<String>,

@@ -92,7 +92,7 @@ fn finished() -> Finished {
         media_type: "text/html".to_owned(),
         size: None,
         took: None,
-        state: ContentState::New,
+        state: ContentState::New.into(),
         hop_path: String::new(),
         via: None,
         source: None,

@@ -106,7 +106,7 @@ fn finished(uri: &str) -> Finished {
         media_type: "text/html".to_owned(),
         size: None,
         took: None,
-        state: ContentState::New,
+        state: ContentState::New.into(),
         hop_path: String::new(),
         via: None,
         source: None,
@@ -379,11 +379,11 @@ fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
         value: value.to_owned(),
     };
     let kept = Kept::new(
-        BTreeMap::from([(
-            "one".to_owned(),
+        KeptValues::of_plugin(
+            "one",
             BTreeMap::from([("rate".to_owned(), value(1, "old"))]),
-        )]),
-        KeptValues::new(),
+        ),
+        KeptValues::default(),
     );
     let reason_of = |instance: &str| {
         let config = PluginConfig {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
     Candidate, Candidates, ContentState, Document, DocumentParts, Engine, EngineConfig, Header,
-    Kept, KeptValue, Kind, Limits, Notes, Plugin, Signal, Stage, Visit,
+    Kept, KeptValue, KeptValues, Kind, Limits, Notes, Plugin, Signal, Stage, Visit,
 };
 use serde_json::json;
 
@@ -48,8 +48,8 @@ fn case(dice: &mut Dice, plugin: &str) -> (Stage, Document, Visit) {
         };
         let values = BTreeMap::from([(name.to_owned(), value)]);
         match dice.below(3) {
-            0 => BTreeMap::from([(plugin.to_owned(), values)]),
-            _ => BTreeMap::new(),
+            0 => KeptValues::of_plugin(plugin, values),
+            _ => KeptValues::default(),
         }
     };
     let kept = Kept::new(

@@ -1,14 +1,14 @@
-//! Times in the store's form: milliseconds since 1970, as a number that sorts.
+//! Times in the form of stores: milliseconds since 1970, as a number that sorts.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 /// Milliseconds since 1970-01-01T00:00:00Z.
-pub(crate) type Millis = i64;
+pub type Millis = i64;
 
 /// The last whole millisecond at or before `time`, which has certainly passed.
-pub(crate) fn floor(time: Timestamp) -> Millis {
+pub fn floor(time: Timestamp) -> Millis {
     let whole = time.as_millisecond();
     if time.subsec_nanosecond() % 1_000_000 < 0 {
         whole - 1
@@ -18,7 +18,7 @@ pub(crate) fn floor(time: Timestamp) -> Millis {
 }
 
 /// The first whole millisecond `rest` after `time`, so that rounding never shortens a wait.
-pub(crate) fn after(time: Timestamp, rest: Duration) -> Millis {
+pub fn after(time: Timestamp, rest: Duration) -> Millis {
     let start = floor(time);
     let partial = time > timestamp(start);
     let rest = millis(rest);
@@ -30,12 +30,12 @@ pub(crate) fn after(time: Timestamp, rest: Duration) -> Millis {
 }
 
 /// A duration in milliseconds, rounded up.
-pub(crate) fn millis(duration: Duration) -> Millis {
+pub fn millis(duration: Duration) -> Millis {
     Millis::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(Millis::MAX)
 }
 
 /// The timestamp of a stored time. Times out of jiff's range become its ends.
-pub(crate) fn timestamp(millis: Millis) -> Timestamp {
+pub fn timestamp(millis: Millis) -> Timestamp {
     Timestamp::from_millisecond(millis).unwrap_or(if millis < 0 {
         Timestamp::MIN
     } else {
@@ -44,30 +44,27 @@ pub(crate) fn timestamp(millis: Millis) -> Timestamp {
 }
 
 /// Eight bytes that sort as the times do.
-pub(crate) fn sortable(millis: Millis) -> [u8; 8] {
+pub fn sortable(millis: Millis) -> [u8; 8] {
     (millis.cast_unsigned() ^ (1 << 63)).to_be_bytes()
 }
 
 /// The time from which [`sortable`] made these bytes.
-pub(crate) fn from_sortable(bytes: [u8; 8]) -> Millis {
+pub fn from_sortable(bytes: [u8; 8]) -> Millis {
     (u64::from_be_bytes(bytes) ^ (1 << 63)).cast_signed()
 }
 
 /// A `#[serde(with)]` module that stores a timestamp as its milliseconds.
-pub(crate) mod serialised {
+pub mod serialised {
     use jiff::Timestamp;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(crate) fn serialize<S: Serializer>(
-        time: &Timestamp,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    /// Writes the milliseconds.
+    pub fn serialize<S: Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
         super::floor(*time).serialize(serializer)
     }
 
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Timestamp, D::Error> {
+    /// Reads the milliseconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         Ok(super::timestamp(super::Millis::deserialize(deserializer)?))
     }
 }

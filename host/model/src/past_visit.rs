@@ -16,10 +16,8 @@ use serde::de::{Error, SeqAccess, Visitor};
 use serde::ser::SerializeTuple;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{
-    ContentState, UriRecord,
-    instant::{self, Millis},
-};
+use crate::ContentState;
+use crate::instant::{self, Millis};
 
 /// Bytes of a payload digest that a past visit keeps: eight characters as WARC writes them. They are enough to tell the versions
 /// of one URI apart, and to find them in a log.
@@ -50,22 +48,17 @@ pub struct PastVisit {
 }
 
 impl PastVisit {
+    /// The part of a payload digest that a past visit keeps.
+    #[must_use]
+    pub fn short_digest(digest: [u8; 20]) -> [u8; SHORT_DIGEST_BYTES] {
+        let [a, b, c, d, e, ..] = digest;
+        [a, b, c, d, e]
+    }
+
     /// Records the wait that was decided after it.
-    pub(crate) fn followed_by(&mut self, wait: Option<Duration>) {
+    pub fn followed_by(&mut self, wait: Option<Duration>) {
         self.wait = wait.map(|wait| Duration::from_secs(whole_seconds(wait)));
     }
-}
-
-/// Adds a visit to the front of the history. The oldest visits beyond `history_length` are dropped.
-pub(crate) fn remember(record: &mut UriRecord, past: PastVisit, history_length: usize) {
-    record.history.insert(0, past);
-    record.history.truncate(history_length);
-}
-
-/// The beginning of a payload digest.
-pub(crate) fn short(digest: [u8; 20]) -> [u8; SHORT_DIGEST_BYTES] {
-    let [a, b, c, d, e, ..] = digest;
-    [a, b, c, d, e]
 }
 
 fn whole_seconds(wait: Duration) -> u64 {
