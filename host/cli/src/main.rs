@@ -152,11 +152,9 @@ struct DisplayArgs {
 const COMPILER: &str = "compile-components";
 
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == COMPILER)
-    {
-        return opilio_sandbox::run_compiler();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == COMPILER) {
+        return opilio_sandbox::run_compiler(arguments.next());
     }
     if let Some(program) = own_program() {
         opilio_sandbox::compile_in_child(program, COMPILER);
