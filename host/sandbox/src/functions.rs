@@ -237,7 +237,10 @@ mod tests {
             put(&functions, b"a", 1, FUNCTION_BYTES_MAX / 2);
         }
         assert!(functions.get(b"a").is_some());
-        let kept = functions.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = functions
+            .kept
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         assert!(kept.bytes <= FUNCTION_BYTES_MAX / 2 + HEAD_BYTES + 1);
     }
 
@@ -305,7 +308,10 @@ mod tests {
         put(&other, b"b", 2, FUNCTION_BYTES_MAX / 2);
         other.save();
         let found = found(directory.path(), &[b"a", b"b"]);
-        let lengths: Vec<_> = found.iter().map(|value| value.as_ref().map(Vec::len)).collect();
+        let lengths: Vec<_> = found
+            .iter()
+            .map(|value| value.as_ref().map(Vec::len))
+            .collect();
         assert_eq!(lengths, [None, Some(FUNCTION_BYTES_MAX / 2)]);
     }
 }
