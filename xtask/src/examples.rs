@@ -161,9 +161,13 @@ fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Where projects in Rust are compiled, so that they share what they depend on.
-fn crates() -> PathBuf {
-    root().join("target/toolchains/crates")
+/// Makes a command compile projects in Rust into one folder, so that they share their dependencies, and without what only
+/// debuggers and later builds need.
+fn sharing_crates(command: &mut Command) -> &mut Command {
+    command
+        .env("CARGO_TARGET_DIR", root().join("target/toolchains/crates"))
+        .env("CARGO_INCREMENTAL", "0")
+        .env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
 /// What steps call the language of a project.
@@ -200,6 +204,6 @@ fn named(folder: &Path) -> String {
 fn build_and_test(opilio: &Path, folder: &Path) -> Result<()> {
     let mut build = Command::new(opilio);
     build.args(["plugin", "build"]).arg(folder);
-    quietly(build.env("CARGO_TARGET_DIR", crates()))?;
+    quietly(sharing_crates(&mut build))?;
     quietly(Command::new(opilio).args(["plugin", "test"]).arg(folder))
 }

@@ -38,11 +38,16 @@ pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
 
 /// Compiles the crate, and returns the path of the module.
 fn compile(folder: &Path, toolchain: &Toolchain) -> Result<PathBuf, BuildError> {
+    let Remaps { crate_only, all } = Remaps::of(folder);
     let mut command = cargo();
     command.current_dir(folder);
-    command.args(["build", "--lib", "--release", "--target", TARGET]);
+    command.arg(crate_only.as_ref().map_or("build", |_| "rustc"));
+    command.args(["--lib", "--release", "--target", TARGET]);
     command.args(["--message-format", "json-render-diagnostics"]);
-    toolchain.prepare(&mut command, &remaps(folder));
+    toolchain.prepare(&mut command, &all);
+    if let Some(remap) = crate_only {
+        command.arg("--").arg(remap.flag());
+    }
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(BuildError::Cargo)?;
     if !output.status.success() {
@@ -62,30 +67,58 @@ fn compile(folder: &Path, toolchain: &Toolchain) -> Result<PathBuf, BuildError> 
         })
 }
 
-/// Replacements for the paths of the crate and its path dependencies: the names of their packages. If cargo fails here, the
-/// build that follows reports the error.
-fn remaps(folder: &Path) -> Vec<Remap> {
-    let output = cargo()
-        .current_dir(folder)
-        .args(["metadata", "--format-version", "1"])
-        .stderr(Stdio::null())
-        .output();
-    let metadata = output
-        .ok()
-        .and_then(|output| serde_json::from_slice::<Value>(&output.stdout).ok())
-        .unwrap_or_default();
-    let packages = metadata["packages"].as_array().cloned().unwrap_or_default();
-    packages
-        .iter()
-        .filter(|package| package["source"].is_null())
-        .filter_map(|package| {
-            let manifest = Path::new(package["manifest_path"].as_str()?);
-            Some(Remap {
-                from: manifest.parent()?.to_owned(),
-                to: package["name"].as_str()?.to_owned(),
-            })
-        })
-        .collect()
+/// Replacements for the paths of the crate and its path dependencies: the names of their packages.
+#[derive(Default)]
+struct Remaps {
+    /// The path of the crate, if it is alone in its workspace. As a flag for all crates, it would make cargo compile the
+    /// dependencies, and the standard library, again for each plugin in one target folder.
+    crate_only: Option<Remap>,
+    /// The other paths.
+    all: Vec<Remap>,
+}
+
+impl Remaps {
+    /// Asks cargo for the paths. If cargo fails here, the build that follows reports the error.
+    fn of(folder: &Path) -> Self {
+        let output = cargo()
+            .current_dir(folder)
+            .args(["metadata", "--format-version", "1"])
+            .stderr(Stdio::null())
+            .output();
+        let metadata = output
+            .ok()
+            .and_then(|output| serde_json::from_slice(&output.stdout).ok())
+            .unwrap_or_default();
+        Self::in_metadata(&metadata)
+    }
+
+    fn in_metadata(metadata: &Value) -> Self {
+        let root = &metadata["resolve"]["root"];
+        let is_alone = metadata["workspace_members"]
+            .as_array()
+            .is_some_and(|members| members.as_slice() == [root.clone()]);
+        let mut remaps = Self::default();
+        for package in metadata["packages"].as_array().into_iter().flatten() {
+            let (Some(manifest), Some(name)) =
+                (package["manifest_path"].as_str(), package["name"].as_str())
+            else {
+                continue;
+            };
+            let Some(from) = Path::new(manifest).parent() else {
+                continue;
+            };
+            let remap = Remap {
+                from: from.to_owned(),
+                to: name.to_owned(),
+            };
+            if is_alone && package["id"] == *root {
+                remaps.crate_only = Some(remap);
+            } else if package["source"].is_null() {
+                remaps.all.push(remap);
+            }
+        }
+        remaps
+    }
 }
 
 /// The cargo that runs this program, or the one in `PATH`.
@@ -97,7 +130,39 @@ pub fn cargo() -> Command {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
 
-    use crate::BuildError;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Names of the paths that are replaced for the crate alone, and for all crates, in a workspace of these members.
+    fn check(members: &[&str], crate_only: Option<&str>, all: &[&str]) {
+        let package = |name: &str, source: Option<&str>| {
+            json!({
+                "id": name,
+                "name": name,
+                "source": source,
+                "manifest_path": format!("/work/{name}/Cargo.toml"),
+            })
+        };
+        let remaps = Remaps::in_metadata(&json!({
+            "packages": [package("mine", None), package("sdk", None), package("serde", Some("registry"))],
+            "workspace_members": members,
+            "resolve": {"root": "mine"},
+        }));
+        assert_eq!(
+            remaps.crate_only.map(|remap| remap.to).as_deref(),
+            crate_only
+        );
+        let names: Vec<_> = remaps.all.iter().map(|remap| remap.to.as_str()).collect();
+        assert_eq!(names, all);
+    }
+
+    #[test]
+    fn plugins_of_workspaces_of_their_own_share_the_flags_of_dependencies() {
+        check(&["mine"], Some("mine"), &["sdk"]);
+        // Its members share one target folder, and their flags are the same.
+        check(&["mine", "sdk"], None, &["mine", "sdk"]);
+    }
 
     #[test]
     fn a_folder_without_a_project_is_said_to_be_none() {

@@ -38,6 +38,13 @@ pub struct Remap {
     pub to: String,
 }
 
+impl Remap {
+    /// The argument of rustc.
+    pub(crate) fn flag(&self) -> OsString {
+        remap(&self.from, &self.to)
+    }
+}
+
 /// A way to compile for [`TARGET`]. Its `Display` form describes it.
 #[derive(Clone, Debug)]
 pub struct Toolchain {
@@ -129,7 +136,7 @@ impl Toolchain {
             "-Ctarget-feature=+simd128".into(),
             remap(&self.sources(), "rust"),
         ];
-        flags.extend(remaps.iter().map(|Remap { from, to }| remap(from, to)));
+        flags.extend(remaps.iter().map(Remap::flag));
         flags.extend(
             registries()
                 .iter()

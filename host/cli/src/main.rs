@@ -21,6 +21,7 @@ mod token;
 mod uri;
 mod warc;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -152,11 +153,9 @@ struct DisplayArgs {
 const COMPILER: &str = "compile-components";
 
 fn main() -> ExitCode {
-    if std::env::args_os()
-        .nth(1)
-        .is_some_and(|first| first == COMPILER)
-    {
-        return opilio_sandbox::run_compiler();
+    let mut arguments = std::env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == COMPILER) {
+        return compile_components(arguments.next());
     }
     if let Some(program) = own_program() {
         opilio_sandbox::compile_in_child(program, COMPILER);
@@ -195,6 +194,20 @@ fn main() -> ExitCode {
         Ok(code) => ExitCode::from(code),
         Err(problem) => fail(&problem),
     }
+}
+
+/// Compiles components for the process that started this one. Compiled functions are kept in the directory `cache`.
+fn compile_components(cache: Option<OsString>) -> ExitCode {
+    // The signal is taken from within a runtime. It does nothing else here.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let _entered = runtime.as_ref().ok().map(|runtime| {
+        let entered = runtime.enter();
+        take_no_signal_for_large_files();
+        entered
+    });
+    opilio_sandbox::run_compiler(cache)
 }
 
 /// Ignores the signal SIGXFSZ, so that a file at its size limit (`ulimit -f`) causes an error like a full disk. The signal would

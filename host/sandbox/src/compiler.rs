@@ -11,7 +11,7 @@
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitCode, ExitStatus, Stdio, exit};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, mpsc};
@@ -19,6 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cache::Entry;
+use crate::functions::Functions;
 use crate::{code, engine, snapshot};
 
 /// Bounds on the compilation of one component.
@@ -30,7 +31,7 @@ struct Bounds {
     memory: u64,
 }
 
-/// Python's components, the largest known, take a quarter of either.
+/// Python's components, the largest known, take a quarter of the time and a third of the memory.
 const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(120),
     memory: 2 << 30,
@@ -44,8 +45,8 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The program that compiles, with its argument.
 static PROGRAM: OnceLock<(PathBuf, OsString)> = OnceLock::new();
 
-/// Makes all engines of this process compile in children: `program` with this argument. Its `main` calls [`run_compiler`]. Only
-/// the first call counts, and it must come before the first engine is made.
+/// Makes all engines of this process compile in children: `program` with this argument, and the directory of cached components if
+/// there is one. Its `main` calls [`run_compiler`]. Only the first call counts, and it must come before the first engine is made.
 pub fn compile_in_child(program: PathBuf, argument: impl Into<OsString>) {
     // A second call changes nothing: it names the same program.
     let _ = PROGRAM.set((program, argument.into()));
@@ -85,13 +86,23 @@ impl Refusal {
 }
 
 /// The compiler of one engine, for one component at a time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Compiler {
+    /// Functions that this process has compiled, and the directory of those of children.
+    functions: Arc<Functions>,
     helper: Mutex<Option<Helper>>,
     stopped: AtomicBool,
 }
 
 impl Compiler {
+    pub(crate) fn new(functions: Arc<Functions>) -> Self {
+        Self {
+            functions,
+            helper: Mutex::default(),
+            stopped: AtomicBool::default(),
+        }
+    }
+
     /// Runs a task, in a child if there is one.
     pub(crate) fn run(
         &self,
@@ -100,7 +111,7 @@ impl Compiler {
         component: &[u8],
     ) -> Result<Entry, Refusal> {
         match PROGRAM.get() {
-            None => work(engine, task, component),
+            None => work(engine, &self.functions, task, component),
             Some((program, argument)) => self.in_child(program, argument, task, component),
         }
     }
@@ -125,7 +136,10 @@ impl Compiler {
         for _ in 0..2 {
             let helper = match &mut *place {
                 Some(helper) => helper,
-                vacant => vacant.insert(Helper::start(program, argument).map_err(no_process)?),
+                vacant => {
+                    let cache = self.functions.directory();
+                    vacant.insert(Helper::start(program, argument, cache).map_err(no_process)?)
+                }
             };
             match helper.ask(task, component, BOUNDS, &self.stopped) {
                 Ok(answer) => return read_answer(&answer),
@@ -140,15 +154,25 @@ impl Compiler {
     }
 }
 
-/// Checks and compiles, in this process.
-fn work(engine: &wasmtime::Engine, task: Task, component: &[u8]) -> Result<Entry, Refusal> {
-    if task == Task::Compile {
-        let compiled = precompile(engine, component).map_err(Refusal::Demanding)?;
-        return Ok(Entry {
+/// Checks and compiles, in this process, and saves the compiled functions.
+fn work(
+    engine: &wasmtime::Engine,
+    functions: &Functions,
+    task: Task,
+    component: &[u8],
+) -> Result<Entry, Refusal> {
+    let entry = match task {
+        Task::Prepare => prepare(engine, component)?,
+        Task::Compile => Entry {
             refusal: None,
-            compiled,
-        });
-    }
+            compiled: precompile(engine, component).map_err(Refusal::Demanding)?,
+        },
+    };
+    functions.save();
+    Ok(entry)
+}
+
+fn prepare(engine: &wasmtime::Engine, component: &[u8]) -> Result<Entry, Refusal> {
     code::check(component).map_err(Refusal::Costly)?;
     let refusal = match snapshot::instrument(component) {
         Ok((_, instrumented)) => match precompile(engine, &instrumented) {
@@ -197,10 +221,11 @@ enum Ended {
 }
 
 impl Helper {
-    fn start(program: &PathBuf, argument: &OsString) -> io::Result<Self> {
+    fn start(program: &PathBuf, argument: &OsString, cache: Option<&Path>) -> io::Result<Self> {
         let mut command = Command::new(program);
         command
             .arg(argument)
+            .args(cache)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
@@ -332,9 +357,12 @@ impl Spent {
     }
 }
 
-/// The `main` of a child: compiles the requests from standard input until it ends.
-pub fn run_compiler() -> ExitCode {
-    let Ok(engine) = engine::compiling() else {
+/// The `main` of a child: compiles the requests from standard input until it ends. Functions are shared with other children through
+/// the directory of cached components, the child's second argument.
+pub fn run_compiler(cache: Option<OsString>) -> ExitCode {
+    let cache = cache.map(PathBuf::from);
+    let functions = Arc::new(Functions::in_directory(cache.as_deref()));
+    let Ok(engine) = engine::compiling(&functions) else {
         return ExitCode::FAILURE;
     };
     let (tell, requests) = mpsc::channel();
@@ -360,7 +388,7 @@ pub fn run_compiler() -> ExitCode {
             0 => Task::Compile,
             _ => Task::Prepare,
         };
-        let answer = write_answer(work(&engine, task, component));
+        let answer = write_answer(work(&engine, &functions, task, component));
         if write_frame(&mut output, &answer).is_err() {
             return ExitCode::FAILURE;
         }
@@ -422,7 +450,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         std::fs::write(&file, script).unwrap();
-        let mut helper = Helper::start(&PathBuf::from("/bin/sh"), &file.into()).unwrap();
+        let mut helper = Helper::start(&PathBuf::from("/bin/sh"), &file.into(), None).unwrap();
         let stopped = AtomicBool::new(stopped);
         match helper.ask(Task::Prepare, b"component", bounds, &stopped) {
             Ok(answer) => Ok(answer),

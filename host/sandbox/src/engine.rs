@@ -160,7 +160,8 @@ impl Engine {
             })?),
             None => None,
         };
-        let (engine, instances) = pooled(&config).map_err(EngineError::Engine)?;
+        let functions = Arc::new(Functions::in_directory(config.cache_dir.as_deref()));
+        let (engine, instances) = pooled(&config, &functions).map_err(EngineError::Engine)?;
         let mut linker = Linker::new(&engine);
         imports::link(&mut linker).map_err(EngineError::Engine)?;
         v0_1::link(&mut linker).map_err(EngineError::Engine)?;
@@ -173,7 +174,7 @@ impl Engine {
             linker,
             permits: Permits::new(instances),
             cache,
-            compiler: Compiler::default(),
+            compiler: Compiler::new(functions),
             compatibility,
             memory_max: config.memory_max,
             plugin_memory: Arc::default(),
@@ -203,11 +204,14 @@ impl Engine {
 
 /// The engine, and the number of instances in its pool. It is the configured number, or as many as fit into a limited address
 /// space (`ulimit -v`).
-fn pooled(config: &EngineConfig) -> wasmtime::Result<(wasmtime::Engine, usize)> {
+fn pooled(
+    config: &EngineConfig,
+    functions: &Arc<Functions>,
+) -> wasmtime::Result<(wasmtime::Engine, usize)> {
     let mut fewer = config.clone();
     loop {
         let instances = fewer.instances_max;
-        match wasmtime::Engine::new(&wasmtime_config(&fewer)?) {
+        match wasmtime::Engine::new(&wasmtime_config(&fewer, functions)?) {
             Ok(engine) => {
                 if instances < config.instances_max {
                     tracing::warn!(
@@ -224,13 +228,16 @@ fn pooled(config: &EngineConfig) -> wasmtime::Result<(wasmtime::Engine, usize)> 
 }
 
 /// An engine that compiles for those of [`Engine`] and runs nothing. It has no pool, which does not affect its output.
-pub(crate) fn compiling() -> wasmtime::Result<wasmtime::Engine> {
-    let mut config = wasmtime_config(&EngineConfig::default())?;
+pub(crate) fn compiling(functions: &Arc<Functions>) -> wasmtime::Result<wasmtime::Engine> {
+    let mut config = wasmtime_config(&EngineConfig::default(), functions)?;
     config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
     wasmtime::Engine::new(&config)
 }
 
-fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {
+fn wasmtime_config(
+    settings: &EngineConfig,
+    functions: &Arc<Functions>,
+) -> wasmtime::Result<Config> {
     let instances = u32::try_from(settings.instances_max).unwrap_or(u32::MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(instances)
@@ -267,6 +274,6 @@ fn wasmtime_config(settings: &EngineConfig) -> wasmtime::Result<Config> {
         // The same answer on every machine: a recorded call must be repeatable elsewhere.
         .cranelift_nan_canonicalization(true)
         .relaxed_simd_deterministic(true)
-        .enable_incremental_compilation(Arc::new(Functions::default()))?;
+        .enable_incremental_compilation(functions.clone())?;
     Ok(config)
 }

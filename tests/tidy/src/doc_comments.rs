@@ -57,7 +57,7 @@ fn offenders(sources: &[Source]) -> Vec<Offender> {
 }
 
 /// The text of a line that is a doc comment.
-fn doc_text(line: &str) -> Option<&str> {
+pub(crate) fn doc_text(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let text = line
         .strip_prefix("///")

@@ -5,6 +5,7 @@
 //! | `links` | links and anchors in Markdown files, and the table of contents in `docs/SUMMARY.md` |
 //! | `named_files` | source files that the glossary and the architecture page name |
 //! | `doc_comments` | doc comments that open with a wh-word do not become more |
+//! | `doc_examples` | crates with examples in doc comments have doctests |
 //! | `phrases` | "is none", "are none" and "is no X" do not become more |
 //! | `file_lengths` | a Rust file over 600 lines gives a reason |
 //! | `type_names` | no two crates have a public type of one name |
@@ -20,6 +21,8 @@
 mod circles;
 #[cfg(test)]
 mod doc_comments;
+#[cfg(test)]
+mod doc_examples;
 #[cfg(test)]
 mod file_lengths;
 #[cfg(test)]

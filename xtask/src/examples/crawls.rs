@@ -91,8 +91,11 @@ pub(super) fn components(steps: &mut Steps, opilio: &Path, home: &Path) {
             let mut build = Command::new(&opilio);
             build.args(["plugin", "build"]);
             build.arg(root().join("tests/languages").join(language));
-            build.env("CARGO_TARGET_DIR", super::crates());
-            quietly(build.arg("--out").arg(&component))
+            quietly(
+                super::sharing_crates(&mut build)
+                    .arg("--out")
+                    .arg(&component),
+            )
         });
     }
 }

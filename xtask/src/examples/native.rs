@@ -8,7 +8,7 @@ use anyhow::Result;
 use opilio_build::Language;
 
 use super::steps::{Steps, quietly};
-use super::{crates, sorted};
+use super::{sharing_crates, sorted};
 use crate::repository::root;
 
 /// Of C with all warnings, which makes the objects that cases of other projects are linked with, too.
@@ -101,7 +101,7 @@ pub(super) fn cases(folder: &Path) -> Result<()> {
         Some(Language::Rust) => {
             let mut test = opilio_build::cargo();
             test.args(["test", "--quiet"]);
-            test.env("CARGO_TARGET_DIR", crates());
+            sharing_crates(&mut test);
             test
         }
         Some(Language::Go) => {

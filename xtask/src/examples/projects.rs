@@ -127,7 +127,13 @@ impl Project {
         if let Some(sdk) = sdk {
             new.arg("--sdk").arg(sdk);
         }
-        quietly(new.arg(&self.name))
+        quietly(new.arg(&self.name))?;
+        if self.template == "rust" {
+            // With the versions of an example, what it depends on is not compiled once more.
+            let lock = root().join("plugins/examples/rust/page-language/Cargo.lock");
+            fs::copy(lock, self.folder.join("Cargo.lock")).map(drop)?;
+        }
+        Ok(())
     }
 
     /// What its README says of a profile: the plugin's table, and lines of the stacks.

@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use opilio_build::Language;
 use opilio_test_web::{Reply, Web};
 
-use super::crates;
 use super::crawl::{OF_THIS_MACHINE, Told, asked, fresh};
+use super::sharing_crates;
 use super::steps::{Steps, quietly};
 use crate::repository::root;
 
@@ -37,7 +37,7 @@ pub(super) fn shell(opilio: &Path, lines: &str) -> Command {
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)));
     let mut shell = Command::new("sh");
     shell.args(["-ec", lines]).env("OPILIO", opilio);
-    shell.env("CARGO_TARGET_DIR", crates());
+    sharing_crates(&mut shell);
     if let Ok(path) = path {
         shell.env("PATH", path);
     }

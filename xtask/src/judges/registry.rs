@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::command::{output, status};
 use crate::repository::root;
 
-/// The client. It is built without optimisation, which takes a few minutes the first time.
+/// The client. It is built without optimisation and debug information, which takes a few minutes the first time.
 const WKG: &str = "0.16.1";
 /// Name and password for the registry, and the line of its password file: it takes bcrypt alone.
 const NAME: &str = "author";
@@ -262,13 +262,18 @@ fn install_registry() -> Result<()> {
 /// Built once from its package; cargo sees to it that it is this version.
 fn wkg(home: &Path) -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = home.join("wkg");
+    let (root, objects) = (home.join("wkg"), home.join("wkg-target"));
     let mut install = Command::new(cargo);
     install
         .args(["install", "wkg", "--version", WKG])
         .args(["--locked", "--debug", "--quiet", "--root"])
         .arg(&root)
-        .env("CARGO_TARGET_DIR", home.join("wkg-target"));
+        .env("CARGO_TARGET_DIR", &objects)
+        .env("CARGO_PROFILE_DEV_DEBUG", "0");
     status(&mut install)?;
+    if objects.exists() {
+        // More than a gigabyte that nobody needs again.
+        fs::remove_dir_all(&objects)?;
+    }
     Ok(root.join("bin/wkg"))
 }

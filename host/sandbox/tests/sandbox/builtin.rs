@@ -4,20 +4,26 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use opilio_sandbox::{Component, ConfigureError, Limits};
+use opilio_sandbox::{Component, ConfigureError, Engine, EngineConfig, Limits};
 use serde_json::json;
 
-use crate::support::{config_of, engine};
+use crate::support::{component_cache, config_of};
 
 /// Every component that ships, loaded, under the name of the folder in `plugins/` that it was made from.
 #[track_caller]
 pub(crate) fn components() -> &'static BTreeMap<&'static str, Component> {
     static COMPONENTS: OnceLock<BTreeMap<&'static str, Component>> = OnceLock::new();
     let components = COMPONENTS.get_or_init(|| {
+        let engine = Engine::new(EngineConfig {
+            cache_dir: Some(component_cache()),
+            instances_max: 8,
+            ..EngineConfig::default()
+        })
+        .unwrap();
         let mut components = BTreeMap::new();
         for builtin in opilio_builtin::all() {
             components.entry(builtin.name).or_insert_with(|| {
-                match engine().load(builtin.component, builtin.name) {
+                match engine.load(builtin.component, builtin.name) {
                     Ok(component) => component,
                     Err(problem) => panic!("component {}: {problem:?}", builtin.name),
                 }

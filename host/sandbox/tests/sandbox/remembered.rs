@@ -12,7 +12,7 @@ use opilio_sandbox::{
 };
 use serde_json::json;
 
-use crate::support::{candidate, config_of};
+use crate::support::{candidate, component_cache, config_of};
 
 /// Numbers that are the same in every run.
 struct Dice(u64);
@@ -148,6 +148,7 @@ fn asked(plugin: &Plugin, (stage, document, visit): &(Stage, Document, Visit)) -
 fn engines() -> [Engine; 2] {
     [true, false].map(|remember| {
         Engine::new(EngineConfig {
+            cache_dir: Some(component_cache()),
             instances_max: 2,
             remember,
             ..EngineConfig::default()

@@ -1,5 +1,6 @@
 //! What the tests share: an engine, documents, candidates.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -25,6 +26,12 @@ pub(crate) fn engine() -> &'static Engine {
         })
         .unwrap()
     })
+}
+
+/// Directory of compiled components for tests of shipped plugins. Crawls of other tests have the same one
+/// (`opilio_stories::component_cache`).
+pub(crate) fn component_cache() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache/opilio/components")
 }
 
 /// Limits that a test does not wait for.
