@@ -29,72 +29,72 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Minimum span of a rate, so that rates do not jump.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 
-/// A job at a glance.
+/// Overview of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct JobOverview {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What it is doing.
+    /// State of the job.
     pub state: JobState,
-    /// What its profile is called.
+    /// Name of the profile.
     pub profile: Option<String>,
-    /// When it was made.
+    /// Time at which the job was created.
     pub created: Option<Timestamp>,
-    /// When it last began.
+    /// Time at which the job was last started.
     pub started: Option<Timestamp>,
-    /// When it last ended; none while it crawls.
+    /// Time at which the job last ended; not set while it crawls.
     pub ended: Option<Timestamp>,
-    /// Why it ended, or why it waits.
+    /// Reason why the job ended or waits.
     pub ended_why: Option<String>,
-    /// URIs that have finished a turn.
+    /// Number of finished visits.
     pub uris: u64,
-    /// URIs that stand in queues.
+    /// Number of queued URIs.
     pub queued: u64,
-    /// URIs known.
+    /// Number of known URIs.
     pub discovered: u64,
-    /// Content received by visits that succeeded, in bytes.
+    /// Bytes of content received by successful visits.
     pub bytes: u64,
-    /// URIs finished a second, over the last seconds.
+    /// Visits finished per second, over the last seconds.
     pub uris_per_second: f64,
-    /// Bytes received a second, over the last seconds.
+    /// Bytes received per second, over the last seconds.
     pub bytes_per_second: f64,
-    /// Alerts that hold and of which nobody knows; of a job at rest, those that held when it was last crawled.
+    /// Number of active alerts that are not acknowledged. For a job that is not running: those at its last crawl.
     pub alerts: u64,
-    /// Times at which it may crawl; none: always.
+    /// Crawl window of the job; not set: always.
     pub schedule: Option<String>,
-    /// Times in a row that it died.
+    /// Number of times in a row that the process died.
     pub deaths: u32,
-    /// What it may take of what all jobs have together; none while it does not crawl, or where nothing is divided.
+    /// Share of the bandwidth and connections of all jobs; not set while the job does not crawl, or if nothing is divided.
     pub share: Option<Share>,
 }
 
-/// What a job is doing.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// Made, and never begun.
+    /// Created and never started.
     New,
-    /// It is to crawl, and waits: for a place, for its window, or for its next attempt.
+    /// To be started, and waits for a free place, for its crawl window, or for the next attempt.
     Waiting,
-    /// Its process begins, or is just ending.
+    /// Its process is starting or about to end.
     Starting,
-    /// It crawls.
+    /// Crawling.
     Running,
-    /// It begins nothing new, and waits for what is in flight.
+    /// Starts no new fetches, and waits for fetches in flight.
     Pausing,
-    /// Nothing is in flight, and nothing begins.
+    /// Paused; no fetches in flight.
     Paused,
-    /// It was asked to stop, and waits for what is in flight.
+    /// Stop requested; waits for fetches in flight.
     Ending,
-    /// Somebody stopped it.
+    /// Stopped by an operator.
     Stopped,
-    /// Nothing was left, or a limit of its profile was reached.
+    /// Finished: no URIs left, or a limit of the profile reached.
     Finished,
-    /// It could not go on.
+    /// Stopped because of an error.
     Failed,
     /// Its process died.
     Crashed,
-    /// Its directory cannot be understood.
+    /// Its directory cannot be read.
     Damaged,
 }
 

@@ -16,17 +16,17 @@ use opilio_visit::policy;
 /// Queues resolved at once.
 const QUEUES_RESOLVED: usize = 500;
 
-/// When a change of a setting takes effect.
+/// Time at which a change of a setting takes effect.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// For whatever begins from then on.
+    /// At once, for new visits.
     AtOnce,
-    /// When the job goes on the next time.
+    /// At the next start of the job.
     NextStart,
-    /// Never: it was settled when the job was made.
+    /// Never: the setting is frozen when the job is created.
     Never,
 }
 

@@ -44,22 +44,22 @@ struct Stamp {
     number: u64,
 }
 
-/// A table as operators see it.
+/// Look-up table of plugins, for operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TableReport {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub name: String,
     /// `surt-prefixes`, `regexes` or `key-values`.
     pub kind: String,
-    /// Its rows, those with one key counted once.
+    /// Number of rows with different keys.
     pub rows: u64,
-    /// Its file; none where the profile has its rows.
+    /// File of the table; not set if its rows are in the profile.
     #[schema(value_type = Option<String>)]
     pub file: Option<PathBuf>,
-    /// When it was read.
+    /// Time of the last read.
     pub read: Timestamp,
-    /// Why its file as it is now could not take its place.
+    /// Reason why the current version of the file could not be loaded.
     pub problem: Option<String>,
 }
 

@@ -47,47 +47,47 @@ const OUTSIDE: [&[&str]; 22] = [
     &["actions", "directory"],
 ];
 
-/// Profiles.
+/// List of profiles.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Profiles {
-    /// The operator's own first, then those that ship.
+    /// Profiles: the operator's first, then the shipped ones.
     profiles: Vec<ProfileName>,
 }
 
 /// A profile.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProfileName {
-    /// Its name.
+    /// Name of the profile.
     name: String,
-    /// It comes with Opilio.
+    /// Whether the profile is shipped with Opilio.
     ships: bool,
 }
 
-/// A profile's text.
+/// Text of a profile.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProfileText {
-    /// Its name.
+    /// Name of the profile.
     name: String,
-    /// As it was written.
+    /// TOML text, as written.
     toml: String,
 }
 
-/// A profile to be checked.
+/// Profile to check.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Checking {
-    /// Its text.
+    /// TOML text of the profile.
     toml: String,
 }
 
-/// What is wrong with a profile.
+/// Errors in a profile.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Checked {
-    /// All of it, at its places; nothing: it may be used.
+    /// Errors with their places; empty if the profile is valid.
     faults: Vec<FaultFound>,
 }
 
-/// The profiles that jobs can be made of by name.
+/// Lists the profiles that jobs can use by name.
 #[utoipa::path(get, path = "/profiles", operation_id = "list_profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
 pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
     let own = daemon.own_profiles();
@@ -106,8 +106,8 @@ pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
     })
 }
 
-/// The text of a profile.
-#[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Its name")), responses((status = 200, body = ProfileText)))]
+/// Returns the text of a profile.
+#[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile")), responses((status = 200, body = ProfileText)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(name): Place<String>,
@@ -138,7 +138,7 @@ fn text_of(file: &Path) -> Result<String, Problem> {
     })
 }
 
-/// Checks a profile, the settings of its plugins included. Makes nothing.
+/// Checks a profile and the settings of its plugins. Creates nothing.
 #[utoipa::path(post, path = "/profiles/check", operation_id = "check_profile", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
 pub(crate) async fn check(
     State(daemon): Shared,
@@ -167,7 +167,7 @@ pub(crate) async fn check(
     Ok(Json(Checked { faults }))
 }
 
-/// The JSON Schema of profiles.
+/// Returns the JSON Schema of profiles.
 #[utoipa::path(get, path = "/profile-schema", operation_id = "show_profile_schema", tag = "profiles", responses((status = 200, description = "A JSON Schema of draft 2020-12", body = Object)))]
 pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())

@@ -328,21 +328,21 @@ pub enum Command {
     },
 }
 
-/// Which URIs are meant: those of which both hold. Neither means all.
+/// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Which {
-    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    /// SURT prefix of the URIs, such as `http://(org,example,`.
     #[serde(default)]
     #[schema(value_type = String, required = false)]
     pub surt: Option<String>,
-    /// This is found in them.
+    /// Regular expression that URIs must contain a match of.
     #[serde(default)]
     #[schema(value_type = String, required = false, format = "regex")]
     pub regex: Option<String>,
 }
 
-/// A state of queues, to list those in it.
+/// State of a queue, to select queues by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "as in opilio_frontier::QueueState")]
@@ -586,16 +586,16 @@ impl fmt::Display for Which {
     }
 }
 
-/// The order in which queues are listed.
+/// Order in which queues are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueSort {
     /// By name.
     #[default]
     Name,
-    /// Those that hold most URIs first.
+    /// By number of URIs, most first.
     Size,
-    /// Those first that can give a URI first; at last those that have none to give.
+    /// By the time of the next URI, earliest first; queues without a URI to issue come last.
     Due,
 }
 

@@ -20,31 +20,31 @@ use opilio_job::inside::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
-/// A checkpoint in a job's folder `checkpoints`.
+/// Checkpoint in a job's folder `checkpoints`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct KeptCheckpoint {
-    /// Its folder's.
+    /// Name of the folder.
     pub name: String,
-    /// Where it is.
+    /// Path of the folder.
     #[schema(value_type = String)]
     pub directory: PathBuf,
-    /// The moment it shows; none where it does not say, as all that follows.
+    /// Time of the saved state; not set, like all further fields, if the checkpoint does not record it.
     pub made: Option<Timestamp>,
-    /// The crawl made it by itself, and removes it when it has made enough others.
+    /// Whether the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
     pub is_periodic: bool,
-    /// URIs known.
+    /// Number of known URIs.
     pub uris: Option<u64>,
-    /// Bytes of the frontier, before compression.
+    /// Bytes of the frontier before compression.
     pub bytes: Option<u64>,
-    /// WARC files that there were.
+    /// Number of WARC files at that time.
     pub warcs: Option<u64>,
-    /// Their bytes.
+    /// Total size of these files in bytes.
     pub warc_bytes: Option<u64>,
-    /// Plugins whose components it keeps, by their names in the profile; those that ship are with the program.
+    /// Plugins whose components the checkpoint contains, by name in the profile. Shipped components are part of the program.
     pub components: Vec<String>,
-    /// The job can go back to it.
+    /// Whether the job can return to this checkpoint.
     pub is_whole: bool,
-    /// Why it cannot; none where it can.
+    /// Reason why it cannot; not set if it can.
     pub problem: Option<String>,
 }
 

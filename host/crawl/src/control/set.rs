@@ -22,65 +22,65 @@ use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Loaded, Loading};
 
-/// A setting of a job.
+/// Setting of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SettingInForce {
-    /// Its name with its tables, such as `politeness.min-delay`.
+    /// Name with its tables, such as `politeness.min-delay`.
     pub key: String,
-    /// Its value, where no override says otherwise.
+    /// Value that applies except where an override sets another.
     pub value: Value,
-    /// The value as TOML writes it.
+    /// The value as TOML.
     pub toml: String,
-    /// The file that says so, as faults call it; none: nobody says so, and it has its default.
+    /// File that sets the value, as named in errors; not set if the setting has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line there.
+    /// Line in that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// At which stage it is needed, and so what an override of it may match by: `job`, `queue`, `uri`, `response`.
+    /// Stage at which the setting is needed, which limits the conditions of overrides: `job`, `queue`, `uri`, `response`.
     pub stage: String,
-    /// What follows where its value is no good one: `info`, `warning` or `error`.
+    /// Severity of an invalid value: `info`, `warning` or `error`.
     pub level: String,
-    /// Few ever change it.
+    /// Whether the setting is rarely changed.
     pub expert: bool,
-    /// When a change of it takes effect.
+    /// Time at which a change takes effect.
     pub effect: Effect,
-    /// What it is for; empty for settings of plugins.
+    /// Description of the setting; empty for settings of plugins.
     pub description: String,
 }
 
-/// A setting that was changed, or would be.
+/// Changed setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SettingChanged {
-    /// Its name with its tables.
+    /// Name with its tables.
     pub key: String,
-    /// What it was, as TOML; none where it was not set, or where the change is for some URIs alone.
+    /// Previous value as TOML; not set if there was none, or if the change applies only to some URIs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What it is, as TOML.
+    /// New value as TOML.
     pub after: String,
-    /// From when on.
+    /// Time at which the change takes effect.
     pub effect: Effect,
 }
 
-/// Something that is wrong with a change, or worth a word.
+/// Error in a change, or a warning about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FaultFound {
     /// `info`, `warning` or `error`.
     pub level: String,
-    /// The file as faults call it; `set` for what was asked for.
+    /// File, as named in errors; `set` for the submitted change.
     pub file: String,
-    /// The line there.
+    /// Line in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The column there.
+    /// Column in the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// JSON Pointer to the setting.
     pub setting: String,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
-    /// What would be right.
+    /// Suggested correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
