@@ -272,7 +272,7 @@ impl TryFrom<f64> for PrecedenceNumber {
         let whole = number.to_string().parse();
         whole
             .map(PrecedenceNumber)
-            .map_err(|_| format!("a precedence is a whole number from 0 to 255, not {number}"))
+            .map_err(|_| format!("invalid precedence {number}; give a whole number from 0 to 255"))
     }
 }
 
@@ -315,7 +315,7 @@ fn checked_limit(limit: u64) -> Result<u64, Problem> {
     match limit {
         1..=PAGE_MAX => Ok(limit),
         _ => Err(Problem::unusable(format!(
-            "limit is {limit}; it may be 1 to {PAGE_MAX}"
+            "invalid limit {limit}; give 1 to {PAGE_MAX}"
         ))),
     }
 }

@@ -90,7 +90,7 @@ impl Audit {
         let end = entry.path.floor_char_boundary(PATH_BYTES_MAX);
         entry.path.truncate(end);
         if let Err(problem) = self.try_write(&entry) {
-            tracing::error!("{} cannot be written: {problem}", self.path.display());
+            tracing::error!("cannot write {}: {problem}", self.path.display());
         }
     }
 

@@ -212,7 +212,7 @@ impl Watcher {
             .as_ref()
             .filter(|it| self.problem.as_ref() != Some(it))
         {
-            tracing::error!("no job is seen to: {problem}");
+            tracing::error!("cannot read the folder of jobs, so no job is managed: {problem}");
         }
         self.problem = problem;
         let mut asking = JoinSet::new();
@@ -301,7 +301,7 @@ impl Read {
             *of_course = None;
             self.course = Course::read(directory).unwrap_or_else(|source| {
                 *of_course = Some(format!(
-                    "course.json is damaged: {source}; remove it, and the job goes on where it was"
+                    "course.json is damaged: {source}; remove it, then resume the job"
                 ));
                 None
             });
@@ -310,7 +310,7 @@ impl Read {
             *of_orders = None;
             self.orders = Orders::read(directory).unwrap_or_else(|source| {
                 *of_orders = Some(format!(
-                    "orders.json is damaged: {source}; remove it, and start the job where it is to crawl"
+                    "orders.json is damaged: {source}; remove it, then start the job if it should crawl"
                 ));
                 None
             });
@@ -405,7 +405,7 @@ impl Read {
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
                 // For a job run without the daemon the window has no meaning.
                 let waits = closed && state != JobState::Running;
-                let why = waits.then(|| "its crawl window is closed".to_owned());
+                let why = waits.then(|| "the crawl window is closed".to_owned());
                 return (state, why);
             }
             (Alive::Silent, _) if self.is_ending() => return (JobState::Ending, None),
@@ -425,10 +425,10 @@ impl Read {
             let has_begun = |begun| course.is_some_and(|course| course.began >= begun);
             match orders.begun {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
-                    return (JobState::Waiting, Some("its process died".to_owned()));
+                    return (JobState::Waiting, Some("the process died".to_owned()));
                 }
                 Some(begun) if orders.crawl && !has_begun(begun) => {
-                    return (JobState::Starting, Some(format!("begun at {begun:.0}")));
+                    return (JobState::Starting, Some(format!("started at {begun:.0}")));
                 }
                 None if orders.crawl => {
                     return (JobState::Waiting, Some(waits(orders, holds)));
@@ -447,7 +447,7 @@ impl Read {
             }
             (None, Some(_)) => (
                 JobState::Crashed,
-                Some("its process died; it goes on where it was when it is started".to_owned()),
+                Some("the process died; start the job to resume it".to_owned()),
             ),
             (None, None) => (JobState::New, None),
         }
@@ -459,7 +459,7 @@ fn unreadable(problem: &JobError) -> String {
     let said = chain(problem);
     match problem {
         JobError::Damaged { .. } => {
-            format!("{said}; bring it back, or make a job of a checkpoint with opilio job restore")
+            format!("{said}; restore the file, or create a job from a checkpoint with opilio job restore")
         }
         _ => said,
     }
@@ -474,17 +474,17 @@ fn open(alerts: &[Alert]) -> u64 {
 fn waits(orders: &Orders, holds: Holds) -> String {
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
-            format!("it died, and is begun again at {at:.0}")
+            format!("the process died; restart at {at:.0}")
         }
         (Some(at), deaths) if at > Timestamp::now() => {
-            format!("it died {deaths} times in a row, and is begun again at {at:.0}")
+            format!("the process died {deaths} times in a row; restart at {at:.0}")
         }
-        _ if holds == Holds::Window => "its crawl window is closed".to_owned(),
+        _ if holds == Holds::Window => "the crawl window is closed".to_owned(),
         _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
         _ if holds == Holds::Unknown => {
-            "it waits for a place, or for its crawl window where the daemon has one".to_owned()
+            "waiting for a free place among the concurrent crawls, or for the crawl window".to_owned()
         }
-        _ => "it waits for a place".to_owned(),
+        _ => "waiting for a free place among the concurrent crawls".to_owned(),
     }
 }
 
@@ -524,7 +524,7 @@ pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
         // Without a daemon no job gets a place or is restarted.
         let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
         for job in jobs.iter_mut().filter(waiting) {
-            job.ended_why = Some("it waits for the daemon: opilio serve".to_owned());
+            job.ended_why = Some("waiting for the daemon; start it with opilio serve".to_owned());
         }
     }
     jobs

@@ -31,6 +31,6 @@ pub(crate) async fn list(
     let entries = read
         .await
         .map_err(|panic| Problem::failure(panic.to_string()))?
-        .map_err(|problem| Problem::failure(format!("the audit log cannot be read: {problem}")))?;
+        .map_err(|problem| Problem::failure(format!("cannot read the audit log: {problem}")))?;
     Ok(Json(Entries { entries }))
 }

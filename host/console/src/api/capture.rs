@@ -154,7 +154,7 @@ pub(crate) async fn list(
         && !youngest_first.any(|entry| cursor(entry) == *after)
     {
         return Err(Problem::not_found(format!(
-            "{after:?} is no cursor: take the one that an earlier page ended with"
+            "invalid cursor {after:?}; pass the `after` of an earlier page"
         )));
     }
     let page: Vec<&CdxjEntry> = youngest_first.by_ref().take(limit).collect();
@@ -274,7 +274,7 @@ impl Archive {
 
     fn captures(&self, uri: &str) -> Result<Captures, Problem> {
         captures(&self.directories, uri).map_err(|problem| {
-            Problem::conflict(format!("an index of the archive cannot be read: {problem}"))
+            Problem::conflict(format!("cannot read an index of the archive: {problem}"))
         })
     }
 
@@ -298,10 +298,10 @@ impl Archive {
         }
         Err(Problem::not_found(
             match (places.first(), found.unlisted.len()) {
-                (None, 0) => "nothing of it is archived".to_owned(),
-                (Some(first), 0) => format!("its first capture is of {}", first.date),
+                (None, 0) => "no capture found".to_owned(),
+                (Some(first), 0) => format!("the first capture is of {}", first.date),
                 (_, unlisted) => format!(
-                    "no index of the archive lists a capture that old; {unlisted} files have none, which `opilio warc index --beside` makes"
+                    "no index of the archive lists a capture that old; {unlisted} files have no index (`opilio warc index --beside` writes them)"
                 ),
             },
         ))
@@ -318,7 +318,7 @@ impl Archive {
     fn open(&self, place: &Location) -> Result<(Reader, PathBuf), Problem> {
         let file = find(&self.directories, &place.file).ok_or_else(|| {
             Problem::not_found(format!(
-                "{} is not where the job writes its archive; it may have been handed over",
+                "{} is not in the archive folders of the job; it may have been handed over",
                 place.file
             ))
         })?;
@@ -335,7 +335,7 @@ impl Archive {
             Stored::Elsewhere { uri, date } => {
                 let nowhere = || {
                     Problem::not_found(format!(
-                        "it was found unchanged; its payload is with the capture of {uri} of {date}, which no index of this archive lists"
+                        "the capture is a revisit record; its payload is in the capture of {uri} of {date}, which no index of this archive lists"
                     ))
                 };
                 let found = self.captures(&uri)?;
@@ -363,7 +363,7 @@ impl Archive {
         let record = reader.next_record().map_err(unreadable(&file))?;
         let mut record = record.ok_or_else(|| {
             Problem::conflict(format!(
-                "{} cannot be read: there is no record at {}",
+                "cannot read {}: no record at {}",
                 file.display(),
                 place.offset
             ))
@@ -424,7 +424,7 @@ enum Stored {
 }
 
 fn unreadable(file: &Path) -> impl Fn(ReadError) -> Problem {
-    move |problem| Problem::conflict(format!("{} cannot be read: {problem}", file.display()))
+    move |problem| Problem::conflict(format!("cannot read {}: {problem}", file.display()))
 }
 
 impl Location {

@@ -65,7 +65,7 @@ pub(crate) async fn restore(
 ) -> Result<Json<Done>, Problem> {
     let made = daemon.go_back(&job, &caller, &checkpoint).await?;
     let result = format!(
-        "it is as it was at {:.0}, with {} URIs; start it, and it goes on from there",
+        "restored to {:.0}, with {} URIs; start the job to resume it",
         made.made, made.uris
     );
     Ok(Json(Done { result }))

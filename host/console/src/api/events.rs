@@ -100,7 +100,7 @@ fn follow(
     mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let place = daemon.streams.clone().try_acquire_owned().map_err(|_| {
-        let problem = format!("{STREAMS_MAX} streams of events are open already; close some");
+        let problem = format!("{STREAMS_MAX} event streams are open, the maximum; close some");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(10)
     })?;
     let (sender, receiver) = mpsc::channel(4);

@@ -210,7 +210,7 @@ pub(crate) async fn make(
         }
         _ => {
             return Err(Problem::unusable(
-                "give either profile, the name of one, or profile_toml, its text",
+                "give either profile (a name) or profile_toml (a text)",
             ));
         }
     };
@@ -304,7 +304,7 @@ pub(crate) async fn start(
             let why = ended_why.unwrap_or_default();
             return Err(Problem::conflict(format!("the job is damaged: {why}")));
         }
-        _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
+        _ => return Err(Problem::conflict(format!("the job is already {}", word(state)))),
     }
     // The daemon's view of the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
@@ -315,9 +315,9 @@ pub(crate) async fn start(
         was
     })?;
     if is_wanted {
-        return Err(Problem::conflict("it is to begin already"));
+        return Err(Problem::conflict("the job already waits to be started"));
     }
-    let result = "it begins as soon as there is a place".to_owned();
+    let result = "the job will start as soon as a place among the concurrent crawls is free".to_owned();
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
@@ -341,7 +341,7 @@ pub(crate) async fn stop(
         });
         if waits {
             ordered?;
-            let result = "it does not begin".to_owned();
+            let result = "the job will not start".to_owned();
             return Ok(Json(Done { result }));
         }
     }
@@ -362,7 +362,7 @@ pub(crate) async fn pause(
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, true)? {
-        let result = "it begins paused".to_owned();
+        let result = "the job will start paused".to_owned();
         return Ok(Json(Done { result }));
     }
     let paused = daemon.have_done(&job, &caller, Command::Pause).await?;
@@ -385,7 +385,7 @@ pub(crate) async fn resume(
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, false)? {
-        let result = "it begins as soon as there is a place".to_owned();
+        let result = "the job will start as soon as a place among the concurrent crawls is free".to_owned();
         return Ok(Json(Done { result }));
     }
     let now = daemon.clock.now();
@@ -397,11 +397,11 @@ pub(crate) async fn resume(
                 std::mem::take(&mut orders.paused)
             })?;
         if was_paused {
-            let result = "it goes on when its crawl window opens".to_owned();
+            let result = "the job resumes when its crawl window opens".to_owned();
             return Ok(Json(Done { result }));
         }
         return Err(Problem::conflict(
-            "its crawl window is closed; it goes on when that opens",
+            "the crawl window is closed; the job resumes when it opens",
         ));
     }
     let resumed = daemon.have_done(&job, &caller, Command::Resume).await?;
@@ -438,7 +438,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| Err(Problem::failure(format!("it panicked: {panic}"))))
+    done.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
 }
 
 impl Daemon {

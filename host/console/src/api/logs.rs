@@ -68,7 +68,7 @@ pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
     };
     own_files(job)?;
     let places = Places::of(job).map_err(|problem| {
-        Problem::conflict(format!("the job's profile cannot be read: {problem}"))
+        Problem::conflict(format!("cannot read the job's profile: {problem}"))
     })?;
     inside(&places.logs)?;
     inside(&job.join("reports"))?;
@@ -77,7 +77,7 @@ pub(crate) fn places(job: &Path) -> Result<Places, Problem> {
 }
 
 fn unreadable(problem: &std::io::Error) -> Problem {
-    Problem::failure(format!("the log cannot be read: {problem}"))
+    Problem::failure(format!("cannot read the log: {problem}"))
 }
 
 /// Lists the logs of a job.
@@ -105,7 +105,7 @@ pub(crate) async fn page(
         let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
         // Looked up in the list: no name can lead elsewhere.
         if !files.iter().any(|known| known.name == file) {
-            return Err(Problem::not_found(format!("there is no log {file:?}")));
+            return Err(Problem::not_found(format!("log {file:?} not found")));
         }
         read::page(&folder.join(file), &wanted).map_err(|problem| unreadable(&problem))
     });
@@ -120,14 +120,14 @@ impl Lines {
             .clone()
             .any(|count| !(1..=LINES_MAX).contains(&count))
         {
-            let problem = format!("tail and limit may be 1 to {LINES_MAX}");
+            let problem = format!("invalid tail or limit; give 1 to {LINES_MAX}");
             return Err(Problem::unusable(problem));
         }
         let compiled = self.grep.map(|expression| {
             RegexBuilder::new(&expression)
                 .size_limit(REGEX_BYTES_MAX)
                 .build()
-                .map_err(|problem| Problem::unusable(format!("grep cannot be used: {problem}")))
+                .map_err(|problem| Problem::unusable(format!("invalid grep: {problem}")))
         });
         Ok(Wanted {
             tail: self.tail.is_some(),

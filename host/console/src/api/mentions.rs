@@ -84,7 +84,7 @@ pub(crate) async fn mentions(
     let found = blocking(move || {
         let logs = places(&directory)?.logs;
         Mentions::of(&uri, &logs)
-            .map_err(|problem| Problem::failure(format!("the logs cannot be read: {problem}")))
+            .map_err(|problem| Problem::failure(format!("cannot read the logs: {problem}")))
     });
     Ok(Json(found.await?))
 }

@@ -112,7 +112,7 @@ pub(crate) async fn show(
     State(daemon): Shared,
     Place(name): Place<String>,
 ) -> Result<Json<ProfileText>, Problem> {
-    let unknown = || Problem::not_found(format!("there is no profile {name:?}"));
+    let unknown = || Problem::not_found(format!("profile {name:?} not found"));
     let toml = match daemon.profile(&name)? {
         ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
         ProfileSource::File(file) => Some(text_of(&file)?),
@@ -125,8 +125,8 @@ pub(crate) async fn show(
 /// Reads the text of an operator's own file, and reports errors in it.
 fn text_of(file: &Path) -> Result<String, Problem> {
     let bytes = std::fs::read(file).map_err(|problem| {
-        let said = format!("{} cannot be read: {problem}", file.display());
-        Problem::conflict(format!("{said}; mend it where it is"))
+        let said = format!("cannot read {}: {problem}", file.display());
+        Problem::conflict(format!("{said}; correct the file"))
     })?;
     String::from_utf8(bytes).map_err(|problem| {
         let until = problem.utf8_error().valid_up_to();
@@ -180,8 +180,8 @@ pub(crate) fn faulty(faults: &Faults) -> Problem {
         .filter(|fault| fault.level != Level::Info)
         .count();
     let detail = match count {
-        1 => "the profile has a fault".to_owned(),
-        _ => format!("the profile has {count} faults"),
+        1 => "the profile has an error".to_owned(),
+        _ => format!("the profile has {count} errors"),
     };
     Problem::unusable(detail).with_faults(found(faults))
 }
@@ -233,7 +233,7 @@ pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem
         return match in_registries.is_empty() || caller.role >= Role::Admin {
             true => Ok(()),
             false => Err(Problem::forbidden(format!(
-                "that needs the role admin, since it brings in code of registries: {}; or have whoever administers the daemon put such a profile into its folder of profiles, and make jobs of it by its name",
+                "this requires the role admin, because it loads plugins from registries: {}; or ask an administrator to put the profile into the folder of profiles of the daemon, and use it by name",
                 in_registries.join(", ")
             ))),
         };
@@ -241,7 +241,7 @@ pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem
     named.sort();
     named.dedup();
     Err(Problem::forbidden(format!(
-        "these settings name programs, files, secrets or networks of this machine, which nobody may over the API: {}; put such a profile into the daemon's folder of profiles, and make jobs of it by its name",
+        "these settings name programs, files, secrets or networks of this machine, which the API does not allow: {}; put the profile into the folder of profiles of the daemon, and use it by name",
         named.join(", ")
     )))
 }

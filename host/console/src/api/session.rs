@@ -57,7 +57,7 @@ pub(crate) async fn sign_in(
     Body(SignIn { token }): Body<SignIn>,
 ) -> Result<impl IntoResponse, Problem> {
     if !daemon.config.authentication {
-        return Err(Problem::conflict("nobody needs to sign in here"));
+        return Err(Problem::conflict("this daemon requires no sign-in"));
     }
     let (cookie, caller) = daemon.access.sign_in(&token, from.0).map_err(refused)?;
     let session = Session {

@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 fn setting_lines() -> Array {
     texts(
         "setting",
-        "`key = value` each, as a profile has it: `politeness.min-delay = \"10s\"`.",
+        "Settings as `key = value`, as in a profile: `politeness.min-delay = \"10s\"`.",
     )
 }
 
@@ -274,7 +274,7 @@ pub(crate) async fn profile(
     let text = blocking(move || {
         own_files(&directory)?;
         std::fs::read_to_string(directory.join("profile.toml"))
-            .map_err(|problem| Problem::failure(format!("profile.toml cannot be read: {problem}")))
+            .map_err(|problem| Problem::failure(format!("cannot read profile.toml: {problem}")))
     });
     Ok(plain(text.await?))
 }

@@ -161,7 +161,7 @@ pub(crate) async fn series(
     Params(Since { since, points }): Params<Since>,
 ) -> Result<Json<Course>, Problem> {
     if points.is_some_and(|points| !(2..=5_000).contains(&points)) {
-        return Err(Problem::unusable("points may be 2 to 5000"));
+        return Err(Problem::unusable("invalid points; give 2 to 5000"));
     }
     let command = Command::Series { since, points };
     let samples = daemon.one(&job, &caller, command, |answer| match answer {
@@ -247,7 +247,7 @@ pub(crate) async fn report(
     let unknown = || {
         let all: Vec<&str> = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
         Problem::not_found(format!(
-            "there is no report {kind:?}; there are {}",
+            "unknown report {kind:?}; available: {}",
             all.join(", ")
         ))
     };

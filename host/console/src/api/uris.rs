@@ -214,7 +214,7 @@ pub(crate) async fn sweep(
 ) -> Result<Json<Swept>, Problem> {
     if which.surt.is_none() && which.regex.is_none() {
         return Err(Problem::unusable(
-            "that would mean all URIs; give surt or regex",
+            "this would select all URIs; give surt or regex",
         ));
     }
     let command = match action {
@@ -283,21 +283,21 @@ pub(crate) async fn act(
             let which = exactly(&uri)?;
             (
                 Command::Delete { which },
-                "it has left its queue and stays known",
+                "removed from its queue; it stays known",
             )
         }
         UriAction::Forget => {
             let which = exactly(&uri)?;
             (
                 Command::Forget { which },
-                "it is removed and may be found again",
+                "removed; it may be found again",
             )
         }
     };
     let swept = daemon.one(&job, &caller, command, as_swept).await?;
     match (swept.meant, swept.in_process) {
-        (0, 0) => Err(Problem::not_found("the job does not know it")),
-        (0, _) => Err(Problem::conflict("it is being fetched; cancel that first")),
+        (0, 0) => Err(Problem::not_found("the job does not know the URI")),
+        (0, _) => Err(Problem::conflict("the URI is being fetched; cancel the fetch first")),
         _ => Ok(Json(Done {
             result: what.to_owned(),
         })),
