@@ -293,7 +293,10 @@ impl Access {
                 // The old tokens would admit users whom the operator may just have locked out.
                 Err(problem) => {
                     if !state.is_unreadable {
-                        tracing::error!("cannot read tokens, so all tokens are refused: {}: {problem}", self.file.display());
+                        tracing::error!(
+                            "cannot read tokens, so all tokens are refused: {}: {problem}",
+                            self.file.display()
+                        );
                     }
                     (state.tokens, state.is_unreadable) = (Tokens::default(), true);
                 }

@@ -155,8 +155,7 @@ fn utc() -> TimeZone {
 
 fn zone<'d, D: Deserializer<'d>>(from: D) -> Result<TimeZone, D::Error> {
     let text = String::deserialize(from)?;
-    TimeZone::get(&text)
-        .map_err(|_| de::Error::custom(format!("unknown time zone {text:?}")))
+    TimeZone::get(&text).map_err(|_| de::Error::custom(format!("unknown time zone {text:?}")))
 }
 
 fn cron<'d, D: Deserializer<'d>>(from: D) -> Result<Cron, D::Error> {

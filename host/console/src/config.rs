@@ -326,7 +326,10 @@ impl Config {
         let mut names = BTreeSet::new();
         for entry in &self.calendar {
             if !names.insert(&entry.name) {
-                return relation(format!("two calendar entries have the name {:?}", entry.name));
+                return relation(format!(
+                    "two calendar entries have the name {:?}",
+                    entry.name
+                ));
             }
             let name = &entry.name;
             let no_job = |problem| format!("invalid job name template {:?}: {problem}", entry.job);
@@ -471,29 +474,27 @@ mod tests {
         };
         let problem = refused(&of("dk"));
         assert!(
-            problem.contains("more than one of its jobs would be called \"dk\"")
+            problem.contains("several of its jobs would have the name \"dk\"")
                 && problem.contains("\"dk-%Y-%m-%d\""),
             "{problem}"
         );
         let problem = refused(&of("dk-%Y-%!"));
-        assert!(problem.contains("\"dk-%Y-%!\" names no job"), "{problem}");
+        assert!(problem.contains("template \"dk-%Y-%!\""), "{problem}");
         // Reported now, and not in three months.
         let problem = refused(&of("dk/%Y-%m-%d"));
         assert!(
-            problem.contains("\"dk/2024-01-01\" is no name of a job"),
+            problem.contains("invalid job name \"dk/2024-01-01\""),
             "{problem}"
         );
         let never = of("dk-%Y-%m-%d").replace("0 3 * * *", "0 3 31 2 *");
-        assert!(refused(&never).contains("a time that never comes"));
+        assert!(refused(&never).contains("the time in cron never occurs"));
         let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
         config.unwrap().check().unwrap();
     }
 
     #[test]
     fn what_can_be_reached_from_elsewhere_has_tls_and_tokens() {
-        assert!(
-            refused("listen = \"0.0.0.0:8470\"").contains("give [tls] a certificate and a key")
-        );
+        assert!(refused("listen = \"0.0.0.0:8470\"").contains("set certificate and key in [tls]"));
         let tls = "[tls]\ncertificate = \"a\"\nkey = \"b\"\n";
         let open = format!("listen = \"[::]:8470\"\nauthentication = false\n{tls}");
         assert!(refused(&open).contains("opilio token new"));

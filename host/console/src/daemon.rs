@@ -67,7 +67,9 @@ impl Daemon {
             folder,
             desk: Desk::new(),
             jobs: watch::Sender::new(Arc::default()),
-            jobs_problem: watch::Sender::new(Some("the daemon has not read the jobs yet".to_owned())),
+            jobs_problem: watch::Sender::new(Some(
+                "the daemon has not read the jobs yet".to_owned(),
+            )),
             nudge: Notify::new(),
             closing: watch::Sender::new(false),
             program,

@@ -300,7 +300,10 @@ fn forget_halfway(directory: &Path) {
         && let Err(problem) = fs::remove_dir_all(directory)
         && problem.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!("cannot remove the incomplete {}: {problem}", directory.display());
+        tracing::warn!(
+            "cannot remove the incomplete {}: {problem}",
+            directory.display()
+        );
     }
 }
 

@@ -459,7 +459,9 @@ fn unreadable(problem: &JobError) -> String {
     let said = chain(problem);
     match problem {
         JobError::Damaged { .. } => {
-            format!("{said}; restore the file, or create a job from a checkpoint with opilio job restore")
+            format!(
+                "{said}; restore the file, or create a job from a checkpoint with opilio job restore"
+            )
         }
         _ => said,
     }
@@ -482,7 +484,8 @@ fn waits(orders: &Orders, holds: Holds) -> String {
         _ if holds == Holds::Window => "the crawl window is closed".to_owned(),
         _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
         _ if holds == Holds::Unknown => {
-            "waiting for a free place among the concurrent crawls, or for the crawl window".to_owned()
+            "waiting for a free place among the concurrent crawls, or for the crawl window"
+                .to_owned()
         }
         _ => "waiting for a free place among the concurrent crawls".to_owned(),
     }

@@ -117,9 +117,7 @@ fn file(path: &str, headers: &HeaderMap) -> Response {
 }
 
 async fn unknown() -> Problem {
-    Problem::not_found(
-        "path not found; GET /api/v1/openapi.json lists all paths",
-    )
+    Problem::not_found("path not found; GET /api/v1/openapi.json lists all paths")
 }
 
 async fn wrong_method() -> Problem {

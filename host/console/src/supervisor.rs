@@ -127,7 +127,10 @@ impl Supervisor {
         for entry in &daemon.config.calendar {
             if let Err(problem) = daemon.profile(&entry.profile) {
                 let problem = problem.detail().to_owned();
-                tracing::warn!(entry = entry.name, "cannot create jobs of this calendar entry: {problem}");
+                tracing::warn!(
+                    entry = entry.name,
+                    "cannot create jobs of this calendar entry: {problem}"
+                );
                 daemon.calendar_problem(&entry.name, Some(problem));
             }
         }
@@ -406,7 +409,10 @@ fn give_up(name: &str, known: &Known, why: &str) {
     let (job, name, why) = (known.directory.clone(), name.to_owned(), why.to_owned());
     tokio::spawn(async move {
         if let Err(problem) = opilio_crawl::give_up(job, why).await {
-            tracing::error!(job = name, "cannot notify the operator that the job is not restarted: {problem}");
+            tracing::error!(
+                job = name,
+                "cannot notify the operator that the job is not restarted: {problem}"
+            );
         }
     });
 }

@@ -180,7 +180,9 @@ impl Keys {
                         tracing::info!("certificate and key were reloaded");
                     }
                     // The other file may just be being replaced.
-                    Err(problem) => tracing::warn!("cannot reload certificate and key, so the previous ones stay in use: {problem}"),
+                    Err(problem) => tracing::warn!(
+                        "cannot reload certificate and key, so the previous ones stay in use: {problem}"
+                    ),
                 }
             }
         }

@@ -139,19 +139,19 @@ pub enum Halt {
     #[error("the frontier's store failed")]
     Frontier(#[from] opilio_frontier::Error),
     /// The archive cannot be written, usually because the disk is full.
-    #[error("the archive cannot be written")]
+    #[error("cannot write the archive")]
     Archive(#[from] opilio_archive::Error),
-    /// Stored payloads cannot be looked up.
-    #[error("payloads cannot be looked up")]
+    /// Stored cannot look up payloads.
+    #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.
-    #[error("a log cannot be written")]
+    #[error("cannot write a log")]
     Log(#[from] io::Error),
     /// Large bodies cannot be spooled, usually because the disk is full.
-    #[error("the scratch directory cannot be written")]
+    #[error("cannot write the scratch directory")]
     Scratch(#[source] Arc<io::Error>),
     /// The fetch settings of an override cannot be used.
-    #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
+    #[error("invalid override: {0}; correct it, then run the same command again")]
     Fetcher(String),
     /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
     /// after a crash. This is not an end of its own.
@@ -159,7 +159,7 @@ pub enum Halt {
     Stopped,
     /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
     #[error(
-        "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
+        "plugin {plugin} failed too often, last with {message}; fix it, replace it with `opilio plugin replace`, and run the same command again"
     )]
     Plugin {
         /// The plugin.
@@ -168,11 +168,11 @@ pub enum Halt {
         message: String,
     },
     /// The scope could not be widened to a redirected seed.
-    #[error("the scope cannot be configured with a redirected seed: {0}")]
+    #[error("cannot configure the scope with a redirected seed: {0}")]
     Seed(String),
     /// The frontier waits for a URI that no worker has: a defect of Opilio.
     #[error(
-        "the frontier waits for a URI that no worker has; please report it, then run the same command again"
+        "the frontier waits for a URI that no worker processes; please report it, then run the same command again"
     )]
     NobodyAtWork,
     /// A worker panicked: a defect of Opilio.
@@ -270,7 +270,7 @@ impl Context {
         for Failure { fault, consequence } in failures {
             self.counters.faults.fetch_add(1, Ordering::Relaxed);
             self.logs.fault(fault)?;
-            let why = format!("it failed too often, last with {}", fault.message);
+            let why = format!("failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
                 Some(Consequence::LeftOut(rest)) => {
@@ -278,11 +278,11 @@ impl Context {
                     self.alert(
                         &fault.plugin,
                         Severity::Warning,
-                        &format!("{why}; it is left out for {rest} s"),
+                        &format!("{why}; left out for {rest} s"),
                     );
                 }
                 Some(Consequence::Pause { each: true }) => {
-                    let why = format!("it failed with {}", fault.message);
+                    let why = format!("failed with {}", fault.message);
                     self.pause_for(&fault.plugin, &why);
                 }
                 Some(Consequence::Pause { each: false }) => self.pause_for(&fault.plugin, &why),
@@ -290,7 +290,7 @@ impl Context {
                     self.alert(
                         &fault.plugin,
                         Severity::Critical,
-                        &format!("{why}; the profile has the crawl end then"),
+                        &format!("{why}; the crawl ends, as the profile sets"),
                     );
                     halt.get_or_insert(Halt::Plugin {
                         plugin: fault.plugin.to_string(),
@@ -313,7 +313,7 @@ impl Context {
             self.alert(
                 plugin,
                 Severity::Warning,
-                "it could not be asked about links; their pages have scope-fault in crawl.log, and are extracted again at their next visit, if the strategy makes one",
+                "failed for some links; crawl.log has scope-fault for their pages, which are extracted again at their next visit, if there is one",
             );
         }
     }
@@ -356,7 +356,7 @@ impl Context {
         let at = Timestamp::now();
         let line = format!("{at:.3} {} {alert}", event.name());
         if let Err(problem) = self.logs.alert(&line) {
-            tracing::error!("alerts.log cannot be written: {problem}");
+            tracing::error!("cannot write alerts.log: {problem}");
         }
         let notifier = self.notifier.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(notifier) = notifier.as_ref() {
@@ -372,7 +372,7 @@ impl Context {
             self.alert(
                 plugin,
                 Severity::Critical,
-                &format!("{why}; the crawl pauses until it is resumed"),
+                &format!("{why}; the crawl pauses until an operator resumes it"),
             );
         }
     }
@@ -532,7 +532,7 @@ mod tests {
             (122, "disk quota"),
             (27, "ulimit -f"),
             (30, "mount"),
-            (13, "give the user"),
+            (13, "allow the user"),
             (1, "immutable"),
             (5, "dmesg"),
             (24, "ulimit -n"),

@@ -110,7 +110,7 @@ impl Crawl {
     pub async fn run(self) -> Summary {
         let watching = observers::start(&self.context, self.job.directory(), &self.stop);
         let watching = watching.map_err(|problem| {
-            let problem = format!("an observer's memory cannot be read: {problem}");
+            let problem = format!("cannot read an observer's memory: {problem}");
             self.stop.end(End::Halted(problem));
         });
         let server = self.take_commands();
@@ -191,7 +191,7 @@ impl Crawl {
     /// Starts to take operators' commands. If that fails, the crawl runs without them.
     fn take_commands(&self) -> Option<Server> {
         Server::start(self.running())
-            .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
+            .inspect_err(|problem| tracing::warn!("the crawl cannot accept commands: {problem}"))
             .ok()
     }
 
@@ -211,8 +211,8 @@ impl Crawl {
 
     fn log_begin(&self) {
         let words = match self.baseline.discovered {
-            0 => "a new job",
-            _ => "goes on",
+            0 => "new job",
+            _ => "resumed",
         };
         self.log.crawl("begin", words);
         for note in &self.notes {
@@ -233,7 +233,7 @@ impl Crawl {
 
     fn tell_halt(&self, end: &End) {
         if let End::Halted(why) = end {
-            let why = format!("it could not go on: {why}");
+            let why = format!("the crawl stopped: {why}");
             self.context
                 .raise(AlertKind::Halted, "", Severity::Critical, &why);
         }

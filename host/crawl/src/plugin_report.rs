@@ -174,7 +174,7 @@ impl SeenBefore {
     /// crawl.
     pub(crate) fn open(job: &Path) -> SeenBefore {
         let mut seen = written::<PluginFigures>(job).unwrap_or_else(|(file, problem)| {
-            tracing::warn!("{}: {problem}; its figures begin anew", file.display());
+            tracing::warn!("{}: {problem}; its counts start again", file.display());
             None
         });
         let rows = seen.get_or_insert_default();

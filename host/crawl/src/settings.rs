@@ -94,11 +94,9 @@ impl Effect {
 pub(crate) fn why_never(pointer: &str) -> &'static str {
     match pointer {
         "/seeds" | "/seeds-file" => "opilio job seeds --add adds seeds to a job",
-        "/extends" | "/name" => "make a new job of another profile",
-        "/archive/directory" | "/logs/directory" => {
-            "what is there already would not be found again"
-        }
-        _ => "it names URIs and queues, which the job has stored under these names",
+        "/extends" | "/name" => "create a new job with another profile",
+        "/archive/directory" | "/logs/directory" => "existing files would not be found again",
+        _ => "stored URIs and queues have names that depend on it",
     }
 }
 

@@ -51,7 +51,7 @@ impl Share {
 impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.bytes_per_second {
-            Some(bytes) => write!(f, "{bytes} bytes a second")?,
+            Some(bytes) => write!(f, "{bytes} bytes per second")?,
             None => write!(f, "any bytes")?,
         }
         match self.connections {

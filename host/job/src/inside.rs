@@ -39,7 +39,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     let real = match path.canonicalize() {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(problem) => {
-            let said = format!("{} cannot be followed: {problem}", path.display());
+            let said = format!("cannot follow {}: {problem}", path.display());
             return Err(io::Error::new(problem.kind(), said));
         }
         Ok(real) => real,
@@ -57,7 +57,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
 /// A path that [`stays_inside`] refuses.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} leads out of {} by a link, which is not followed; move what it leads to there, or make a new job whose profile names the folder",
+    "{} is a link out of {}, which is not followed; move its target there, or create a new job whose profile names the folder",
     path.display(), folder.display()
 )]
 struct LeadsOut {

@@ -227,7 +227,7 @@ fn somebodys_files_are_left_alone() {
         .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
         .code(1);
     assert!(
-        ended.err.contains("is not empty and holds no job"),
+        ended.err.contains("is not empty and not a job"),
         "{ended:?}"
     );
     assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);

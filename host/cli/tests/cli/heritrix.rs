@@ -160,9 +160,9 @@ async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
         (
             "one",
             "action=launch&checkpoint=nope",
-            "no checkpoint \\\"nope\\\"",
+            "checkpoint \\\"nope\\\" not found",
         ),
-        ("one", "action=launch&checkpoint=..%2f..", "no checkpoint"),
+        ("one", "action=launch&checkpoint=..%2f..", "not found"),
         ("two", "action=launch&checkpoint=latest", "never built"),
     ] {
         let refused = post(daemon, &format!("/engine/job/{job}"), form, 404);

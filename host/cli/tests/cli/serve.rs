@@ -309,7 +309,7 @@ async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
     let before = shown("&at=2001-01-01T00:00:00Z");
     assert_eq!(before.status, 404);
     assert!(
-        before.body.contains("its first capture is of "),
+        before.body.contains("the first capture is of "),
         "{before:?}"
     );
     assert_eq!(shown("&at=yesterday").status, 400);
@@ -570,7 +570,7 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
     .await;
     let log = fs::read_to_string(home.path().join("jobs/job/logs/job.log")).unwrap();
     assert!(
-        log.contains("daemon process died => killed; it is begun again at"),
+        log.contains("daemon process died => killed; restart at"),
         "{log}"
     );
 
@@ -625,7 +625,10 @@ async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
     assert_eq!(told["alert"]["kind"], "halted", "{told}");
     assert_eq!(told["name"], "job", "{told}");
     let message = told["alert"]["message"].as_str().unwrap();
-    assert!(message.contains("it died once, killed"), "{message}");
+    assert!(
+        message.contains("the process died once, killed"),
+        "{message}"
+    );
     let holds = || {
         let alerts = daemon.get("/jobs/job/alerts");
         let alerts = alerts["alerts"].as_array().unwrap().clone();

@@ -304,7 +304,12 @@ pub(crate) async fn start(
             let why = ended_why.unwrap_or_default();
             return Err(Problem::conflict(format!("the job is damaged: {why}")));
         }
-        _ => return Err(Problem::conflict(format!("the job is already {}", word(state)))),
+        _ => {
+            return Err(Problem::conflict(format!(
+                "the job is already {}",
+                word(state)
+            )));
+        }
     }
     // The daemon's view of the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
@@ -317,7 +322,8 @@ pub(crate) async fn start(
     if is_wanted {
         return Err(Problem::conflict("the job already waits to be started"));
     }
-    let result = "the job will start as soon as a place among the concurrent crawls is free".to_owned();
+    let result =
+        "the job will start as soon as a place among the concurrent crawls is free".to_owned();
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
@@ -385,7 +391,8 @@ pub(crate) async fn resume(
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, false)? {
-        let result = "the job will start as soon as a place among the concurrent crawls is free".to_owned();
+        let result =
+            "the job will start as soon as a place among the concurrent crawls is free".to_owned();
         return Ok(Json(Done { result }));
     }
     let now = daemon.clock.now();

@@ -288,16 +288,15 @@ pub(crate) async fn act(
         }
         UriAction::Forget => {
             let which = exactly(&uri)?;
-            (
-                Command::Forget { which },
-                "removed; it may be found again",
-            )
+            (Command::Forget { which }, "removed; it may be found again")
         }
     };
     let swept = daemon.one(&job, &caller, command, as_swept).await?;
     match (swept.meant, swept.in_process) {
         (0, 0) => Err(Problem::not_found("the job does not know the URI")),
-        (0, _) => Err(Problem::conflict("the URI is being fetched; cancel the fetch first")),
+        (0, _) => Err(Problem::conflict(
+            "the URI is being fetched; cancel the fetch first",
+        )),
         _ => Ok(Json(Done {
             result: what.to_owned(),
         })),

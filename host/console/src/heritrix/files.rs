@@ -153,9 +153,7 @@ pub(super) async fn show(
             _ => None,
         };
         found.ok_or_else(|| {
-            Problem::not_found(format!(
-                "{path:?} not found; jobdir/ lists the files"
-            ))
+            Problem::not_found(format!("{path:?} not found; jobdir/ lists the files"))
         })
     })
     .await?;

@@ -33,10 +33,7 @@ impl Supervisor {
                     .await;
                 match ending {
                     Ok(_) => {
-                        tracing::info!(
-                            job = name,
-                            "stopping; the next daemon restarts the job"
-                        );
+                        tracing::info!(job = name, "stopping; the next daemon restarts the job");
                         asked.insert(name.clone());
                     }
                     Err(problem) if problem.is_unusable() => {

@@ -50,7 +50,10 @@ impl Supervisor {
             let since = self.seen_to.since(&entry.name, now);
             let Some(due) = entry.due(since, now) else {
                 if self.hindered.remove(&entry.name).is_some() {
-                    tracing::error!(entry = entry.name, "the job is skipped: it could not be created for a day");
+                    tracing::error!(
+                        entry = entry.name,
+                        "the job is skipped: it could not be created for a day"
+                    );
                     self.daemon.calendar_problem(&entry.name, None);
                 }
                 continue;

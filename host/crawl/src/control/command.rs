@@ -444,7 +444,7 @@ impl Which {
             let reason = last.strip_prefix("error: ").unwrap_or(last);
             ControlError::new(
                 Fault::Request,
-                format!("the regular expression cannot be used: {reason}"),
+                format!("invalid regular expression: {reason}"),
             )
         })?;
         Ok(Selection::new(
@@ -683,9 +683,6 @@ mod tests {
             regex: Some("a(b".to_owned()),
         };
         let problem = which.selection().unwrap_err().to_string();
-        assert_eq!(
-            problem,
-            "the regular expression cannot be used: unclosed group"
-        );
+        assert_eq!(problem, "invalid regular expression: unclosed group");
     }
 }

@@ -191,7 +191,7 @@ impl Desk<'_> {
             return Err(ControlError::new(
                 Fault::Unknown,
                 format!(
-                    "no alert {}{which} holds; `opilio job alerts` lists those that do",
+                    "no active alert {}{which}; `opilio job alerts` lists the active alerts",
                     kind.name()
                 ),
             ));
@@ -215,12 +215,12 @@ impl Desk<'_> {
 
     /// Continues every log in a new file.
     pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("nobody writes its logs: rename them by hand")?;
+        let running = self.running("its logs are not being written; rename the files")?;
         let rotated = running.context.logs.rotate().map_err(|problem| {
             ControlError::file(&self.job.join(&self.profile.logs.directory), &problem)
         })?;
         let result = match rotated.is_empty() {
-            true => "there is nothing in the logs yet".to_owned(),
+            true => "the logs are empty".to_owned(),
             false => format!("rotated: {}", rotated.join(", ")),
         };
         Ok(super::perform::done(&result, say))

@@ -179,7 +179,7 @@ impl Desk<'_> {
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
                         control::Fault::Unknown,
-                        format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
+                        format!("invalid cursor {after:?}: not a seed of the job; pass the cursor that an earlier page ended with"),
                     )
                 })?
             }
@@ -246,7 +246,7 @@ fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
     });
     ControlError::new(
         control::Fault::Request,
-        format!("no seed is added\n{faults}"),
+        format!("no seeds were added\n{faults}"),
     )
 }
 

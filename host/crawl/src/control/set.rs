@@ -148,7 +148,7 @@ impl Desk<'_> {
         if set.is_empty() {
             return Err(ControlError::new(
                 Fault::Request,
-                "nothing is to be changed: give at least one key = value",
+                "no settings given; give at least one key = value",
             ));
         }
         let text = changing(set, matching);
@@ -157,7 +157,7 @@ impl Desk<'_> {
             say(Answer::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
-            ControlError::new(Fault::Request, format!("nothing is changed\n{faults}"))
+            ControlError::new(Fault::Request, format!("nothing was changed\n{faults}"))
         };
         let mut faults = unchangeable(&text, &said);
         let checked = crawl::changed_profile(self.job, Some((NAME, &text)));
@@ -186,7 +186,7 @@ impl Desk<'_> {
         if said.is_empty() {
             return Err(ControlError::new(
                 Fault::Request,
-                "nothing is changed: this sets nothing; give at least one key = value",
+                "nothing was changed: no settings given; give at least one key = value",
             ));
         }
         let changing = Changing {
@@ -204,7 +204,7 @@ impl Desk<'_> {
             fetchers.map_err(|problem| {
                 ControlError::new(
                     Fault::Request,
-                    format!("nothing is changed: {}", opilio_stacks::chain(&problem)),
+                    format!("nothing was changed: {}", opilio_stacks::chain(&problem)),
                 )
             })?;
         }
@@ -214,7 +214,7 @@ impl Desk<'_> {
         let words = changed.iter().map(|one| {
             let when = match one.effect {
                 Effect::AtOnce => "at once",
-                _ => "when the job goes on the next time",
+                _ => "when the job resumes",
             };
             format!("{} = {} {when}", one.key, one.after)
         });
@@ -258,11 +258,11 @@ impl Desk<'_> {
             let replaced = kept.kept(instance)?.replacement.as_ref()?;
             let settings = replaced.settings.as_ref()?;
             let problem = format!(
-                "{} would have no effect: the settings of {name} are those with which {} replaced it, {settings}",
+                "{} would have no effect: {} replaced {name} with its own settings, {settings}",
                 one.key, replaced.by
             );
             let instead = format!(
-                "replace it once more, with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
+                "replace it again with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
             );
             Some(opilio_profile::fault_in(
                 NAME,
@@ -479,8 +479,8 @@ fn unchangeable(text: &str, said: &[Said]) -> Faults {
         .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
     let fault = |one: &Said| {
         if is_nothing(one) {
-            let problem = "changes add overrides to those that there are, and this adds none";
-            let instead = "to undo one, set the same keys for the same URIs (--host, --surt …): the last that matches holds";
+            let problem = "a change adds overrides to the existing ones, and this adds none";
+            let instead = "to undo an override, set the same keys for the same URIs (--host, --surt …): the last that matches wins";
             return opilio_profile::fault_in(
                 NAME,
                 text,
@@ -489,7 +489,7 @@ fn unchangeable(text: &str, said: &[Said]) -> Faults {
                 Some(instead.to_owned()),
             );
         }
-        let problem = format!("{} was settled when the job was made", one.key);
+        let problem = format!("{} was frozen when the job was created", one.key);
         let why = settings::why_never(&one.pointer);
         opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
     };

@@ -115,7 +115,7 @@ impl Desk<'_> {
             io::ErrorKind::AlreadyExists => ControlError::new(
                 Fault::Request,
                 format!(
-                    "{} is there already; name another directory",
+                    "{} already exists; name another directory",
                     directory.display()
                 ),
             ),

@@ -229,8 +229,8 @@ fn open_job(
         layers: profile.extended(),
     };
     let by = match directory::is_job(directory) {
-        true => "who went on with the job",
-        false => "who made the job",
+        true => "who resumed the job",
+        false => "who created the job",
     };
     let job = Job::open(directory, &copies, Timestamp::now())?;
     if let Some(url) = contact_url {
@@ -260,7 +260,7 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
     kept.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
         tracing::warn!(
-            "the store does not know of the job: {}",
+            "cannot register the job in the plugin store: {}",
             opilio_stacks::chain(&problem)
         );
     }
@@ -292,7 +292,7 @@ fn remove_unfinished_checkpoints(crawl: &Crawl) -> Result<(), CrawlError> {
     let directory = crawl.job.directory();
     let removed = control::remove_unfinished(directory);
     for name in removed.map_err(|source| io_error(&directory.join("checkpoints"), source))? {
-        let words = format!("{name} was never finished; it was removed");
+        let words = format!("removed {name}, which was incomplete");
         crawl.log.crawl("checkpoint", &words);
     }
     Ok(())
@@ -328,12 +328,12 @@ impl Crawl {
         };
         let file = file.display();
         for problem in &problems {
-            tracing::warn!("{file}: {problem}; the line is left out");
+            tracing::warn!("{file}: {problem}; skipped the line");
         }
         let left_out = problems.len();
         context.job_log.crawl(
             &format!("cookies {file}"),
-            &format!("{count} cookies read, {left_out} lines left out"),
+            &format!("{count} cookies read, {left_out} lines skipped"),
         );
         Ok(())
     }

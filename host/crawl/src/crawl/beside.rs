@@ -163,7 +163,7 @@ async fn note_course(
             course.goes_on(&job, statistics)
         });
         if let Ok(Err(problem)) = noted.await {
-            tracing::warn!("course.json cannot be written: {problem}");
+            tracing::warn!("cannot write course.json: {problem}");
         }
     }
 }
@@ -176,7 +176,7 @@ async fn write_reports(context: Arc<Context>, job: PathBuf, mut ended: watch::Re
             plugin_report::write(&job, &context.plugins_seen())
         });
         if let Ok(Err(problem)) = written.await {
-            tracing::error!("reports on plugins cannot be written: {problem}");
+            tracing::error!("cannot write statistics of plugins: {problem}");
         }
     }
 }

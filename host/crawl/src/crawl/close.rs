@@ -66,7 +66,7 @@ impl Crawl {
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
         if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
-            tracing::error!("course.json cannot be written: {problem}");
+            tracing::error!("cannot write course.json: {problem}");
         }
         drop(course);
         // The reports say how the crawl ended.
@@ -77,7 +77,7 @@ impl Crawl {
             &self.log,
         );
         if let Err(problem) = control::write_reports(&desk, &self.context.census.get()) {
-            tracing::error!("reports cannot be written: {problem}");
+            tracing::error!("cannot write reports: {problem}");
         }
         self.log.crawl("end", &end.to_string());
         Summary {
@@ -129,11 +129,11 @@ impl Crawl {
         match unlogged.complete(&context.logs) {
             Ok(0) => {}
             Ok(count) => {
-                let words = format!("{count} captures had no line; it was made of the archive");
+                let words = format!("wrote {count} missing lines from the archive");
                 self.log.crawl("crawl.log", &words);
             }
             Err(problem) => tracing::warn!(
-                "crawl.log may lack lines: {problem}; opilio job verify --repair writes them when the job has ended"
+                "crawl.log may lack lines: {problem}; run opilio job verify --repair when the job has ended"
             ),
         }
     }
@@ -147,7 +147,7 @@ impl Crawl {
         let file = self.job.directory().join(name);
         if let Err(problem) = Cookies::save(&context.frontier, &file, Timestamp::now()) {
             let problem = opilio_stacks::chain(&problem);
-            tracing::warn!("cookies are not saved to {}: {problem}", file.display());
+            tracing::warn!("cannot save cookies to {}: {problem}", file.display());
         }
     }
 }

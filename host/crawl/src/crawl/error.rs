@@ -25,14 +25,14 @@ pub enum CrawlError {
     Frontier(#[from] opilio_frontier::Error),
     /// The job's profile names URIs or queues in another way than when the job was made.
     #[error(
-        "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
+        "settings that define identity ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name) differ from those at the creation of the job; restore them, or create a new job; they were {then}"
     )]
     Identity {
         /// The settings at that time, as JSON.
         then: String,
     },
-    /// Stored payloads cannot be looked up.
-    #[error("payloads cannot be looked up")]
+    /// Stored cannot look up payloads.
+    #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
     #[error(transparent)]

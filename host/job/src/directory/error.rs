@@ -30,14 +30,14 @@ pub enum JobError {
     },
     /// The directory contains something that no job left there.
     #[error(
-        "{directory} is not empty and holds no job (no job.json); name another directory with --job"
+        "{directory} is not empty and not a job (no job.json); name another directory with --job"
     )]
     NotAJob {
         /// The directory.
         directory: String,
     },
     /// A job cannot be made from a checkpoint in a directory that is not empty.
-    #[error("{directory} is there already; name a new directory, or go back with --in-place")]
+    #[error("{directory} already exists; name a new directory, or restore with --in-place")]
     NotEmpty {
         /// The directory.
         directory: String,
@@ -53,7 +53,7 @@ pub enum JobError {
     },
     /// The frontier's store is missing, though the job has crawled.
     #[error(
-        "{state} is missing or empty, though the job has crawled: bring it back (is a disk not mounted?), or make a job of a checkpoint with opilio job restore; without it everything would be fetched again"
+        "{state} is missing or empty, though the job has crawled: restore it (is a disk not mounted?), or create a job from a checkpoint with opilio job restore; without it everything would be fetched again"
     )]
     StateGone {
         /// The expected path of the frontier's store.

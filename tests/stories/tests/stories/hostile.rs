@@ -144,7 +144,7 @@ async fn a_fault_pauses_the_crawl_where_the_profile_says_so() {
     let job_log = || std::fs::read_to_string(story.job().join("logs/job.log")).unwrap_or_default();
     let stopping = async {
         until("it is paused", || {
-            job_log().contains("pause => nothing is in flight")
+            job_log().contains("pause => paused; no fetches in flight")
         })
         .await;
         stop.stop();
@@ -154,7 +154,7 @@ async fn a_fault_pauses_the_crawl_where_the_profile_says_so() {
     // robots.txt is the first document.
     assert!(asked(&web).is_empty(), "{:?}", asked(&web));
     assert!(
-        job_log().contains("alert plugin bad => it failed with"),
+        job_log().contains("alert plugin bad => failed with"),
         "{}",
         job_log()
     );
