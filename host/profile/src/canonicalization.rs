@@ -103,7 +103,7 @@ impl CanonicalizationFile {
             if self.rules[..index].contains(rule) {
                 list.refuse(
                     &index.to_string(),
-                    "the rule stands there twice".to_owned(),
+                    "the rule is listed twice".to_owned(),
                     "remove one",
                 );
             }

@@ -114,7 +114,7 @@ pub enum SecretProblem {
     #[error("the environment has no variable {0}; set it, then run the same command again")]
     Environment(String),
     /// The file cannot be read.
-    #[error("{} cannot be read", file.display())]
+    #[error("cannot read {}", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -282,7 +282,7 @@ impl SecretFile {
             _ => {
                 part.refuse(
                     key,
-                    "it does not say where the secret is found".to_owned(),
+                    "the place of the secret is missing".to_owned(),
                     "write { env = \"NAME\" } or { file = \"secret.txt\" }",
                 );
                 SecretSource::Environment(String::new())

@@ -214,7 +214,7 @@ impl PluginFile {
                     let problem = format!("no built-in plugin {}", quote(name));
                     let suggestion = match nearest(name, builtins.iter().map(String::as_str)) {
                         Some(builtin) => format!("did you mean \"builtin:{builtin}\"?"),
-                        None => format!("there are: {}", builtins.join(", ")),
+                        None => format!("available: {}", builtins.join(", ")),
                     };
                     part.refuse("component", problem, &suggestion);
                 }
@@ -282,7 +282,7 @@ pub(crate) fn check_filters(
                 .get(filter)
                 .is_some_and(|other| !other.filters.is_empty());
             if file.filters[..index].contains(filter) {
-                let problem = format!("{} stands there twice", quote(filter));
+                let problem = format!("{} is listed twice", quote(filter));
                 filters.refuse(&key, problem, "remove one");
             } else if has_filters {
                 filters.refuse(

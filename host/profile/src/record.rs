@@ -87,7 +87,7 @@ impl RecordFile {
             if !known.clone().any(|known| known == name) {
                 let suggestion = match nearest(name, known.clone()) {
                     Some(near) => format!("did you mean {}?", quote(near)),
-                    None => "name one that stands in a stack".to_owned(),
+                    None => "name one of a stack".to_owned(),
                 };
                 let problem = format!("no plugin {}", quote(name));
                 plugins.refuse(&index.to_string(), problem, &suggestion);

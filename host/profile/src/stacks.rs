@@ -317,7 +317,7 @@ impl StacksFile {
                 if names[..index].contains(name) {
                     stack.refuse(
                         &index.to_string(),
-                        format!("{} stands in {stage} twice", quote(name)),
+                        format!("{} is listed twice in {stage}", quote(name)),
                         "remove one",
                     );
                 } else if !instances.contains_key(name) {
@@ -332,10 +332,7 @@ impl StacksFile {
         let mut last = part.part("last-resort");
         for (index, name) in self.last_resort.iter().enumerate() {
             if !self.extract.contains(name) {
-                let problem = format!(
-                    "{} is a last resort but does not stand in extract",
-                    quote(name)
-                );
+                let problem = format!("{} is in last-resort, but not in extract", quote(name));
                 last.refuse(&index.to_string(), problem, "add it to extract, at the end");
             }
         }

@@ -114,7 +114,7 @@ impl TableFile {
                 if self.rows.is_some() {
                     part.refuse(
                         "rows",
-                        "the rows stand in a file already".to_owned(),
+                        "the table has a file and rows".to_owned(),
                         "remove rows, or file",
                     );
                 }

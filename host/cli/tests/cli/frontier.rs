@@ -90,7 +90,7 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
     asked.sort();
     assert_eq!(asked, ["/", "/again", "/keep"]);
     let said = why(&home, &gate.url("/drop/1"));
-    assert!(said.contains("deleted by the operator"), "{said}");
+    assert!(said.contains("deleted by an operator"), "{said}");
     let log = job_log(&home);
     assert!(
         log.contains(&format!(
@@ -257,7 +257,7 @@ async fn rests_that_are_too_long_are_ended_together() {
     let mut running = paused(&home, &gate).await;
     let wake = ["frontier", "wake", "job", "--all"];
     let none = home.run(&wake).code(0);
-    assert!(none.out.contains("0 of 1 queues rested"), "{none:?}");
+    assert!(none.out.contains("0 of 1 queues had"), "{none:?}");
     home.run(&[&wake[..], &[&queue(&gate)]].concat()).code(2);
     home.run(&wake[..3]).code(2);
     resume(&home, &mut running);

@@ -212,7 +212,10 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     hang_up(running.id());
     assert!(running.wait().unwrap().success());
     let log = job_log(&home);
-    assert!(log.contains("crawl end => ended by the system"), "{log}");
+    assert!(
+        log.contains("crawl end => terminated by the system"),
+        "{log}"
+    );
 
     // As nohup begins it.
     let crawl = ["crawl", "p.toml", "--job", "job", "--paused", "--quiet"];
@@ -246,7 +249,10 @@ async fn stop_ends_politely() {
     sound(&home.job());
     assert_eq!(state(&home).as_deref(), Some("idle"));
     let log = job_log(&home);
-    assert!(log.contains(" stop => ending politely"), "{log}");
+    assert!(
+        log.contains(" stop => stopping; current fetches finish"),
+        "{log}"
+    );
     assert!(log.contains(" crawl end => stopped"), "{log}");
 }
 
@@ -374,7 +380,7 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     let report = home.run(&["job", "observe", "job"]).code(0);
     assert_eq!(report.out, "== counter count.txt\n03\n");
     let none = home.run(&["job", "observe", "job", "html"]).code(2);
-    assert!(none.err.contains("there are: counter"), "{none:?}");
+    assert!(none.err.contains("observers: counter"), "{none:?}");
 
     let table = home.run(&["job", "plugins", "job"]).code(0);
     let lines: Vec<&str> = table.out.lines().collect();

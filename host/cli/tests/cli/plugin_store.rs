@@ -179,7 +179,7 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
     registry.guard(Guard::Tokens("reader", "secret"));
     refused(
         home.run(&["plugin", "pull", &image]),
-        &["is refused", "--credentials"],
+        &["was refused", "--credentials"],
     );
     let missing = home.run(&["plugin", "pull", &image, "--credentials", "none.json"]);
     refused(missing, &["credentials file none.json not found"]);

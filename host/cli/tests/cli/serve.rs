@@ -438,7 +438,8 @@ async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
     send("-TERM", &first);
     let log = home.path().join("jobs/job/logs/job.log");
     until("the crawl has ended", || {
-        fs::read_to_string(&log).is_ok_and(|log| log.contains("crawl end => ended by the system"))
+        fs::read_to_string(&log)
+            .is_ok_and(|log| log.contains("crawl end => terminated by the system"))
     })
     .await;
 
@@ -473,7 +474,10 @@ async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes
     assert!(child.wait().unwrap().success());
     let job = home.path().join("jobs/job");
     let log = fs::read_to_string(job.join("logs/job.log")).unwrap();
-    assert!(log.contains("crawl end => ended by the system"), "{log}");
+    assert!(
+        log.contains("crawl end => terminated by the system"),
+        "{log}"
+    );
     let archive = fs::read_dir(job.join("warcs")).unwrap();
     let files: Vec<_> = archive.map(|entry| entry.unwrap().file_name()).collect();
     let is_open = |file: &std::ffi::OsString| file.to_string_lossy().ends_with(".open");

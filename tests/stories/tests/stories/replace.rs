@@ -403,7 +403,7 @@ async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is
     assert_eq!(visits(&web, "/a.html"), 0);
     let log = told.log_file("job.log");
     assert_eq!(
-        log.matches("alert plugin gate => it could not be asked about links")
+        log.matches("alert plugin gate => failed for some links")
             .count(),
         1,
         "{log}"

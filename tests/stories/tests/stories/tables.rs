@@ -120,7 +120,7 @@ fn a_list_that_cannot_be_read_refuses_the_profile() {
         .seed("http://s.localhost/");
     let refused = missing.begin().map(drop).unwrap_err().to_string();
     assert!(
-        refused.contains("/nowhere/list.txt cannot be read"),
+        refused.contains("cannot read /nowhere/list.txt"),
         "{refused}"
     );
     assert!(refused.contains("story.toml:"), "{refused}");
