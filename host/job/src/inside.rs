@@ -31,7 +31,6 @@ const OWN_FILES: [&str; 10] = [
 ///
 /// # Errors
 /// Fails if the path leads out, or if the folder cannot be read.
-/// It leads out, or the folder cannot be looked at.
 pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     if !path.starts_with(folder) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What pages throw at a crawler: refused with a reason, or normalised by rule; and never slowly.
+//! Odd URIs of pages: refused with a reason, or normalised by rule; and never slowly.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

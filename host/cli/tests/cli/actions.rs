@@ -32,7 +32,7 @@ fn packed(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What has been done: the names that files were dropped under, and what came of them.
+/// Processed files by the names under which they were dropped, with their results.
 struct Results(PathBuf);
 
 impl Results {

@@ -1,4 +1,4 @@
-//! What is wrong is said in one go, with the place, and nothing is made.
+//! Errors are listed all at once, with their places, and nothing is created.
 
 use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
 

@@ -44,7 +44,7 @@ fn sole(job: &Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
-/// What the crawl report says that the job has worked, in seconds.
+/// Duration of the job in the crawl report, in seconds.
 fn duration(home: &Home) -> f64 {
     let report = home.run(&["job", "report", "job", "crawl", "--json"]);
     let facts: Value = serde_json::from_str(&report.code(0).out).unwrap();

@@ -21,7 +21,7 @@ fn resume(home: &Home, running: &mut Running) {
     sound(&home.job());
 }
 
-/// What `opilio frontier why` says.
+/// Output of `opilio frontier why`.
 fn why(home: &Home, uri: &str) -> String {
     home.run(&["frontier", "why", "job", uri]).code(0).out
 }

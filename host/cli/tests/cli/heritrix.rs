@@ -53,7 +53,7 @@ fn get(daemon: &Daemon, path: &str) -> Answer {
     daemon.send("GET", path, "", "")
 }
 
-/// What a job is doing, in Heritrix' words.
+/// State of a job, in the words of Heritrix.
 fn description(daemon: &Daemon, job: &str) -> String {
     let body = get(daemon, &format!("/engine/job/{job}")).body;
     let rest = body.split("<statusDescription>").nth(1).unwrap_or_default();

@@ -61,7 +61,7 @@ impl Gate {
         self.state.opened.notify_all();
     }
 
-    /// What was asked for so far, robots.txt left out.
+    /// Requests so far, without robots.txt.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.asked.lock().unwrap().clone()
     }

@@ -26,7 +26,7 @@ pub(crate) struct Daemon {
     pub(crate) trusted: Option<CertificateDer<'static>>,
 }
 
-/// What it answered.
+/// The answer of the daemon.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

@@ -28,7 +28,7 @@ fn crawl(home: &Home, web: &Web) {
         .code(0);
 }
 
-/// What does not agree, by kind and whether it was repaired, sorted.
+/// Discrepancies by kind, and whether they were repaired, sorted.
 fn verify(home: &Home, repair: bool, code: i32) -> Vec<String> {
     let verify: &[&str] = match repair {
         true => &["job", "verify", "job", "--json", "--repair"],

@@ -1,4 +1,4 @@
-//! What becomes of a URI that fails: when it is tried again, when it is probed, and whom it holds up meanwhile.
+//! URIs that fail: their retries and probes, and the URIs that they delay.
 
 use std::time::Duration;
 

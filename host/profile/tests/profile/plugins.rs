@@ -1,4 +1,4 @@
-//! What a profile says of plugins beside their settings: guards, fault policies, tables, recordings, and settings that
+//! Settings of plugins in a profile besides their own: guards, fault policies, tables, recordings, and settings that
 //! overrides change.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{check, given, profile};
 
-/// What `regex-strip` might say of its settings.
+/// A settings schema that `regex-strip` might have.
 fn schema() -> Value {
     json!({
         "type": "object",

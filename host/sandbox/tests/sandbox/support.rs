@@ -1,4 +1,4 @@
-//! What the tests share: an engine, documents, candidates.
+//! Parts shared by the tests: an engine, documents, candidates.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;

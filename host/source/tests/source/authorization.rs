@@ -1,4 +1,4 @@
-//! Who is let in, and who learns what.
+//! Authorization at registries, and secrecy of credentials.
 
 use crate::fixture::{Fixture, component, image_of};
 use opilio_test_registry::{Guard, Registry};

@@ -1,4 +1,4 @@
-//! What registries answer, and what becomes of it.
+//! Responses of registries and their results.
 
 use hyper::StatusCode;
 use opilio_source::{Sha256, Terms};

@@ -1,4 +1,4 @@
-//! What is pushed, and what is not.
+//! Files that are pushed, and files that are refused.
 
 use hyper::StatusCode;
 

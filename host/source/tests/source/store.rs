@@ -1,4 +1,4 @@
-//! What is kept, for how long, and what others may do meanwhile.
+//! Contents and lifetime of the store, with concurrent access.
 
 use jiff::SignedDuration;
 use opilio_source::{Blobs, Prune, Sha256, Store};
