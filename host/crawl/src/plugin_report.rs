@@ -266,7 +266,7 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
     }
     let mut rows = vec![
         [
-            "plugin", "calls", "median", "99 %", "longest", "memory", "answers", "faults",
+            "plugin", "calls", "median", "99 %", "longest", "memory", "answers", "errors",
         ]
         .map(str::to_owned),
     ];
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!(
             plugin_table(&[html, report("idle", 0), bad, once]),
             "\
-plugin          calls  median     99 %  longest   memory  answers                  faults
+plugin          calls  median     99 %  longest   memory  answers                  errors
 html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
 bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, 1 wait zero, left out for 13 s
 once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        failed too often, 1 time, 2 events lost

@@ -52,11 +52,11 @@ impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.bytes_per_second {
             Some(bytes) => write!(f, "{bytes} bytes per second")?,
-            None => write!(f, "any bytes")?,
+            None => write!(f, "no bandwidth limit")?,
         }
         match self.connections {
             Some(connections) => write!(f, ", {connections} connections"),
-            None => write!(f, ", any connections"),
+            None => write!(f, ", no connection limit"),
         }
     }
 }
