@@ -317,7 +317,7 @@ mod tests {
         refused("/layers/0/mediaType", json!(tar), tar);
         refused("/layers", json!([]), "0 layers");
         refused("/mediaType", json!(INDEX[0]), "an index of images");
-        refused("/layers/0/digest", json!("sha512:00"), "is no SHA-256");
+        refused("/layers/0/digest", json!("sha512:00"), "is not a SHA-256");
         refused(
             "/layers/0/size",
             json!(COMPONENT_BYTES_MAX + 1),

@@ -279,10 +279,7 @@ fn no_link_among_the_profiles_shows_what_is_elsewhere() {
         daemon.call("POST", "/api/v1/jobs", Some(make), ""),
     ] {
         assert_eq!(answer.status, 409, "{answer:?}");
-        assert!(
-            answer.body.contains("which is not followed"),
-            "{answer:?}"
-        );
+        assert!(answer.body.contains("which is not followed"), "{answer:?}");
         assert!(!answer.body.contains("root:x"), "{answer:?}");
     }
 }
@@ -298,10 +295,7 @@ fn no_checkpoint_copies_what_a_link_leads_to() {
     let refused = home
         .run(&["job", "checkpoint", "jobs/x", "--to", "copy"])
         .code(1);
-    assert!(
-        refused.err.contains("which is not followed"),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains("which is not followed"), "{refused:?}");
     assert!(!home.path().join("copy").exists());
     fs::remove_file(job.join("components/x.wasm")).unwrap();
     home.run(&["job", "checkpoint", "jobs/x", "--to", "copy"])
@@ -312,10 +306,7 @@ fn no_checkpoint_copies_what_a_link_leads_to() {
     fs::create_dir_all(&components).unwrap();
     symlink(&secret, components.join("x.wasm")).unwrap();
     let refused = home.run(&["job", "restore", "copy", "jobs/y"]).code(1);
-    assert!(
-        refused.err.contains("which is not followed"),
-        "{refused:?}"
-    );
+    assert!(refused.err.contains("which is not followed"), "{refused:?}");
     assert!(!home.path().join("jobs/y").exists());
 }
 

@@ -339,10 +339,10 @@ mod tests {
     #[test]
     fn what_is_no_uri_is_said_to_be_none_once() {
         for (text, expected) in [
-            ("http://[", "\"http://[\" is no URI: invalid IPv6 address"),
+            ("http://[", "invalid URI \"http://[\": invalid IPv6 address"),
             (
                 "http://a..org/",
-                "\"http://a..org/\" is no URI: host \"a..org\" cannot exist: an empty label",
+                "invalid URI \"http://a..org/\": host \"a..org\" cannot exist: an empty label",
             ),
         ] {
             let problem = exactly(text).unwrap_err();
