@@ -1,4 +1,4 @@
-//! How long it takes to find the captures of a URI among many small archive files, with catalogues and without.
+//! Measures how long it takes to find the captures of a URI among many small archive files, with catalogues and without.
 //!
 //! `cargo run --release -p opilio-archive --example look_up -- 20000`
 

@@ -431,7 +431,7 @@ mod tests {
         names
     }
 
-    /// Where a page is: file and offset of each capture.
+    /// Captures of a page, each as file and offset.
     fn found(directory: &Path, page: &str) -> Vec<(String, String)> {
         let uri = format!("http://a.org/{page}");
         let found = captures(&[directory.to_owned()], &uri).unwrap();

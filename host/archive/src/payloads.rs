@@ -54,7 +54,7 @@ pub struct StoredPayload {
     pub record_id: Option<String>,
     /// Its file, without folder.
     pub file: String,
-    /// Where its record begins there.
+    /// Offset of its record in the file.
     pub offset: u64,
 }
 
@@ -91,7 +91,7 @@ pub enum PayloadsError {
     Store {
         /// The folder.
         path: PathBuf,
-        /// Why not.
+        /// Error of the store.
         #[source]
         source: io::Error,
     },
@@ -100,7 +100,7 @@ pub enum PayloadsError {
     History {
         /// The file.
         file: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         #[source]
         source: io::Error,
     },

@@ -37,7 +37,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Longest answer of a collector that is read. Answers are short; a longer one is cut off.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 
-/// How diagnostics are written.
+/// Format of diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
     /// Plain text.

@@ -71,7 +71,7 @@ struct RevokeArgs {
     at: Where,
 }
 
-/// What a token allows.
+/// Role of a token: the actions that it allows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum RoleArg {
     /// View jobs.

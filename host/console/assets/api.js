@@ -65,7 +65,7 @@ async function call(method, path, { query, body, signal, accept = "application/j
     });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(0, { title: "the daemon cannot be reached; look whether it was done before you try again" });
+    throw new Problem(0, { title: "the daemon cannot be reached; check whether the action was carried out before you try again" });
   }
   const kind = response.headers.get("content-type") ?? "";
   const isJson = kind.includes("json");

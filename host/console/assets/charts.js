@@ -47,7 +47,7 @@ export class TimeChart {
     if (width === 0) return;
     const points = this.points;
     if (points.length < 2) {
-      this.frame.nothing("Not enough has happened yet.");
+      this.frame.nothing("Not enough data yet.");
       return;
     }
     const isStacked = this.kind !== "line";
@@ -133,7 +133,7 @@ export class Histogram {
     if (width === 0) return;
     const sum = this.bars.reduce((all, bar) => all + bar.value, 0);
     if (sum === 0) {
-      this.frame.nothing("Nothing to count yet.");
+      this.frame.nothing("No data yet.");
       return;
     }
     const top = nice(Math.max(...this.bars.map((bar) => bar.value)));
@@ -158,7 +158,7 @@ export class Bars {
   constructor({ title, format, note }) {
     this.format = format;
     this.list = h("ol.bars");
-    this.nothing = h("p.nothing", {}, "Nothing to count yet.");
+    this.nothing = h("p.nothing", {}, "No data yet.");
     this.element = figure(title, note && h("p.hint", {}, note), this.list, this.nothing);
   }
 

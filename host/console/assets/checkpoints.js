@@ -16,19 +16,19 @@ export class Checkpoints {
     this.after = after;
     this.shown = [];
     this.mayGoBack = false;
-    this.hint = h("p.hint", { hidden: true }, "The job can be taken back to one of them when it has been stopped.");
+    this.hint = h("p.hint", { hidden: true }, "Stop the job to restore one of them.");
     this.problem = h("p.form-error", { role: "alert" });
     this.table = new Table({
       caption: "Checkpoints",
-      empty: "None has been made. A job that crawls can have one made at any time, and goes on meanwhile.",
+      empty: "No checkpoints. You can make one at any time while the job runs.",
       key: (kept) => kept.name,
       columns: [
         { title: "Checkpoint", isHead: true, cell: (kept) => h("span.mono", {}, kept.name) },
-        { title: "As of", cell: (kept) => when(kept.made, { isShort: true }) },
+        { title: "Time", cell: (kept) => when(kept.made, { isShort: true }) },
         { title: "URIs known", isNumber: true, cell: (kept) => known(kept.uris, count) },
         { title: "Frontier", isNumber: true, cell: (kept) => known(kept.bytes, bytes) },
-        { title: "Archive then", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
-        { title: "Components kept", cell: (kept) => kept.components.join(", ") || "–" },
+        { title: "Archive size", isNumber: true, cell: (kept) => known(kept.warcs, (files) => `${bytes(kept.warc_bytes)} in ${count(files)} ${files === 1 ? "file" : "files"}`) },
+        { title: "Components", cell: (kept) => kept.components.join(", ") || "–" },
         { title: "Do", isWide: true, cell: (kept) => this.way(kept) },
       ],
     });
@@ -81,14 +81,14 @@ export class Checkpoints {
   ask(kept) {
     const { page } = this;
     ask({
-      title: `Take ${page.job} back?`,
-      text: `It becomes what it was at ${utc(kept.made)}, with ${count(kept.uris)} URIs. What it found since, and settings, seeds and plugins that were changed since, are gone for good; what it crawled since is crawled again. Archive files, logs and the history stay.`,
+      title: `Restore ${page.job}?`,
+      text: `The job returns to its state of ${utc(kept.made)}, with ${count(kept.uris)} URIs. URIs found since and changes of settings, seeds and plugins since are lost. The job crawls again what it has crawled since. Archive files, logs and history are kept.`,
       yes: "Restore",
       isDangerous: true,
       act: async () => {
         const answer = await send("POST", path(page.job, "restore"), { checkpoint: kept.name });
         this.after();
-        return answer?.result ?? "the job went back";
+        return answer?.result ?? "the job was restored";
       },
     });
   }

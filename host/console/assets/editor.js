@@ -70,7 +70,7 @@ export class Editor {
       // What nobody may write here at all is said in one sentence.
       const faults = problem.isUnreachable ? [] : [{ problem: problem.message }];
       this.show(faults);
-      if (problem.isUnreachable) put(this.verdict, "It cannot be checked now, as the daemon is away.");
+      if (problem.isUnreachable) put(this.verdict, "Cannot check the profile now: the daemon is unreachable.");
       return false;
     }
     if (text !== this.area.value) return false;
@@ -87,8 +87,8 @@ export class Editor {
     put(
       this.verdict,
       faults.length === 0
-        ? "It is sound."
-        : [errors > 0 && `${errors} ${errors === 1 ? "fault" : "faults"}`, rest > 0 && `${rest} ${rest === 1 ? "remark" : "remarks"}`].filter(Boolean).join(", "),
+        ? "No errors."
+        : [errors > 0 && `${errors} ${errors === 1 ? "error" : "errors"}`, rest > 0 && `${rest} ${rest === 1 ? "warning" : "warnings"}`].filter(Boolean).join(", "),
     );
     put(
       this.faults,

@@ -92,10 +92,10 @@ export function jobActions(name, state, after) {
   const rests = isAtRest(state);
   return [
     state === "running" && button("pause", "Pause", "pause", "pausing"),
-    ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "goes on"),
+    ["paused", "pausing"].includes(state) && button("play", "Resume", "resume", "resumed"),
     isRunning && button("flag", "Checkpoint", "checkpoint", "a checkpoint was made"),
     isWanted && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToStop(name, after) }, icon("stop"), "Stop"),
-    rests && state !== "damaged" && button("play", "Start", "start", "starts"),
+    rests && state !== "damaged" && button("play", "Start", "start", "starting"),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => askToClone(name) }, icon("copy"), "Clone"),
     rests && h("button.button.danger", { type: "button", "data-needs": "admin", onclick: () => askToDelete(name) }, icon("bin"), "Delete"),
   ];
@@ -104,12 +104,12 @@ export function jobActions(name, state, after) {
 function askToStop(name, after) {
   ask({
     title: `Stop ${name}?`,
-    text: "What is being fetched is finished first. It can be started again later and goes on where it was.",
+    text: "Current fetches finish first. You can start the job again later to resume it.",
     yes: "Stop",
     act: async () => {
       const answer = await send("POST", path(name, "stop"));
       after();
-      return answer?.result ?? "it ends";
+      return answer?.result ?? "stopping";
     },
   });
 }
@@ -119,13 +119,13 @@ export function askToClone(name) {
   const wanted = h("input", { name: "name", required: true, value: `${name}-2`, autocomplete: "off", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*" });
   ask({
     title: `Clone ${name}`,
-    text: "The new job has the same profile and seeds and knows nothing of what was crawled.",
+    text: "The new job has the same profile and seeds, but none of the crawl data.",
     fields: [field("Name of the new job", wanted)],
     yes: "Clone",
     act: async () => {
       const made = await send("POST", path(name, "clone"), { name: wanted.value.trim() });
       location.hash = place(made?.name ?? wanted.value.trim());
-      return `${made?.name ?? wanted.value.trim()} was made`;
+      return `${made?.name ?? wanted.value.trim()} was created`;
     },
   });
 }
@@ -135,15 +135,15 @@ function askToDelete(name) {
   const archive = h("input", { type: "checkbox", id: id("archive") });
   ask({
     title: `Delete ${name}?`,
-    text: "What the job knows is gone for good: its queues and histories. Its archive files, logs, reports, profile and seeds stay unless you say otherwise.",
+    text: "Queues and crawl history are deleted for good. Archive, logs, reports, profile and seeds are kept unless you choose otherwise.",
     fields: [
       field("Type the name of the job to confirm", typed),
-      h("div.check", {}, archive, h("label", { for: archive.id }, "Delete these, too, and the archive with them")),
+      h("div.check", {}, archive, h("label", { for: archive.id }, "Delete archive, logs, reports, profile and seeds, too")),
     ],
     yes: "Delete",
     isDangerous: true,
     act: async () => {
-      if (typed.value.trim() !== name) throw new Error(`that is not ${name}`);
+      if (typed.value.trim() !== name) throw new Error(`the name is not ${name}`);
       await send("DELETE", path(name), undefined, archive.checked ? { archive: true } : {});
       location.hash = "#/";
       return `${name} was deleted`;

@@ -59,14 +59,14 @@ export function help() {
     h(
       "dl.keys",
       {},
-      row("/", "to the search of the page"),
-      row("?", "this list"),
-      row("t", "colours: as the system has them, light, dark"),
-      row("Esc", "out of a field, a list or a dialogue"),
-      row("← →", "along a chart that has the focus"),
+      row("/", "search the page"),
+      row("?", "show this list"),
+      row("t", "change colours: system, light, dark"),
+      row("Esc", "leave a field, a list or a dialog"),
+      row("← →", "move along a focused chart"),
       [...places].map(([key, place]) => row(`g ${key}`, place.title)),
     ),
-    h("div.check", {}, off, h("label", { for: off.id }, "Single keys off")),
+    h("div.check", {}, off, h("label", { for: off.id }, "Disable single keys")),
     h("form", { method: "dialog" }, h("div.actions", {}, h("button.button.primary", {}, "Close"))),
   );
   document.body.append(dialog);

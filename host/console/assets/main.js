@@ -146,7 +146,7 @@ function route(parts) {
   }
   const known = TOP.find((entry) => entry[2] === `#/${parts.join("/")}`);
   if (known) return { title: known[1], module: known[3] };
-  return { title: "Not here", module: { open: (page) => put(page.main, h("h1", {}, "There is no such page"), h("p", {}, h("a", { href: "#/" }, "To the jobs"))) } };
+  return { title: "Not found", module: { open: (page) => put(page.main, h("h1", {}, "Page not found"), h("p", {}, h("a", { href: "#/" }, "Show jobs"))) } };
 }
 
 function frame(found) {
@@ -178,7 +178,7 @@ let countdown;
 function tellStream(state) {
   clearInterval(countdown);
   linkState.className = `link-state ${state.state}`;
-  say(linkState, { live: "Live", waiting: "Daemon away", none: "" }[state.state]);
+  say(linkState, { live: "Live", waiting: "Daemon unreachable", none: "" }[state.state]);
   linkState.hidden = state.state === "none";
   const wasAway = !away.hidden;
   away.hidden = state.state !== "waiting";
@@ -189,11 +189,11 @@ function tellStream(state) {
     countdown = setInterval(tick, 1000);
     put(
       away,
-      h("span", {}, "The daemon does not answer. What you have entered stays; crawls go on without it. "),
+      h("span", {}, "The daemon does not answer. Your input is kept, and crawls continue. "),
       h("span", { "aria-hidden": "true" }, rest),
       h("button.button.small", { type: "button", onclick: state.now }, "Try now"),
     );
-  } else if (wasAway && state.state === "live") announce("The daemon is back.");
+  } else if (wasAway && state.state === "live") announce("The daemon is reachable again.");
 }
 
 function turnTheme() {

@@ -43,7 +43,7 @@ function show(kind, content, stay) {
     list = h("div", { id: "notices", "aria-label": "Notices", role: "region" });
     document.body.append(list);
   }
-  const close = h("button.bare", { type: "button", "aria-label": "Put away", onclick: () => notice.remove() }, icon("close"));
+  const close = h("button.bare", { type: "button", "aria-label": "Dismiss", onclick: () => notice.remove() }, icon("close"));
   const notice = h(`div.notice.${kind}`, { role: kind === "failed" ? "alert" : "status" });
   list.append(notice);
   append(notice, [h("div", {}, content), close]);

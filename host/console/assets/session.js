@@ -70,7 +70,7 @@ export function askToSignIn(then) {
       },
     },
     h("h2", { id: heading }, "Sign in to Opilio"),
-    field("Token", token, "An administrator makes one with `opilio token new`."),
+    field("Token", token, "An administrator creates tokens with `opilio token new`."),
     error,
     h("div.actions", {}, submit),
   );

@@ -10,7 +10,7 @@ import { failed } from "./notice.js";
  * button in its head that calls `onsort(sort, isDescending)`. `empty` says why there is nothing, as a text or a function of none.
  */
 export class Table {
-  constructor({ caption, columns, key, onsort, empty = "Nothing here." }) {
+  constructor({ caption, columns, key, onsort, empty = "No entries." }) {
     this.columns = columns;
     this.key = key;
     this.rows = new Map();

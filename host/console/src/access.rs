@@ -32,15 +32,15 @@ const ADDRESSES_MAX: usize = 10_000;
 /// The beginning of each token. Secret scanners recognise tokens published by mistake by it.
 const PREFIX: &str = "opilio";
 
-/// What somebody may do.
+/// Role of a user: the actions that a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Look.
+    /// View jobs.
     Viewer,
-    /// Make, run and change jobs.
+    /// Create, run and change jobs.
     Operator,
-    /// Delete jobs, bring in code of registries, put other code in the place of plugins, read the audit log.
+    /// Delete jobs, load plugins from registries, replace plugins, read the audit log.
     Admin,
 }
 
@@ -293,7 +293,10 @@ impl Access {
                 // The old tokens would admit users whom the operator may just have locked out.
                 Err(problem) => {
                     if !state.is_unreadable {
-                        tracing::error!("nobody is let in: {}: {problem}", self.file.display());
+                        tracing::error!(
+                            "cannot read tokens, so all tokens are refused: {}: {problem}",
+                            self.file.display()
+                        );
                     }
                     (state.tokens, state.is_unreadable) = (Tokens::default(), true);
                 }

@@ -60,16 +60,16 @@ type Shared = axum::extract::State<Arc<Daemon>>;
 #[openapi(
     info(
         title = "Opilio",
-        description = "Jobs of a web-archive crawler: make, run, watch and change them. Names of fields are snake_case, words kebab-case, times RFC 3339 in UTC, sizes bytes. A problem is a document of RFC 9457; where there is one, nothing was changed."
+        description = "API of a web-archive crawler: create, run, watch and change its jobs. Field names are in snake_case and values of enumerations in kebab-case. Times are in UTC (RFC 3339), sizes in bytes. Error responses are problem documents (RFC 9457); after an error nothing was changed."
     ),
     components(schemas(Problem)),
     tags(
-        (name = "jobs", description = "Jobs as a whole"),
-        (name = "watch", description = "How a job gets on"),
+        (name = "jobs", description = "Jobs: list, create, run, delete"),
+        (name = "watch", description = "Status, statistics, logs and reports of a job"),
         (name = "frontier", description = "Queues and URIs"),
         (name = "change", description = "Settings, seeds and plugins of a job"),
-        (name = "profiles", description = "What jobs are made of"),
-        (name = "daemon", description = "The daemon itself"),
+        (name = "profiles", description = "Profiles of jobs"),
+        (name = "daemon", description = "Daemon and sessions"),
     )
 )]
 struct Document;
@@ -158,8 +158,8 @@ fn complete(document: &mut OpenApi) {
             .content("application/problem+json", content.clone())
             .build()
     };
-    let refused = response("It is not done as asked, and nothing was changed");
-    let failed = response("Opilio or the machine failed");
+    let refused = response("The request was refused, and nothing was changed");
+    let failed = response("Opilio or the machine failed to carry out the request");
     let components = document.components.get_or_insert_default();
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
     components.add_security_scheme("token", SecurityScheme::Http(bearer));
@@ -256,7 +256,7 @@ fn texts(format: &str, description: &str) -> Array {
 
 /// The schema of seeds, in the notation of seed files.
 pub(crate) fn seed_lines() -> Array {
-    texts("seed", "Seeds, in lines as a file of seeds has them.")
+    texts("seed", "Seeds, each as a line of a seeds file.")
 }
 
 /// A precedence in a request: 0 to 255, also if JSON writes it as `37.0`.
@@ -272,36 +272,36 @@ impl TryFrom<f64> for PrecedenceNumber {
         let whole = number.to_string().parse();
         whole
             .map(PrecedenceNumber)
-            .map_err(|_| format!("a precedence is a whole number from 0 to 255, not {number}"))
+            .map_err(|_| format!("invalid precedence {number}; give a whole number from 0 to 255"))
     }
 }
 
-/// What was done.
+/// Result of an action.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Done {
-    /// In a sentence.
+    /// Result as a sentence.
     result: String,
 }
 
-/// A page of a list.
+/// Page of a list.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Page {
-    /// Behind this one, which the page before ended with.
+    /// Start after this entry: the `after` of the previous page.
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of entries.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
 }
 
-/// How many entries a page has.
+/// Size of a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Limit {
-    /// So many at most.
+    /// Maximum number of entries.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
@@ -315,7 +315,7 @@ fn checked_limit(limit: u64) -> Result<u64, Problem> {
     match limit {
         1..=PAGE_MAX => Ok(limit),
         _ => Err(Problem::unusable(format!(
-            "limit is {limit}; it may be 1 to {PAGE_MAX}"
+            "invalid limit {limit}; give 1 to {PAGE_MAX}"
         ))),
     }
 }

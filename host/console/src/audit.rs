@@ -37,25 +37,26 @@ struct OfNobody {
     left_out: u64,
 }
 
-/// What somebody wanted changed.
+/// Request to change something.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub(crate) struct AuditEntry {
-    /// When.
+    /// Time of the request.
     pub at: Timestamp,
-    /// Who; none: nobody was let in.
+    /// User; not set if the client was not signed in.
     pub user: Option<String>,
-    /// From which address.
+    /// Address of the client.
     pub from: String,
-    /// The method of the request.
+    /// HTTP method.
     pub method: String,
-    /// Its path.
+    /// Path of the request.
     pub path: String,
-    /// The status of the response.
+    /// Status of the response.
     pub status: u16,
-    /// Why nothing was changed.
+    /// Reason why nothing was changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// So many requests before this one are not listed, all of them refused and of nobody: there were too many.
+    /// Number of earlier requests that are not listed because there were too many. All were refused, and their clients were not
+    /// signed in.
     #[serde(default, skip_serializing_if = "is_none")]
     pub left_out: u64,
 }
@@ -89,7 +90,7 @@ impl Audit {
         let end = entry.path.floor_char_boundary(PATH_BYTES_MAX);
         entry.path.truncate(end);
         if let Err(problem) = self.try_write(&entry) {
-            tracing::error!("{} cannot be written: {problem}", self.path.display());
+            tracing::error!("cannot write {}: {problem}", self.path.display());
         }
     }
 

@@ -155,15 +155,14 @@ fn utc() -> TimeZone {
 
 fn zone<'d, D: Deserializer<'d>>(from: D) -> Result<TimeZone, D::Error> {
     let text = String::deserialize(from)?;
-    TimeZone::get(&text)
-        .map_err(|_| de::Error::custom(format!("time zone not known here: {text:?}")))
+    TimeZone::get(&text).map_err(|_| de::Error::custom(format!("unknown time zone {text:?}")))
 }
 
 fn cron<'d, D: Deserializer<'d>>(from: D) -> Result<Cron, D::Error> {
     let text = String::deserialize(from)?;
     Cron::from_str(&text).map_err(|problem| {
         de::Error::custom(format!(
-            "{text:?} is no time of a calendar: {problem}; such as \"0 3 1 1,4,7,10 *\" for three o'clock on the first day of each quarter"
+            "invalid cron expression {text:?}: {problem}; an example is \"0 3 1 1,4,7,10 *\" for three o'clock on the first day of each quarter"
         ))
     })
 }

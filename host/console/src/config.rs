@@ -270,17 +270,17 @@ impl Config {
         if !listen.ip().is_loopback() {
             if self.tls.is_none() {
                 return relation(format!(
-                    "{listen} can be reached from elsewhere, and without TLS tokens would be read on the way: give [tls] a certificate and a key, or listen on 127.0.0.1 behind a proxy that has them"
+                    "{listen} can be reached from other machines, and without TLS others can read tokens: set certificate and key in [tls], or listen on 127.0.0.1 behind a proxy with TLS"
                 ));
             }
             if !self.authentication {
                 return relation(format!(
-                    "{listen} can be reached from elsewhere, and there authentication is needed: make tokens with `opilio token new`, or listen on 127.0.0.1"
+                    "{listen} can be reached from other machines, which requires authentication: create tokens with `opilio token new`, or listen on 127.0.0.1"
                 ));
             }
         }
         if self.limits.jobs == 0 {
-            return relation("limits.jobs is 0, so that no job would ever begin".to_owned());
+            return relation("limits.jobs is 0, so no job could start; write 1 or more".to_owned());
         }
         let counts = [
             ("jobs", Some(self.limits.jobs), JOBS_MAX),
@@ -289,14 +289,14 @@ impl Config {
         for (name, count, max) in counts {
             if let Some(count) = count.filter(|count| *count > max) {
                 return relation(format!(
-                    "limits.{name} is {count}, more than any machine has: write {max} or less"
+                    "limits.{name} is {count}, which is too large; write {max} or less"
                 ));
             }
         }
         let jobs = self.limits.jobs;
         if let Some(connections) = self.limits.connections.filter(|most| *most < jobs) {
             return relation(format!(
-                "limits.connections is {connections}, and each of {jobs} jobs (limits.jobs) needs one"
+                "limits.connections is {connections}, but each of {jobs} jobs (limits.jobs) needs one"
             ));
         }
         let least = jobs as u64 * JOB_BYTES_LEAST;
@@ -308,7 +308,7 @@ impl Config {
         if !(0.0..=1.0).contains(&self.telemetry.sample) {
             let sample = self.telemetry.sample;
             return relation(format!(
-                "telemetry.sample is {sample}, which is no share: write a number from 0 to 1"
+                "invalid telemetry.sample {sample}; write a number from 0 to 1"
             ));
         }
         if self.restart.pause > self.restart.pause_max {
@@ -319,33 +319,36 @@ impl Config {
             && !is_user(&heritrix.user)
         {
             return relation(format!(
-                "heritrix.user is {:?}, and no user of HTTP authentication can be called so",
+                "invalid heritrix.user {:?}: not a user name for HTTP authentication",
                 heritrix.user
             ));
         }
         let mut names = BTreeSet::new();
         for entry in &self.calendar {
             if !names.insert(&entry.name) {
-                return relation(format!("there are two calendar entries {:?}", entry.name));
+                return relation(format!(
+                    "two calendar entries have the name {:?}",
+                    entry.name
+                ));
             }
             let name = &entry.name;
-            let no_job = |problem| format!("{:?} names no job: {problem}", entry.job);
+            let no_job = |problem| format!("invalid job name template {:?}: {problem}", entry.job);
             let problem = match entry.first_name() {
                 Ok(None) => {
                     return relation(format!(
-                        "calendar entry {name:?}: its cron names a time that never comes; mend its day and month"
+                        "calendar entry {name:?}: the time in cron never occurs; correct its day and month"
                     ));
                 }
                 Ok(Some(job)) if !folder::is_name(&job) => FolderError::Name(job).to_string(),
                 Ok(Some(_)) => match entry.repeated_name() {
                     Ok(None) => continue,
-                    Ok(Some(job)) => format!("more than one of its jobs would be called {job:?}"),
+                    Ok(Some(job)) => format!("several of its jobs would have the name {job:?}"),
                     Err(problem) => no_job(problem),
                 },
                 Err(problem) => no_job(problem),
             };
             return relation(format!(
-                "calendar entry {name:?}: {problem}; write the time into its job, such as \"{name}-%Y-%m-%d\""
+                "calendar entry {name:?}: {problem}; use the time in job, as in \"{name}-%Y-%m-%d\""
             ));
         }
         Ok(())
@@ -381,7 +384,7 @@ fn collector<'d, D: Deserializer<'d>>(from: D) -> Result<Option<String>, D::Erro
     match traces_address(&text) {
         Ok(posted) => Ok(Some(posted)),
         Err(problem) => Err(de::Error::custom(format!(
-            "{problem}: {text:?}; write one such as \"http://127.0.0.1:4318\""
+            "{problem}: {text:?}; an example is \"http://127.0.0.1:4318\""
         ))),
     }
 }
@@ -471,29 +474,27 @@ mod tests {
         };
         let problem = refused(&of("dk"));
         assert!(
-            problem.contains("more than one of its jobs would be called \"dk\"")
+            problem.contains("several of its jobs would have the name \"dk\"")
                 && problem.contains("\"dk-%Y-%m-%d\""),
             "{problem}"
         );
         let problem = refused(&of("dk-%Y-%!"));
-        assert!(problem.contains("\"dk-%Y-%!\" names no job"), "{problem}");
+        assert!(problem.contains("template \"dk-%Y-%!\""), "{problem}");
         // Reported now, and not in three months.
         let problem = refused(&of("dk/%Y-%m-%d"));
         assert!(
-            problem.contains("\"dk/2024-01-01\" is no name of a job"),
+            problem.contains("invalid job name \"dk/2024-01-01\""),
             "{problem}"
         );
         let never = of("dk-%Y-%m-%d").replace("0 3 * * *", "0 3 31 2 *");
-        assert!(refused(&never).contains("a time that never comes"));
+        assert!(refused(&never).contains("the time in cron never occurs"));
         let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
         config.unwrap().check().unwrap();
     }
 
     #[test]
     fn what_can_be_reached_from_elsewhere_has_tls_and_tokens() {
-        assert!(
-            refused("listen = \"0.0.0.0:8470\"").contains("give [tls] a certificate and a key")
-        );
+        assert!(refused("listen = \"0.0.0.0:8470\"").contains("set certificate and key in [tls]"));
         let tls = "[tls]\ncertificate = \"a\"\nkey = \"b\"\n";
         let open = format!("listen = \"[::]:8470\"\nauthentication = false\n{tls}");
         assert!(refused(&open).contains("opilio token new"));

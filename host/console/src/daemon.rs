@@ -67,7 +67,9 @@ impl Daemon {
             folder,
             desk: Desk::new(),
             jobs: watch::Sender::new(Arc::default()),
-            jobs_problem: watch::Sender::new(Some("no job has been looked at yet".to_owned())),
+            jobs_problem: watch::Sender::new(Some(
+                "the daemon has not read the jobs yet".to_owned(),
+            )),
             nudge: Notify::new(),
             closing: watch::Sender::new(false),
             program,
@@ -87,7 +89,7 @@ impl Daemon {
         change: impl FnOnce(&mut Orders) -> T,
     ) -> Result<T, Problem> {
         let (changed, written) = self.change(name, change);
-        let said = |problem| format!("orders.json of job {name:?} cannot be written: {problem}");
+        let said = |problem| format!("cannot write orders.json of job {name:?}: {problem}");
         match written {
             Ok(()) => Ok(changed),
             Err(problem) => Err(Problem::failure(said(problem))),
@@ -98,7 +100,7 @@ impl Daemon {
     pub(crate) fn order<T>(&self, name: &str, change: impl FnOnce(&mut Orders) -> T) -> T {
         let (changed, written) = self.change(name, change);
         if let Err(problem) = written {
-            tracing::error!(job = name, "orders.json cannot be written: {problem}");
+            tracing::error!(job = name, "cannot write orders.json: {problem}");
         }
         changed
     }
@@ -112,7 +114,7 @@ impl Daemon {
             Err(problem) => {
                 tracing::error!(
                     job = name,
-                    "orders.json is damaged, and begun anew: {problem}"
+                    "orders.json is damaged and is created again: {problem}"
                 );
                 Orders::new(false, "")
             }
@@ -149,11 +151,11 @@ impl Daemon {
         }
         Err(Problem::not_found(match &self.config.profiles {
             Some(folder) => format!(
-                "there is no profile {name:?}: put {name}.toml into {}",
+                "profile {name:?} not found; put {name}.toml into {}",
                 folder.display()
             ),
             None => format!(
-                "there is no profile {name:?}: none of that name ships, and opilio.toml names no folder of profiles"
+                "profile {name:?} not found: no shipped profile has this name, and opilio.toml sets no folder of profiles"
             ),
         }))
     }
@@ -188,7 +190,7 @@ impl Daemon {
         match stays_inside(folder, &file) {
             Ok(()) => Ok(Some(file)),
             Err(_) => Err(Problem::conflict(format!(
-                "{} leads out of {} by a link, which is not followed; put the file itself there, or have profiles in opilio.toml name the folder that it is in",
+                "{} is a link out of {}, which is not followed; put the file itself there, or set profiles in opilio.toml to its folder",
                 file.display(),
                 folder.display()
             ))),

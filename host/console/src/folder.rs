@@ -42,20 +42,20 @@ pub struct NewJob {
 pub enum FolderError {
     /// The name is not valid for a job.
     #[error(
-        "{0:?} is no name of a job: letters, digits, '.', '-' and '_' make one, the first a letter or digit, {NAME_BYTES_MAX} at most"
+        "invalid job name {0:?}: use at most {NAME_BYTES_MAX} letters, digits, '.', '-' and '_', and begin with a letter or digit"
     )]
     Name(String),
     /// The job does not exist.
-    #[error("there is no job {0:?}")]
+    #[error("job {0:?} not found")]
     Unknown(String),
     /// The name is in use.
-    #[error("there is {0:?} already; choose another name")]
+    #[error("{0:?} already exists; choose another name")]
     Taken(String),
     /// A process runs the job.
     #[error("job {0:?} is running; stop it first")]
     Running(String),
     /// The job waits for a process.
-    #[error("job {0:?} is to crawl; stop it first")]
+    #[error("job {0:?} waits to be started; stop it first")]
     Wanted(String),
     /// Its profile has errors, or it cannot be made.
     #[error(transparent)]
@@ -300,7 +300,10 @@ fn forget_halfway(directory: &Path) {
         && let Err(problem) = fs::remove_dir_all(directory)
         && problem.kind() != io::ErrorKind::NotFound
     {
-        tracing::warn!("{} stays, half made: {problem}", directory.display());
+        tracing::warn!(
+            "cannot remove the incomplete {}: {problem}",
+            directory.display()
+        );
     }
 }
 

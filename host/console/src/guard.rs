@@ -122,12 +122,12 @@ async fn with_body(request: Request, within: Duration) -> Result<Request, Proble
         Ok(Ok(body)) => Ok(Request::from_parts(parts, body.into())),
         Ok(Err(problem)) => Err(Problem::new(
             StatusCode::BAD_REQUEST,
-            format!("the body did not come in whole: {problem}"),
+            format!("incomplete body: {problem}"),
         )),
         Err(_) => Err(Problem::new(
             StatusCode::REQUEST_TIMEOUT,
             format!(
-                "the body did not come in within {} seconds, which is what whoever is not signed in has for it",
+                "the body was not received within {} seconds, the limit for clients that are not signed in",
                 within.as_secs()
             ),
         )),
@@ -156,14 +156,14 @@ fn admit(
         return Err(Problem::new(
             StatusCode::MISDIRECTED_REQUEST,
             format!(
-                "this daemon is not called {:?}; name it in hosts in opilio.toml if it is",
+                "unknown host {:?}; add it to hosts in opilio.toml if it is a name of this daemon",
                 host.as_str()
             ),
         ));
     }
     if !looks && !is_same_origin(headers, &host) {
         return Err(Problem::forbidden(
-            "the request comes from a page that is not this daemon's",
+            "the request comes from a page of another site",
         ));
     }
     if !daemon.config.authentication {
@@ -189,7 +189,7 @@ fn admit(
             return Err(Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!(
-                    "whoever is not signed in sends {OPEN_BYTES_MAX} bytes at most, and says how many"
+                    "clients that are not signed in may send at most {OPEN_BYTES_MAX} bytes, with Content-Length"
                 ),
             ));
         }
@@ -201,7 +201,7 @@ fn admit(
         }
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
-            "sign in, or send a token: Authorization: Bearer TOKEN; `opilio token new` makes one",
+            "sign in, or send a token: Authorization: Bearer TOKEN; `opilio token new` creates one",
         ));
     };
     Ok(Some(caller))
@@ -248,7 +248,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
 
 /// The host name in the request.
 fn host(request: &Request) -> Result<Authority, Problem> {
-    let bad = || Problem::new(StatusCode::BAD_REQUEST, "there is no usable Host header");
+    let bad = || Problem::new(StatusCode::BAD_REQUEST, "missing or invalid Host header");
     let mut named = request.headers().get_all(header::HOST).iter();
     let authority = match (request.uri().authority(), named.next(), named.next()) {
         (Some(authority), _, None) => authority.clone(),
@@ -322,15 +322,15 @@ pub(crate) fn refused(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::Wrong => Problem::new(
             StatusCode::UNAUTHORIZED,
-            "the token is not known, or not good any more",
+            "the token is unknown, expired or revoked",
         ),
         Refusal::Unreadable => Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the daemon cannot read its file of tokens, so nobody can sign in; its log names the file and says why",
+            "the daemon cannot read its file of tokens, so nobody can sign in; its log has the file and the reason",
         ),
         Refusal::TooMany(seconds) => Problem::new(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many tokens were wrong; wait a while",
+            "too many invalid tokens; wait before you try again",
         )
         .retry_after(seconds),
     }
@@ -342,7 +342,7 @@ fn lacks(role: Role) -> Problem {
         Role::Operator => "operator",
         Role::Admin => "admin",
     };
-    Problem::forbidden(format!("that needs the role {role}"))
+    Problem::forbidden(format!("this requires the role {role}"))
 }
 
 fn careful(headers: &mut HeaderMap, path: &str, tls: bool) {

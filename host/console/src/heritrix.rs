@@ -52,13 +52,13 @@ pub(crate) fn router() -> Router<Arc<Daemon>> {
 
 async fn scripts() -> Problem {
     Problem::forbidden(
-        "no script is run: it could do on this machine whatever the daemon can; change settings, seeds and queues of a running job with `opilio job` or the API under /api/v1",
+        "scripts are not run, because they could do everything that the daemon can do on this machine; change settings, seeds and queues of a running job with `opilio job` or the API under /api/v1",
     )
 }
 
 async fn beans() -> Problem {
     Problem::not_found(
-        "there are no beans; the settings of a job are at /api/v1/jobs/JOB/settings, where they can be changed, too",
+        "Opilio has no beans; read and change the settings of a job at /api/v1/jobs/JOB/settings",
     )
 }
 

@@ -94,7 +94,10 @@ impl<S: Send + Sync> FromRequest<S> for Whole {
 
 async fn in_time<T>(body: impl Future<Output = T>) -> Result<T, Problem> {
     let too_slow = |_| {
-        let problem = format!("the body did not come in within {} seconds", BODY.as_secs());
+        let problem = format!(
+            "the body was not received within {} seconds",
+            BODY.as_secs()
+        );
         Problem::new(StatusCode::REQUEST_TIMEOUT, problem)
     };
     tokio::time::timeout(BODY, body).await.map_err(too_slow)

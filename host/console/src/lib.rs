@@ -85,11 +85,11 @@ pub enum ConsoleError {
     Folder(#[from] FolderError),
     /// There is no token, so no user could sign in.
     #[error(
-        "there is no token yet, so nobody could sign in: make one with `opilio token new NAME --role admin`, or give --no-auth where everybody with an account on this machine may do everything"
+        "there are no tokens, so nobody could sign in: create one with `opilio token new NAME --role admin`, or pass --no-auth if every account of this machine may have full access"
     )]
     NoTokens,
     /// Another daemon supervises these jobs.
-    #[error("another daemon sees to the jobs in {}", .0.display())]
+    #[error("another daemon manages the jobs in {}", .0.display())]
     Taken(PathBuf),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]

@@ -29,7 +29,7 @@ pub(crate) fn of_daemon(jobs: &[JobState], limits: &Limits) -> String {
         "# HELP opilio_build_info The daemon's version; always 1.\n\
          # TYPE opilio_build_info gauge\n\
          opilio_build_info{{version=\"{}\"}} 1\n\
-         # HELP opilio_jobs Jobs of the daemon in each state.\n\
+         # HELP opilio_jobs Jobs of the daemon by state.\n\
          # TYPE opilio_jobs gauge\n",
         env!("CARGO_PKG_VERSION")
     );
@@ -42,12 +42,12 @@ pub(crate) fn of_daemon(jobs: &[JobState], limits: &Limits) -> String {
     for (name, help, limit) in [
         (
             "opilio_limit_bytes_per_second",
-            "Bytes that all jobs may receive in a second.",
+            "Maximum bytes per second that all jobs receive.",
             limits.bandwidth,
         ),
         (
             "opilio_limit_connections",
-            "Connections that all jobs may have open.",
+            "Maximum number of open connections of all jobs.",
             connections,
         ),
     ] {

@@ -29,72 +29,72 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Minimum span of a rate, so that rates do not jump.
 const RATE_SPAN: Duration = Duration::from_secs(4);
 
-/// A job at a glance.
+/// Overview of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
 pub struct JobOverview {
-    /// Its name.
+    /// Name of the job.
     pub name: String,
-    /// What it is doing.
+    /// State of the job.
     pub state: JobState,
-    /// What its profile is called.
+    /// Name of the profile.
     pub profile: Option<String>,
-    /// When it was made.
+    /// Time at which the job was created.
     pub created: Option<Timestamp>,
-    /// When it last began.
+    /// Time at which the job was last started.
     pub started: Option<Timestamp>,
-    /// When it last ended; none while it crawls.
+    /// Time at which the job last ended; not set while it crawls.
     pub ended: Option<Timestamp>,
-    /// Why it ended, or why it waits.
+    /// Reason why the job ended or waits.
     pub ended_why: Option<String>,
-    /// URIs that have finished a turn.
+    /// Number of finished visits.
     pub uris: u64,
-    /// URIs that stand in queues.
+    /// Number of queued URIs.
     pub queued: u64,
-    /// URIs known.
+    /// Number of known URIs.
     pub discovered: u64,
-    /// Content received by visits that succeeded, in bytes.
+    /// Bytes of content received by successful visits.
     pub bytes: u64,
-    /// URIs finished a second, over the last seconds.
+    /// Visits finished per second, over the last seconds.
     pub uris_per_second: f64,
-    /// Bytes received a second, over the last seconds.
+    /// Bytes received per second, over the last seconds.
     pub bytes_per_second: f64,
-    /// Alerts that hold and of which nobody knows; of a job at rest, those that held when it was last crawled.
+    /// Number of active alerts that are not acknowledged. For a job that is not running: those at its last crawl.
     pub alerts: u64,
-    /// Times at which it may crawl; none: always.
+    /// Crawl window of the job; not set: always.
     pub schedule: Option<String>,
-    /// Times in a row that it died.
+    /// Number of times in a row that the process died.
     pub deaths: u32,
-    /// What it may take of what all jobs have together; none while it does not crawl, or where nothing is divided.
+    /// Share of the bandwidth and connections of all jobs; not set while the job does not crawl, or if nothing is divided.
     pub share: Option<Share>,
 }
 
-/// What a job is doing.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
-    /// Made, and never begun.
+    /// Created and never started.
     New,
-    /// It is to crawl, and waits: for a place, for its window, or for its next attempt.
+    /// To be started, and waits for a free place, for its crawl window, or for the next attempt.
     Waiting,
-    /// Its process begins, or is just ending.
+    /// Its process is starting or about to end.
     Starting,
-    /// It crawls.
+    /// Crawling.
     Running,
-    /// It begins nothing new, and waits for what is in flight.
+    /// Starts no new fetches, and waits for fetches in flight.
     Pausing,
-    /// Nothing is in flight, and nothing begins.
+    /// Paused; no fetches in flight.
     Paused,
-    /// It was asked to stop, and waits for what is in flight.
+    /// Stop requested; waits for fetches in flight.
     Ending,
-    /// Somebody stopped it.
+    /// Stopped by an operator.
     Stopped,
-    /// Nothing was left, or a limit of its profile was reached.
+    /// Finished: no URIs left, or a limit of the profile reached.
     Finished,
-    /// It could not go on.
+    /// Stopped because of an error.
     Failed,
     /// Its process died.
     Crashed,
-    /// Its directory cannot be understood.
+    /// Its directory cannot be read.
     Damaged,
 }
 
@@ -212,7 +212,7 @@ impl Watcher {
             .as_ref()
             .filter(|it| self.problem.as_ref() != Some(it))
         {
-            tracing::error!("no job is seen to: {problem}");
+            tracing::error!("cannot read the folder of jobs, so no job is managed: {problem}");
         }
         self.problem = problem;
         let mut asking = JoinSet::new();
@@ -301,7 +301,7 @@ impl Read {
             *of_course = None;
             self.course = Course::read(directory).unwrap_or_else(|source| {
                 *of_course = Some(format!(
-                    "course.json is damaged: {source}; remove it, and the job goes on where it was"
+                    "course.json is damaged: {source}; remove it, then resume the job"
                 ));
                 None
             });
@@ -310,7 +310,7 @@ impl Read {
             *of_orders = None;
             self.orders = Orders::read(directory).unwrap_or_else(|source| {
                 *of_orders = Some(format!(
-                    "orders.json is damaged: {source}; remove it, and start the job where it is to crawl"
+                    "orders.json is damaged: {source}; remove it, then start the job if it should crawl"
                 ));
                 None
             });
@@ -405,7 +405,7 @@ impl Read {
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
                 // For a job run without the daemon the window has no meaning.
                 let waits = closed && state != JobState::Running;
-                let why = waits.then(|| "its crawl window is closed".to_owned());
+                let why = waits.then(|| "the crawl window is closed".to_owned());
                 return (state, why);
             }
             (Alive::Silent, _) if self.is_ending() => return (JobState::Ending, None),
@@ -425,10 +425,10 @@ impl Read {
             let has_begun = |begun| course.is_some_and(|course| course.began >= begun);
             match orders.begun {
                 Some(begun) if orders.crawl && has_begun(begun) && ended.is_none() => {
-                    return (JobState::Waiting, Some("its process died".to_owned()));
+                    return (JobState::Waiting, Some("the process died".to_owned()));
                 }
                 Some(begun) if orders.crawl && !has_begun(begun) => {
-                    return (JobState::Starting, Some(format!("begun at {begun:.0}")));
+                    return (JobState::Starting, Some(format!("started at {begun:.0}")));
                 }
                 None if orders.crawl => {
                     return (JobState::Waiting, Some(waits(orders, holds)));
@@ -447,7 +447,7 @@ impl Read {
             }
             (None, Some(_)) => (
                 JobState::Crashed,
-                Some("its process died; it goes on where it was when it is started".to_owned()),
+                Some("the process died; start the job to resume it".to_owned()),
             ),
             (None, None) => (JobState::New, None),
         }
@@ -459,7 +459,9 @@ fn unreadable(problem: &JobError) -> String {
     let said = chain(problem);
     match problem {
         JobError::Damaged { .. } => {
-            format!("{said}; bring it back, or make a job of a checkpoint with opilio job restore")
+            format!(
+                "{said}; restore the file, or create a job from a checkpoint with opilio job restore"
+            )
         }
         _ => said,
     }
@@ -474,17 +476,18 @@ fn open(alerts: &[Alert]) -> u64 {
 fn waits(orders: &Orders, holds: Holds) -> String {
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
-            format!("it died, and is begun again at {at:.0}")
+            format!("the process died; restart at {at:.0}")
         }
         (Some(at), deaths) if at > Timestamp::now() => {
-            format!("it died {deaths} times in a row, and is begun again at {at:.0}")
+            format!("the process died {deaths} times in a row; restart at {at:.0}")
         }
-        _ if holds == Holds::Window => "its crawl window is closed".to_owned(),
+        _ if holds == Holds::Window => "the crawl window is closed".to_owned(),
         _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
         _ if holds == Holds::Unknown => {
-            "it waits for a place, or for its crawl window where the daemon has one".to_owned()
+            "waiting for a free place among the concurrent crawls, or for the crawl window"
+                .to_owned()
         }
-        _ => "it waits for a place".to_owned(),
+        _ => "waiting for a free place among the concurrent crawls".to_owned(),
     }
 }
 
@@ -524,7 +527,7 @@ pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
         // Without a daemon no job gets a place or is restarted.
         let waiting = |job: &&mut JobOverview| job.state == JobState::Waiting;
         for job in jobs.iter_mut().filter(waiting) {
-            job.ended_why = Some("it waits for the daemon: opilio serve".to_owned());
+            job.ended_why = Some("waiting for the daemon; start it with opilio serve".to_owned());
         }
     }
     jobs

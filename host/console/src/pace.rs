@@ -197,7 +197,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Paced<S> {
         self.stays(context)?;
         while !self.is_stalled && self.deadline.as_mut().poll(context).is_ready() {
             if !self.requests.is_any() {
-                let problem = "no request came in time";
+                let problem = "no request was received in time";
                 return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
             }
             self.begin_anew();
@@ -219,7 +219,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Paced<S> {
             self.begin_anew();
         }
         if self.is_stalled && self.deadline.as_mut().poll(context).is_ready() {
-            let problem = "the client takes nothing of its answer";
+            let problem = "the client does not read the response";
             return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, problem)));
         }
         written

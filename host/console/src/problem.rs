@@ -7,25 +7,25 @@ use opilio_control::{ControlError, Fault, FaultFound};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// A problem document. Where there is one, nothing was changed, unless its detail says otherwise.
+/// Problem document (RFC 9457). Unless its detail says otherwise, nothing was changed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status gives the type of the problem.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The status in words.
+    /// Name of the status.
     title: &'static str,
-    /// The status of the response.
+    /// Status of the response.
     status: u16,
-    /// What is wrong, and what would help.
+    /// Description of the problem, and its remedy.
     detail: String,
-    /// What is wrong in a text that was sent, at its places.
+    /// Errors in a submitted text, with their places.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     faults: Vec<FaultFound>,
-    /// Seconds after which it may be tried again.
+    /// Seconds after which the request may be repeated.
     #[serde(skip)]
     retry_after: Option<u64>,
-    /// How to say who asks, where that is not by a token.
+    /// Authentication scheme for the header `WWW-Authenticate`, if it is not a token.
     #[serde(skip)]
     challenge: Option<Box<str>>,
 }

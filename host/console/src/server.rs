@@ -112,20 +112,18 @@ async fn asset(Path(path): Path<String>, headers: HeaderMap) -> Response {
 fn file(path: &str, headers: &HeaderMap) -> Response {
     match assets::get(path) {
         Some(asset) => asset.respond(headers),
-        None => Problem::not_found("there is no such file").into_response(),
+        None => Problem::not_found("file not found").into_response(),
     }
 }
 
 async fn unknown() -> Problem {
-    Problem::not_found(
-        "there is nothing at this path; GET /api/v1/openapi.json lists what there is",
-    )
+    Problem::not_found("path not found; GET /api/v1/openapi.json lists all paths")
 }
 
 async fn wrong_method() -> Problem {
     Problem::new(
         StatusCode::METHOD_NOT_ALLOWED,
-        "this cannot be done with what is at this path",
+        "method not allowed for this path",
     )
 }
 
@@ -138,7 +136,7 @@ fn panicked(panic: Box<dyn Any + Send>) -> Response {
     tracing::error!("a request panicked: {what}");
     Problem::new(
         StatusCode::INTERNAL_SERVER_ERROR,
-        "a defect of the daemon; its log has more",
+        "internal error of the daemon; see its log",
     )
     .into_response()
 }

@@ -127,7 +127,10 @@ impl Supervisor {
         for entry in &daemon.config.calendar {
             if let Err(problem) = daemon.profile(&entry.profile) {
                 let problem = problem.detail().to_owned();
-                tracing::warn!(entry = entry.name, "no job could be made of it: {problem}");
+                tracing::warn!(
+                    entry = entry.name,
+                    "cannot create jobs of this calendar entry: {problem}"
+                );
                 daemon.calendar_problem(&entry.name, Some(problem));
             }
         }
@@ -220,7 +223,7 @@ impl Supervisor {
         for (name, share) in shares {
             if let Err(problem) = self.begin(&name, share).await {
                 tracing::error!(job = name, "{problem}");
-                let why = format!("its process cannot be begun: {problem}");
+                let why = format!("cannot start the process: {problem}");
                 if let Some(known) = jobs.get(&name) {
                     give_up(&name, known, &why);
                 }
@@ -251,7 +254,7 @@ impl Supervisor {
                 ProcessState::Exited(code)
             }
             Err(problem) => {
-                tracing::error!(job = name, "its process cannot be asked: {problem}");
+                tracing::error!(job = name, "cannot check the process: {problem}");
                 self.processes.remove(name);
                 ProcessState::None
             }
@@ -263,7 +266,7 @@ impl Supervisor {
         let wanted = self.daemon.config.limits.disk_free;
         let is_low = is_disk_low(self.daemon.folder.path(), wanted);
         if is_low && !self.is_disk_low {
-            tracing::warn!(wanted, "no job is begun: the disk is nearly full");
+            tracing::warn!(wanted, "no job is started: the disk is nearly full");
         }
         self.is_disk_low = is_low;
         !is_low
@@ -292,7 +295,7 @@ impl Supervisor {
         let program = &self.daemon.program;
         let begun = process::begin_with_share(program, &job, share, is_paused);
         let begun = begun.map_err(|problem| words(&problem))?;
-        tracing::info!(job = name, pid = begun.id(), "begun");
+        tracing::info!(job = name, pid = begun.id(), "started");
         let process = Process {
             child: begun,
             share,
@@ -309,7 +312,7 @@ impl Supervisor {
             true => why,
             false => format!("{why}; process.log ends with: {said}"),
         };
-        let result = format!("it is not begun again; {why}");
+        let result = format!("the job is not restarted: {why}");
         note(name, known, "process died", &result);
         give_up(name, known, &why);
         why
@@ -325,7 +328,7 @@ impl Supervisor {
         match step {
             Step::Nothing | Step::Begin => {}
             Step::Again(why) => {
-                tracing::info!(job = name, "{why}; it is tried again");
+                tracing::info!(job = name, "{why}; the job is restarted");
                 self.daemon.order(name, |orders| {
                     orders.begun = None;
                     // Restart at once, before others that wait.
@@ -338,7 +341,7 @@ impl Supervisor {
                 orders.deaths = 0;
             }),
             Step::Died(again) => {
-                let again_at = format!("it is begun again at {again:.0}");
+                let again_at = format!("restart at {again:.0}");
                 let result = match process.ending() {
                     Some(how) => format!("{how}; {again_at}"),
                     None => again_at,
@@ -352,12 +355,12 @@ impl Supervisor {
             }
             Step::DiedOut(deaths) => {
                 let why = match (deaths, process.ending()) {
-                    (1, Some(how)) => format!("it died once, {how}"),
-                    (1, None) => "it died once".to_owned(),
+                    (1, Some(how)) => format!("the process died once, {how}"),
+                    (1, None) => "the process died once".to_owned(),
                     (_, Some(how)) => {
-                        format!("it died {deaths} times in a row, the last time {how}")
+                        format!("the process died {deaths} times in a row, last {how}")
                     }
-                    (_, None) => format!("it died {deaths} times in a row"),
+                    (_, None) => format!("the process died {deaths} times in a row"),
                 };
                 let why = self.given_up(name, known, why);
                 self.daemon.order(name, |orders| {
@@ -367,7 +370,7 @@ impl Supervisor {
                 });
             }
             Step::Faulty => {
-                let why = "its profile or a plugin has faults".to_owned();
+                let why = "its profile or a plugin has errors".to_owned();
                 let why = self.given_up(name, known, why);
                 self.daemon.order(name, |orders| {
                     orders.crawl = false;
@@ -406,7 +409,10 @@ fn give_up(name: &str, known: &Known, why: &str) {
     let (job, name, why) = (known.directory.clone(), name.to_owned(), why.to_owned());
     tokio::spawn(async move {
         if let Err(problem) = opilio_crawl::give_up(job, why).await {
-            tracing::error!(job = name, "nobody was told that it is given up: {problem}");
+            tracing::error!(
+                job = name,
+                "cannot notify the operator that the job is not restarted: {problem}"
+            );
         }
     });
 }
@@ -424,7 +430,7 @@ impl Case<'_> {
 
 fn step(case: &Case<'_>, restart: &Restart) -> Step {
     if case.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
-        return Step::Again("another process has the job, or looked into it");
+        return Step::Again("another process is using the job");
     }
     let closed_by_us = case.orders.is_some_and(|orders| orders.window_closed);
     if case.alive == Alive::Yes {
@@ -464,7 +470,7 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
     match (ended, case.process) {
         (Some(ended), _) => match ended.how {
             EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
-            EndWord::Terminated => Step::Again("the system ended its process"),
+            EndWord::Terminated => Step::Again("the system terminated the process"),
         },
         (None, ProcessState::Exited(Some(EXIT_FAULTS))) => Step::Faulty,
         (None, _) if orders.deaths >= restart.attempts => Step::DiedOut(orders.deaths + 1),
@@ -593,7 +599,7 @@ mod tests {
         }
         // The machine was shut down in good order, and the daemon with it.
         let terminated = Some(course(11, Some(EndWord::Terminated)));
-        let again = Step::Again("the system ended its process");
+        let again = Step::Again("the system terminated the process");
         check(
             &orders(Some(10), 0),
             terminated,
@@ -609,7 +615,7 @@ mod tests {
     #[test]
     fn a_process_that_could_not_have_the_job_has_not_died() {
         let late = ProcessState::Exited(Some(EXIT_IN_USE));
-        let again = Step::Again("another process has the job, or looked into it");
+        let again = Step::Again("another process is using the job");
         check(&orders(Some(10), 5), None, late, true, again);
         // The holder may crawl: the job is not begun a second time when that process ends.
         let case = Case {

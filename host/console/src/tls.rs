@@ -120,7 +120,7 @@ async fn accept(
             Ok(accepted) => accepted,
             Err(problem) => {
                 // Most likely too many files are open; a moment later there may be fewer.
-                tracing::warn!("no connection is accepted: {problem}");
+                tracing::warn!("cannot accept connections: {problem}");
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -177,10 +177,12 @@ impl Keys {
                     Ok(config) => {
                         self.config = Arc::new(config);
                         self.stamps = stamps;
-                        tracing::info!("certificate and key were read again");
+                        tracing::info!("certificate and key were reloaded");
                     }
                     // The other file may just be being replaced.
-                    Err(problem) => tracing::warn!("the ones before are used: {problem}"),
+                    Err(problem) => tracing::warn!(
+                        "cannot reload certificate and key, so the previous ones stay in use: {problem}"
+                    ),
                 }
             }
         }

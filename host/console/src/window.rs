@@ -35,7 +35,7 @@ impl<'d> Deserialize<'d> for Time {
         let text = String::deserialize(from)?;
         let time = TimeOfDay::parse(&text).map_err(|problem| {
             de::Error::custom(format!(
-                "{text:?}: {problem}; such as \"22:00-06:00 Europe/Copenhagen\""
+                "invalid time of day {text:?}: {problem}; an example is \"22:00-06:00 Europe/Copenhagen\""
             ))
         })?;
         Ok(Time { text, time })

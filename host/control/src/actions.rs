@@ -109,7 +109,7 @@ impl Outcome {
     fn words(&self) -> String {
         match self.bad_lines {
             0 => self.said.join("; "),
-            bad => format!("{}; {bad} lines cannot be used", self.said.join("; ")),
+            bad => format!("{}; {bad} invalid lines", self.said.join("; ")),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
     };
     let folder = running.job.join(FOLDER);
     if let Err(problem) = fs::create_dir_all(&folder) {
-        tracing::error!("{} cannot be used: {problem}", folder.display());
+        tracing::error!("cannot use {}: {problem}", folder.display());
         return;
     }
     let mut looked = Looked::default();
@@ -148,7 +148,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
                     let what = format!("action {}", path.display());
                     running
                         .log
-                        .crawl(&what, &format!("stays where it is: {problem}"));
+                        .crawl(&what, &format!("not processed: {problem}"));
                 }
             }
             looked
@@ -271,10 +271,7 @@ fn take(
     let lines = if taken == 1 { "line" } else { "lines" };
     outcome.said.push(format!("{taken} {lines} taken"));
     if let Some(damage) = outcome.damage.take() {
-        let from = format!(
-            "the file cannot be read from line {} on: {damage}",
-            number + 1
-        );
+        let from = format!("cannot read the file from line {}: {damage}", number + 1);
         outcome.said.push(from);
     }
     Ok(())
@@ -346,11 +343,11 @@ fn named(name: &str) -> Result<Named, &'static str> {
         "recover" => Kind::Recover,
         "exclude" => Kind::Exclude,
         "bsh" | "beanshell" | "groovy" | "js" | "py" | "sh" => {
-            return Err("nothing was done: scripts are never executed");
+            return Err("not processed: scripts are never executed");
         }
         _ => {
             return Err(
-                "nothing was done: the name ends in none of .seeds, .schedule, .force, .include, .recover, .exclude",
+                "not processed: the name must end in .seeds, .schedule, .force, .include, .recover or .exclude",
             );
         }
     };

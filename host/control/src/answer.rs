@@ -210,101 +210,101 @@ pub enum Answer {
     },
 }
 
-/// What a job is doing.
+/// Status of a job.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Status {
-    /// The job's directory.
+    /// Directory of the job.
     #[schema(value_type = String)]
     pub job: PathBuf,
-    /// In a word.
+    /// State of the job.
     pub state: Standing,
-    /// The process that runs it.
+    /// Id of the process that runs the job.
     pub pid: Option<u32>,
-    /// Since this process began to crawl, in seconds.
+    /// Time since this process began to crawl, in seconds.
     pub elapsed_s: Option<f64>,
-    /// URIs finished by this process.
+    /// Number of visits finished by this process.
     pub uris: u64,
-    /// Content received by this process, in bytes.
+    /// Bytes of content received by this process.
     pub bytes: u64,
-    /// Over all processes of the job.
+    /// Statistics over all processes of the job.
     pub statistics: Statistics,
-    /// What is in process, the oldest first; at most 100.
+    /// URIs in process, longest first; at most 100.
     pub in_flight: Vec<FetchInFlight>,
-    /// What the operator should know: alerts that hold, the worst first.
+    /// Active alerts, most severe first.
     #[serde(default)]
     pub alerts: Vec<Alert>,
-    /// Queues by state, and how fresh pages are, as last counted.
+    /// Latest counts of queues by state, and freshness of pages.
     #[serde(default)]
     pub census: Census,
-    /// What it may take of what all crawls of the machine have together.
+    /// Share of the bandwidth and connections of this machine.
     #[serde(default)]
     pub share: Share,
-    /// What it has taken.
+    /// Used part of the share.
     #[serde(default)]
     pub taken: ShareTaken,
 }
 
-/// Why a URI was, or was not, fetched.
+/// Explanation why a URI was or was not fetched.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WhyAnswer {
-    /// The URI as normalised.
+    /// The URI, normalised.
     pub asked: String,
-    /// Its canonical form.
+    /// Canonical form of the URI.
     pub canonical: String,
     /// `known`, `same-as`, `refused` or `unknown`.
     pub known: String,
-    /// For people.
+    /// The explanation as a sentence.
     pub sentence: String,
-    /// The record that decides; under `same-as` that of the URI which stands for it.
+    /// Record of the URI; for `same-as`, the record of the URI with the same canonical form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uri: Option<Value>,
-    /// The queue of that record.
+    /// Queue of that record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Value>,
-    /// Its record says nothing against fetching it now.
+    /// Whether its record allows a fetch now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_ready: Option<bool>,
-    /// It is being fetched.
+    /// Whether it is being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_process: Option<bool>,
-    /// What refused it, on which page, when.
+    /// Filter that refused the URI, the page on which the URI was found, and the time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Value>,
-    /// Why its last turn ended without being kept, where a filter or a limit said so.
+    /// Reason why the last visit was not kept, if a filter or a limit decided so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refusal: Option<LastRefusal>,
-    /// The extractors of the record's `extractor`; none where the job has no note of them.
+    /// Extractors of the record's `extractor`; not set if the job has no note of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_by: Option<KnownStack>,
-    /// The digest strippers of the record's `stripper`; none where the job has no note of them.
+    /// Digest strippers of the record's `stripper`; not set if the job has no note of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stripped_by: Option<KnownStack>,
 }
 
-/// Why a URI's last turn ended without being kept.
+/// Reason why the last visit of a URI was not kept.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct LastRefusal {
-    /// What said so and why, as `crawl.log` has it.
+    /// Source and reason of the decision, as in `crawl.log`.
     pub reason: String,
-    /// The filter that said so, by its name in the profile; none where it was none.
+    /// Name of the deciding filter in the profile; not set if no filter decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
-    /// Where that filter stands by now, of the stages that refuse: before the fetch, at the headers, at the response.
+    /// Current stages of that filter, among the stages that can refuse a visit: pre-fetch, mid-fetch, post-fetch.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<String>,
 }
 
-/// What a look through the store came to.
+/// Result of a check of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CheckedStore {
-    /// URIs looked at.
+    /// Number of URIs checked.
     pub uris: u64,
-    /// Of these, URIs that stand in a queue.
+    /// Of these, URIs in a queue.
     pub queued: u64,
-    /// Queues looked at.
+    /// Number of queues checked.
     pub queues: u64,
-    /// What was wrong.
+    /// Number of problems found.
     pub problems: u64,
-    /// What was mended of that.
+    /// Number of problems repaired.
     pub repaired: u64,
 }

@@ -329,15 +329,15 @@ pub enum Command {
     },
 }
 
-/// Which URIs are meant: those of which both hold. Neither means all.
+/// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Which {
-    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    /// SURT prefix of the URIs, such as `http://(org,example,`.
     #[serde(default)]
     #[schema(value_type = String, required = false)]
     pub surt: Option<String>,
-    /// This is found in them.
+    /// Regular expression that URIs must contain a match of.
     #[serde(default)]
     #[schema(value_type = String, required = false, format = "regex")]
     pub regex: Option<String>,
@@ -430,7 +430,7 @@ impl Which {
             let reason = last.strip_prefix("error: ").unwrap_or(last);
             ControlError::new(
                 Fault::Request,
-                format!("the regular expression cannot be used: {reason}"),
+                format!("invalid regular expression: {reason}"),
             )
         })?;
         Ok(Selection::new(
@@ -572,16 +572,16 @@ impl fmt::Display for Which {
     }
 }
 
-/// The order in which queues are listed.
+/// Order in which queues are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueSort {
     /// By name.
     #[default]
     Name,
-    /// Those that hold most URIs first.
+    /// By number of URIs, most first.
     Size,
-    /// Those first that can give a URI first; at last those that have none to give.
+    /// By the time of the next URI, earliest first; queues without a URI to issue come last.
     Due,
 }
 
@@ -653,9 +653,6 @@ mod tests {
             regex: Some("a(b".to_owned()),
         };
         let problem = which.selection().unwrap_err().to_string();
-        assert_eq!(
-            problem,
-            "the regular expression cannot be used: unclosed group"
-        );
+        assert_eq!(problem, "invalid regular expression: unclosed group");
     }
 }

@@ -164,7 +164,7 @@ impl From<opilio_frontier::Error> for ControlError {
             // Another process is just opening or closing the frontier.
             opilio_frontier::Error::InUse { .. } => ControlError::new(
                 Fault::State,
-                format!("{problem}, which begins or ends; try again"),
+                format!("{problem}, which is starting or ending; try again"),
             ),
             problem => ControlError::failure(&problem),
         }

@@ -63,7 +63,7 @@ impl Desk<'_> {
         if is_scoped {
             outcome
                 .said
-                .push("only what is in the scope is taken".to_owned());
+                .push("only URIs in scope are accepted".to_owned());
         }
         let mut said = Vec::new();
         let mut hear = |answer: Answer| {
@@ -85,7 +85,7 @@ impl Desk<'_> {
             Ok(words) => words,
             // A file in another format is put aside like any other file.
             Err(problem) if problem.fault == Fault::Request => {
-                outcome.said.push(format!("nothing was done: {problem}"));
+                outcome.said.push(format!("not imported: {problem}"));
                 return Ok(());
             }
             Err(problem) => return Err(problem),
@@ -132,7 +132,7 @@ impl Desk<'_> {
             outcome.said.push(notice.problem.clone());
         }
         outcome.said.push(format!(
-            "{} new seeds, {} known, {} SURT prefixes more in the scope",
+            "{} new seeds, {} known, {} new SURT prefixes in the scope",
             added.seeds, added.known, added.prefixes
         ));
         Ok(taken)
@@ -153,7 +153,7 @@ impl Desk<'_> {
                 Err(why) => outcome.bad(line.number, why),
                 Ok((uri, hops, via)) => {
                     if is_scoped && !self.is_in_scope(&uri, &hops, via.as_deref())? {
-                        outcome.bad(line.number, format!("{uri} is out of the scope"));
+                        outcome.bad(line.number, format!("{uri} is out of scope"));
                         continue;
                     }
                     let candidate =
@@ -191,7 +191,7 @@ impl Desk<'_> {
         for (number, answer) in numbers.into_iter().zip(answers) {
             match answer {
                 Scheduled::Refused(refusal) => {
-                    outcome.bad(number, format!("it cannot be held: {refusal}"));
+                    outcome.bad(number, format!("cannot be queued: {refusal}"));
                 }
                 _ => taken += 1,
             }
@@ -236,7 +236,7 @@ impl Desk<'_> {
         hops: &HopPath,
         via: Option<&str>,
     ) -> Result<bool, ControlError> {
-        let running = self.running("its scope is asked when it goes on")?;
+        let running = self.running("files with scope checks need a running crawl")?;
         let stacks = running.context.stacks();
         let settings = self.profile.effective(uri);
         let stacks = stacks.selected(&settings, self.profile.settings());
@@ -262,7 +262,7 @@ impl Desk<'_> {
         by: &By,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
-        let running = self.running("what it refuses is set with opilio job set")?;
+        let running = self.running("set exclusions with opilio job set")?;
         let profile: Arc<_> = running.context.current();
         let mut found: [Vec<String>; 2] = Default::default();
         let mut taken = 0;
@@ -277,8 +277,8 @@ impl Desk<'_> {
                     }),
                 None => match surt_prefix_from_line(&line.text) {
                     Ok(Some(prefix)) => Ok((0, prefix)),
-                    Ok(None) => Err("it says nothing".to_owned()),
-                    Err(problem) => Err(format!("no SURT prefix: {problem}")),
+                    Ok(None) => Err("empty line".to_owned()),
+                    Err(problem) => Err(format!("not a SURT prefix: {problem}")),
                 },
             };
             match read {

@@ -31,7 +31,7 @@ impl Desk<'_> {
             HopPath::parse(hops).map_err(|problem| {
                 ControlError::new(
                     Fault::Request,
-                    format!("{hops:?} is no hop path: {problem}"),
+                    format!("invalid hop path {hops:?}: {problem}"),
                 )
             })
         });

@@ -136,8 +136,8 @@ pub(crate) fn explained(
     let of_queue = profile.queue_settings_at(&queue, asked.now);
     let robots = asked.uri.robots_txt().map(|_| {
         match settings.robots.policy.needs_robots_txt() {
-            true => "not asked here: what it forbids is not fetched",
-            false => "not asked, here or by the crawl: robots.policy says so",
+            true => "not fetched here; URIs that it disallows are not fetched",
+            false => "ignored, as robots.policy sets",
         }
         .to_owned()
     });
@@ -334,9 +334,9 @@ fn answer_words(kind: &AnswerKind) -> (&'static str, &str) {
     match kind {
         AnswerKind::Wait => ("wait", ""),
         AnswerKind::Pass => ("pass", ""),
-        AnswerKind::Unhandled => ("not-asked", "it does not handle such documents"),
-        AnswerKind::Guarded => ("not-asked", "its own filters keep it from seeing it"),
-        AnswerKind::Unreached => ("not-asked", "one before it has answered"),
+        AnswerKind::Unhandled => ("not-asked", "does not handle such documents"),
+        AnswerKind::Guarded => ("not-asked", "excluded by its own filters"),
+        AnswerKind::Unreached => ("not-asked", "an earlier evaluator has answered"),
         AnswerKind::Failed(reason) => ("failed", reason),
     }
 }

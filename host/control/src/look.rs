@@ -217,7 +217,7 @@ impl Desk<'_> {
                 if rejection.reason.is_empty() {
                     // No filter gave a reason. A URI that no filter accepts is out of scope.
                     answer.sentence = format!(
-                        "refused, since no scope filter let it in, when it was found on {} at {}",
+                        "refused, because no scope filter accepted it, when it was found on {} at {}",
                         rejection.via, rejection.at
                     );
                 }
@@ -347,7 +347,7 @@ fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
 fn no_cursor(text: &str) -> ControlError {
     ControlError::new(
         Fault::Unknown,
-        format!("{text:?} is no cursor: take the one that an earlier page ended with"),
+        format!("invalid cursor {text:?}; pass the cursor that an earlier page ended with"),
     )
 }
 

@@ -66,7 +66,7 @@ impl Figures {
             }),
             _ => Err(ControlError {
                 fault: Fault::Failure,
-                message: format!("job {} gave no figures", job.display()),
+                message: format!("job {} returned no metrics", job.display()),
             }),
         }
     }
@@ -112,14 +112,14 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         text.sample(
             "opilio_job_state",
             MetricKind::Gauge,
-            "1 for the state that the job is in.",
+            "1 for the current state of the job.",
             &labels,
             value,
         );
     }
     text.gauge(
         "opilio_job_elapsed_seconds",
-        "Since the process began to crawl.",
+        "Seconds since the process began to crawl.",
         job,
         status.elapsed_s.unwrap_or(0.0),
     );
@@ -133,12 +133,12 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         ("opilio_uris_known", "URIs known.", statistics.discovered),
         (
             "opilio_uris_queued",
-            "URIs that stand in queues, those in process not counted.",
+            "URIs in queues, without those in process.",
             statistics.queued,
         ),
         (
             "opilio_uris_in_process",
-            "URIs that are being fetched or dealt with.",
+            "URIs in process.",
             statistics.in_process,
         ),
     ] {
@@ -153,20 +153,20 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         text.sample(
             "opilio_uris_finished",
             MetricKind::Gauge,
-            "URIs by how their last turn ended.",
+            "URIs by the outcome of their last visit.",
             &labels,
             value as f64,
         );
     }
     text.counter(
         "opilio_turns_total",
-        "Turns of URIs that were finished: lines of crawl.log.",
+        "Finished visits: lines of crawl.log.",
         job,
         totals.all.uris as f64,
     );
     text.counter(
         "opilio_content_bytes_total",
-        "Bytes of content that came.",
+        "Bytes of content received.",
         job,
         totals.all.bytes as f64,
     );
@@ -176,7 +176,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         ("not-modified", totals.not_modified),
     ] {
         let labels = with("novelty", novelty);
-        let help = "Responses by whether what came was in the archive already.";
+        let help = "Responses by whether their payload was archived already.";
         text.sample(
             "opilio_responses_total",
             MetricKind::Counter,
@@ -191,7 +191,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         ("not-modified", totals.not_modified),
     ] {
         let labels = with("novelty", novelty);
-        let help = "Bytes of content by whether what came was in the archive already.";
+        let help = "Bytes of content by whether the payload was archived already.";
         text.sample(
             "opilio_response_bytes_total",
             MetricKind::Counter,
@@ -211,7 +211,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         ("not-modified", revisits.not_modified),
         ("unknown", revisits.unknown),
     ] {
-        let help = "Successful visits by what they found against the visit before.";
+        let help = "Successful visits by the change since the last version.";
         text.sample(
             "opilio_visits_total",
             MetricKind::Counter,
@@ -222,33 +222,24 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     }
     overdue(text, name, &statistics.overdue);
     for (name, help, value) in [
-        (
-            "opilio_retries_total",
-            "Attempts that were tried again.",
-            statistics.retries,
-        ),
+        ("opilio_retries_total", "Retries.", statistics.retries),
         (
             "opilio_links_refused_total",
-            "Links that the scope refused, each time they were found.",
+            "Links that the scope rejected, counted each time they were found.",
             statistics.refused,
         ),
         (
             "opilio_walls_total",
-            "Responses that a filter took for a wall against robots.",
+            "Responses that a filter took for a bot wall.",
             totals.walls,
         ),
     ] {
         text.counter(name, help, job, value as f64);
     }
-    text.gauge(
-        "opilio_hosts",
-        "Hosts that were met.",
-        job,
-        totals.hosts as f64,
-    );
+    text.gauge("opilio_hosts", "Hosts crawled.", job, totals.hosts as f64);
     for row in &breakdown.statuses {
         let labels = with("status", &row.status.to_string());
-        let help = "Turns by fetch status.";
+        let help = "Finished visits by fetch status.";
         text.sample(
             "opilio_turns_by_status_total",
             MetricKind::Counter,
@@ -259,7 +250,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     }
     for row in &breakdown.media_types {
         let labels = with("media_type", &row.media_type);
-        let help = "Responses by media type, the most frequent ones by name.";
+        let help = "Responses by media type; rare types are summed up.";
         text.sample(
             "opilio_responses_by_type_total",
             MetricKind::Counter,
@@ -270,7 +261,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     }
     for row in &breakdown.media_types {
         let labels = with("media_type", &row.media_type);
-        let help = "Bytes of content by media type, the most frequent ones by name.";
+        let help = "Bytes of content by media type; rare types are summed up.";
         text.sample(
             "opilio_response_bytes_by_type_total",
             MetricKind::Counter,
@@ -281,7 +272,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     }
     if let Some(queues) = &status.census.queues {
         for (state, count) in queues.states.named() {
-            let help = "Queues by state, as last counted.";
+            let help = "Queues by state, at the latest count.";
             text.sample(
                 "opilio_queues",
                 MetricKind::Gauge,
@@ -292,7 +283,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
         }
         text.gauge(
             "opilio_queues_failing",
-            "Queues that back off after a failure, as last counted.",
+            "Queues that back off after failures, at the latest count.",
             job,
             queues.failing as f64,
         );
@@ -300,21 +291,21 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     if let Some(pages) = &status.census.pages {
         text.gauge(
             "opilio_pages_coverage_ratio",
-            "Share of the pages that are to be visited again which have been visited once, as last counted.",
+            "Share of the pages to revisit that have been visited at least once, at the latest count.",
             job,
             pages.coverage,
         );
         if let Some(freshness) = pages.freshness {
             text.gauge(
                 "opilio_pages_freshness_ratio",
-                "Estimated share of pages that have not changed since their last visit, as last counted.",
+                "Estimated share of pages that have not changed since their last visit, at the latest count.",
                 job,
                 freshness,
             );
         }
         text.gauge(
             "opilio_pages_due",
-            "Pages whose next visit is due, as last counted.",
+            "Pages whose next visit is due, at the latest count.",
             job,
             pages.due as f64,
         );
@@ -323,7 +314,7 @@ fn job(text: &mut Exposition, name: &str, figures: &Figures) {
     for kind in AlertKind::ALL {
         let holds = |alert: &&Alert| alert.kind == kind;
         let count = status.alerts.iter().filter(holds).count();
-        let help = "Alerts that hold, by kind.";
+        let help = "Active alerts by kind.";
         text.sample(
             "opilio_alerts",
             MetricKind::Gauge,
@@ -341,12 +332,12 @@ fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
     let given = [
         (
             "opilio_share_bytes_per_second",
-            "What the daemon lets the job receive, in bytes a second; absent where any.",
+            "Share of the bandwidth for the job, in bytes per second; absent without a limit.",
             share.bytes_per_second,
         ),
         (
             "opilio_share_connections",
-            "Connections that the daemon lets the job have; absent where any.",
+            "Share of the connections for the job; absent without a limit.",
             share.connections,
         ),
     ];
@@ -357,13 +348,13 @@ fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
     }
     text.counter(
         "opilio_received_bytes_total",
-        "Bytes received since the process began, with those of bodies that were not kept.",
+        "Bytes received since the process started, including bodies that were not kept.",
         job,
         taken.bytes as f64,
     );
     text.gauge(
         "opilio_connections",
-        "URIs in process, or connections open where those are more.",
+        "URIs in process, or open connections if there are more.",
         job,
         taken.connections as f64,
     );
@@ -373,7 +364,8 @@ fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
     ];
     for (wanted, waits) in waits {
         let labels = [job, &[("wanted", wanted)]].concat();
-        let help = "Times since the process began that the job had to wait for its share, or for limits.bandwidth of its profile.";
+        let help =
+            "Number of times since the process started that the job had to wait for its share.";
         text.counter("opilio_share_waits_total", help, &labels, waits as f64);
     }
 }
@@ -381,7 +373,7 @@ fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
 /// Adds a histogram without its sum, which is not known.
 fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
     const NAME: &str = "opilio_overdue_seconds";
-    const HELP: &str = "How late revisits were against when they were due, in seconds.";
+    const HELP: &str = "Delay of revisits after their due time, in seconds.";
     let bounds = Overdue::BOUNDS
         .iter()
         .map(|bound| bound.as_secs().to_string());

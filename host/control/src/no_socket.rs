@@ -12,7 +12,7 @@ impl Server {
     pub(crate) fn start(_: Running) -> Result<Server, ControlError> {
         Err(ControlError::new(
             Fault::State,
-            "a running crawl takes commands on Unix systems alone",
+            "a running crawl accepts commands only on Unix systems",
         ))
     }
 

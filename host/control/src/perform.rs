@@ -62,7 +62,7 @@ impl Desk<'_> {
         log.action(by, command, &words).map_err(|problem| {
             ControlError::new(
                 Fault::Failure,
-                format!("done ({words}), but job.log cannot be written: {problem}"),
+                format!("done ({words}), but cannot write job.log: {problem}"),
             )
         })
     }
@@ -182,7 +182,7 @@ impl Desk<'_> {
             return Ok(None);
         };
         let is_over = || {
-            let why = "nothing is queued: the crawl had nothing left to fetch and ends; try again when its process has gone";
+            let why = "not queued: the crawl has no URIs left and is ending; try again when its process has ended";
             ControlError::new(Fault::State, why)
         };
         running.live.hand().map(Some).ok_or_else(is_over)
@@ -235,45 +235,44 @@ impl Desk<'_> {
 
     fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
         let nothing = match is_pause {
-            true => "there is nothing to pause",
-            false => "opilio crawl goes on with it",
+            true => "only a running job can be paused",
+            false => "resume it with opilio crawl",
         };
         let running = self.running(nothing)?;
         if running.stop.is_asked() {
-            let what = "it is ending; what is in flight finishes";
+            let what = "the crawl is stopping; current fetches finish";
             return Err(ControlError::new(Fault::State, what));
         }
         let changed = running.live.pause(is_pause);
         let result = match (is_pause, changed) {
-            (true, true) => "pausing: nothing new begins, what is in flight finishes",
-            (true, false) => "it is pausing or paused already",
-            (false, true) => "going on",
-            (false, false) => "it was not paused",
+            (true, true) => "pausing; no new fetches start, current fetches finish",
+            (true, false) => "already pausing or paused",
+            (false, true) => "resumed",
+            (false, false) => "not paused",
         };
         Ok(done(result, say))
     }
 
     fn share(&self, share: Share, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("it takes nothing of what crawls have together")?;
+        let running = self.running("it uses no share")?;
         let throttle = running.context.network.fetchers.base().throttle();
         throttle.allow(share.allowance());
         // A larger share may allow more fetches.
         running.live.nudge();
-        Ok(done(&format!("it may take {share}"), say))
+        Ok(done(&format!("share: {share}"), say))
     }
 
     fn stop(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("there is nothing to stop")?;
+        let running = self.running("only a running job can be stopped")?;
         running.stop.stop();
-        let result =
-            "ending politely: what is in flight finishes; opilio crawl goes on with the job";
+        let result = "stopping; current fetches finish; opilio crawl resumes the job";
         Ok(done(result, say))
     }
 
     fn terminate(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("there is nothing to end")?;
+        let running = self.running("only a running job can be ended")?;
         running.stop.terminate();
-        let result = "ending politely: what is in flight finishes; the daemon begins it again";
+        let result = "stopping; current fetches finish; the daemon restarts the job";
         Ok(done(result, say))
     }
 
@@ -315,7 +314,7 @@ impl Desk<'_> {
         }
         self.nudge();
         let result = format!(
-            "{woken} of {examined} queues rested for too long, and rest now as after one request"
+            "{woken} of {examined} queues had too long a delay, and now wait as after one request"
         );
         Ok(done(&result, say))
     }
@@ -326,19 +325,19 @@ impl Desk<'_> {
     }
 
     fn cancel(&self, uri: &Uri, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("nothing is in flight")?;
+        let running = self.running("no fetch to cancel")?;
         match running.live.cancel(uri.as_str()) {
             Cancelled::Asked => Ok(done(
-                "its fetch is broken off; crawl.log has it with status -7000",
+                "fetch cancelled; crawl.log has it with status -7000",
                 say,
             )),
             Cancelled::TooLate => Err(ControlError::new(
                 Fault::State,
-                format!("the answer of {uri} has come already and is being dealt with"),
+                format!("{uri} has already been received and is being processed"),
             )),
             Cancelled::NotInProcess => Err(ControlError::new(
                 Fault::State,
-                format!("{uri} is not being fetched; opilio job status shows what is"),
+                format!("{uri} is not being fetched; opilio job status lists current fetches"),
             )),
         }
     }
@@ -376,12 +375,12 @@ impl Desk<'_> {
         if let Some(Scheduled::Refused(refusal)) = answer {
             return Err(ControlError::new(
                 Fault::Request,
-                format!("{uri} cannot be held: {refusal}"),
+                format!("{uri} cannot be queued: {refusal}"),
             ));
         }
         self.nudge();
         let report = self.report(&queue)?;
-        let result = format!("goes before others; {}", queue_sentence(&report));
+        let result = format!("queued before other URIs; {}", queue_sentence(&report));
         Ok(done(&result, say))
     }
 
@@ -394,27 +393,29 @@ impl Desk<'_> {
         let mut frontier = self.frontier();
         if !frontier.set_precedence(uri, precedence, Timestamp::now())? {
             let why = match frontier.record(uri)? {
-                Some(_) => "is being fetched; try again when that is over, or cancel it first",
+                Some(_) => {
+                    "is being fetched; try again when the fetch has ended, or cancel it first"
+                }
                 None => "is unknown",
             };
             return Err(ControlError::new(Fault::State, format!("{uri} {why}")));
         }
         drop(frontier);
         self.nudge();
-        Ok(done(&format!("its precedence is {precedence}"), say))
+        Ok(done(&format!("precedence set to {precedence}"), say))
     }
 
     fn floor(&self, floor: Option<u8>, say: Say<'_>) -> Result<String, ControlError> {
         self.running(
-            "the floor of a job at rest is frontier.precedence-floor of its profile.toml",
+            "without a process the floor is frontier.precedence-floor of its profile.toml",
         )?;
         self.frontier().set_precedence_floor(floor);
         self.nudge();
         let result = match floor {
             Some(floor) => format!(
-                "queues of precedence {floor} and up give no URI, and the crawl waits for them, until there is another floor or this process of the crawl ends"
+                "floor set to {floor}: queues of this precedence or a higher number issue no URIs, and the crawl waits for them, until the floor changes or this process ends"
             ),
-            None => "queues of every precedence give URIs".to_owned(),
+            None => "floor removed: queues of every precedence issue URIs".to_owned(),
         };
         Ok(done(&result, say))
     }
@@ -432,7 +433,7 @@ pub fn no_uri(text: &str, problem: &UriError) -> String {
     match problem {
         // The text of a syntax error contains the URI.
         UriError::Syntax { .. } => said,
-        _ => format!("{text:?} is no URI: {said}"),
+        _ => format!("invalid URI {text:?}: {said}"),
     }
 }
 
@@ -446,14 +447,14 @@ pub(super) fn done(result: &str, say: Say<'_>) -> String {
 fn no_queue(queue: &str) -> ControlError {
     ControlError::new(
         Fault::Unknown,
-        format!("there is no queue {queue:?}; opilio frontier queues lists them"),
+        format!("queue {queue:?} not found; opilio frontier queues lists the queues"),
     )
 }
 
 pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
     match is_heard {
         true => Ok(()),
-        false => Err(ControlError::new(Fault::State, "whoever asked has gone")),
+        false => Err(ControlError::new(Fault::State, "client disconnected")),
     }
 }
 
@@ -465,7 +466,7 @@ fn queue_sentence(report: &QueueReport) -> String {
     };
     let mut sentence = format!("queue {} is {state}", report.queue);
     if report.state == QueueState::InProcess && (report.is_frozen || report.retired_by.is_some()) {
-        sentence.push_str(" once what is in flight is done");
+        sentence.push_str(" once current fetches have finished");
     }
     let more = format!(
         ", precedence {}, {} ready, {} waiting",

@@ -88,14 +88,14 @@ fn make(running: &Running) {
             format!("{} with {} URIs", made.directory.display(), made.uris)
         }
         Err(problem) => {
-            let why = format!("no checkpoint can be made: {problem}");
+            let why = format!("cannot make a checkpoint: {problem}");
             context.raise(AlertKind::Checkpoint, "", Severity::Warning, &why);
             why
         }
     };
     running.log.crawl("checkpoint", &words);
     if let Err(problem) = remove_old(&running.job, profile.checkpoint.keep) {
-        let words = format!("an old one cannot be removed: {problem}");
+        let words = format!("cannot remove an old checkpoint: {problem}");
         running.log.crawl("checkpoint", &words);
     }
 }

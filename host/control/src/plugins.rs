@@ -14,7 +14,7 @@ impl Desk<'_> {
             Some(running) => running.context.plugin_reports(),
             None => plugin_report::read(self.job)
                 .map_err(|(file, problem)| ControlError::file(&file, &problem))?
-                .ok_or_else(|| self.nothing("has written what was seen of its plugins"))?,
+                .ok_or_else(|| self.nothing("has written statistics of its plugins"))?,
         };
         say(Answer::Plugins { plugins });
         Ok(String::new())
@@ -27,9 +27,11 @@ impl Desk<'_> {
             && !known.iter().any(|known| known == name)
         {
             let problem = match known.is_empty() {
-                true => "the job has no observers: stacks.observe of its profile names none".into(),
+                true => {
+                    "the job has no observers (stacks.observe in its profile names them)".into()
+                }
                 false => format!(
-                    "there is no observer {name:?}; there are: {}",
+                    "observer {name:?} not found; observers: {}",
                     known.join(", ")
                 ),
             };
@@ -61,7 +63,7 @@ impl Desk<'_> {
             Some(Err(problem)) => Err(ControlError::new(Fault::Failure, problem)),
             None => Err(ControlError::new(
                 Fault::State,
-                "the crawl is just beginning, or ending; try again",
+                "the crawl is starting or ending; try again",
             )),
         }
     }
@@ -70,7 +72,7 @@ impl Desk<'_> {
         ControlError::new(
             Fault::State,
             format!(
-                "no process runs job {}, and none {what}",
+                "no process runs job {}, and no earlier process {what}",
                 self.job.display()
             ),
         )

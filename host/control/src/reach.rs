@@ -73,7 +73,7 @@ pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::Hold, Co
         ControlError::new(
             Fault::State,
             format!(
-                "job {} is held by process {process}; stop it first (opilio job stop), and {then} when it has ended",
+                "job {} is in use by process {process}; stop it first (opilio job stop), and {then} when it has ended",
                 directory::name_of(job)
             ),
         )
@@ -97,7 +97,7 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
     }
     Err(ControlError::new(
         Fault::Request,
-        format!("{} is no job: it has no job.json", job.display()),
+        format!("{} is not a job: it has no job.json", job.display()),
     ))
 }
 
@@ -105,7 +105,7 @@ pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlErro
     frozen_profile(job).map_err(|problem| match problem {
         ProfileError::Faults(faults) => ControlError::new(
             Fault::State,
-            format!("the job's profile.toml has faults\n{faults}"),
+            format!("the job's profile.toml has errors\n{faults}"),
         ),
         ProfileError::Job(problem) => problem.into(),
     })
@@ -139,7 +139,7 @@ impl Held {
                 JobError::InUse { process, .. } => ControlError::new(
                     Fault::State,
                     format!(
-                        "job {} is held by process {process}, which takes no commands now: it begins, ends, or works on another command; try again",
+                        "job {} is in use by process {process}, which accepts no commands now: it is starting, ending, or busy with another command; try again",
                         directory.display()
                     ),
                 ),

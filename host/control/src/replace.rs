@@ -29,11 +29,11 @@ impl Desk<'_> {
             .map_err(|problem| refused(problem.to_string()))?;
         let sha256 = sha256.map(str::parse).transpose();
         let sha256 = sha256.map_err(|problem: opilio_source::Sha256Problem| {
-            refused(format!("--sha256 cannot be used: {problem}"))
+            refused(format!("invalid --sha256: {problem}"))
         })?;
         if settings.is_some_and(|settings| !settings.is_object()) {
             return Err(refused(
-                "settings are a JSON object: {\"name\": value}".to_owned(),
+                "settings must be a JSON object: {\"name\": value}".to_owned(),
             ));
         }
         Ok(Wish {
@@ -58,7 +58,7 @@ impl Desk<'_> {
                 .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
-            ControlError::new(Fault::State, format!("nothing is replaced: {problem}"))
+            ControlError::new(Fault::State, format!("not replaced: {problem}"))
         })?;
         Ok(done(&words, say))
     }
@@ -89,12 +89,12 @@ impl Desk<'_> {
         let loaded = loaded.map_err(|faults| faults.to_string())?;
         let pool = loaded.stacks.pool();
         let replaced = workshop.replaced(self.profile, pool, wish, &candidate, by)?;
-        Ok(format!("{}, when the job goes on", replaced.1))
+        Ok(format!("{}, when the job resumes", replaced.1))
     }
 
     /// Returns the tables of plugins.
     pub(super) fn tables(&self, reload: bool, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("its tables are read when it goes on")?;
+        let running = self.running("its tables are read when it resumes")?;
         let tables = &running.context.plugins.tables;
         if reload {
             tables.look(true, self.log);
@@ -106,7 +106,7 @@ impl Desk<'_> {
             .count()
         {
             0 => "read again".to_owned(),
-            some => format!("read again; {some} stay as they were"),
+            some => format!("read again; {some} unchanged because of errors"),
         };
         say(Answer::Tables { tables });
         Ok(words)

@@ -32,31 +32,31 @@ use opilio_job::series;
 /// Maximum number of rows that are read while the frontier is locked.
 pub(super) const PART: usize = 500;
 
-/// Which report.
+/// Kind of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReportKind {
-    /// The crawl in a few lines.
+    /// Summary of the crawl.
     Crawl,
-    /// Each seed, and whether it was crawled.
+    /// Seeds, and whether each was crawled.
     Seeds,
-    /// What each host has brought in, the busiest first.
+    /// Visits and bytes of each host, busiest hosts first.
     Hosts,
-    /// What each seed has brought in, by host.
+    /// Visits of each seed by host.
     Source,
-    /// By media type.
+    /// Counts by media type.
     Mimetype,
-    /// By fetch status.
+    /// Counts by fetch status.
     Responsecode,
-    /// Each plugin.
+    /// Statistics of each plugin.
     Processors,
-    /// Queues by state, and the longest.
+    /// Queues by state, and the longest queues.
     FrontierSummary,
-    /// Each queue that holds URIs.
+    /// All queues that contain URIs.
     FrontierNonempty,
-    /// What is being fetched.
+    /// URIs in process.
     Threads,
-    /// How fresh the pages of a continuous crawl are.
+    /// Freshness of the pages of a continuous crawl.
     Freshness,
 }
 
@@ -191,7 +191,7 @@ impl Desk<'_> {
             return Err(ControlError::new(
                 Fault::Unknown,
                 format!(
-                    "no alert {}{which} holds; `opilio job alerts` lists those that do",
+                    "no active alert {}{which}; `opilio job alerts` lists the active alerts",
                     kind.name()
                 ),
             ));
@@ -215,12 +215,12 @@ impl Desk<'_> {
 
     /// Continues every log in a new file.
     pub(super) fn rotate_logs(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let running = self.running("nobody writes its logs: rename them by hand")?;
+        let running = self.running("its logs are not being written; rename the files")?;
         let rotated = running.context.outputs.logs.rotate().map_err(|problem| {
             ControlError::file(&self.job.join(&self.profile.logs.directory), &problem)
         })?;
         let result = match rotated.is_empty() {
-            true => "there is nothing in the logs yet".to_owned(),
+            true => "the logs are empty".to_owned(),
             false => format!("rotated: {}", rotated.join(", ")),
         };
         Ok(super::perform::done(&result, say))

@@ -20,31 +20,31 @@ use opilio_job::inside::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
-/// A checkpoint in a job's folder `checkpoints`.
+/// Checkpoint in a job's folder `checkpoints`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, utoipa::ToSchema)]
 pub struct KeptCheckpoint {
-    /// Its folder's.
+    /// Name of the folder.
     pub name: String,
-    /// Where it is.
+    /// Path of the folder.
     #[schema(value_type = String)]
     pub directory: PathBuf,
-    /// The moment it shows; none where it does not say, as all that follows.
+    /// Time of the saved state; not set, like all further fields, if the checkpoint does not record it.
     pub made: Option<Timestamp>,
-    /// The crawl made it by itself, and removes it when it has made enough others.
+    /// Whether the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
     pub is_periodic: bool,
-    /// URIs known.
+    /// Number of known URIs.
     pub uris: Option<u64>,
-    /// Bytes of the frontier, before compression.
+    /// Bytes of the frontier before compression.
     pub bytes: Option<u64>,
-    /// WARC files that there were.
+    /// Number of WARC files at that time.
     pub warcs: Option<u64>,
-    /// Their bytes.
+    /// Total size of these files in bytes.
     pub warc_bytes: Option<u64>,
-    /// Plugins whose components it keeps, by their names in the profile; those that ship are with the program.
+    /// Plugins whose components the checkpoint contains, by name in the profile. Shipped components are part of the program.
     pub components: Vec<String>,
-    /// The job can go back to it.
+    /// Whether the job can return to this checkpoint.
     pub is_whole: bool,
-    /// Why it cannot; none where it can.
+    /// Reason why it cannot; not set if it can.
     pub problem: Option<String>,
 }
 
@@ -146,7 +146,7 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, Con
     must_be_job(job)?;
     let gone = held_and_back(job, checkpoint, by);
     let words = match &gone {
-        Ok(made) => format!("as it was at {:.0}, with {} URIs", made.made, made.uris),
+        Ok(made) => format!("restored to {:.0}, with {} URIs", made.made, made.uris),
         Err(problem) => format!("refused: {problem}"),
     };
     let what = format!("restore {:?} --in-place", directory::name_of(checkpoint));
@@ -154,7 +154,7 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, Con
     match (gone, noted) {
         (Ok(_), Err(problem)) => Err(ControlError::new(
             Fault::Failure,
-            format!("done ({words}), but job.log cannot be written: {problem}"),
+            format!("done ({words}), but cannot write job.log: {problem}"),
         )),
         (gone, _) => gone,
     }
@@ -172,7 +172,10 @@ fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, C
     if prepared.is_err()
         && let Err(problem) = directory::discard_restoring(job)
     {
-        tracing::warn!("{} stays, half made: {problem}", growing.display());
+        tracing::warn!(
+            "cannot remove the incomplete {}: {problem}",
+            growing.display()
+        );
     }
     prepared?;
     directory::put_in_place(job)?;
@@ -204,10 +207,7 @@ fn prepare(
         tracing::warn!("{}: {finding}", checkpoint.display());
     })?;
     let name = directory::name_of(checkpoint);
-    let why = format!(
-        "it was taken back to checkpoint {name}, of {:.0}",
-        made.made
-    );
+    let why = format!("restored to checkpoint {name} of {:.0}", made.made);
     Course::went_back(job, growing, statistics, why).map_err(at(job))?;
     // The history keeps the changes since then, and also records the return.
     let history = growing.join(history::FILE);
@@ -248,7 +248,7 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
         io::ErrorKind::NotFound => ControlError::new(
             Fault::Request,
             format!(
-                "{} is no checkpoint, or one that is being made or was never finished: it has no {DESCRIPTION}",
+                "{} is not a complete checkpoint: it has no {DESCRIPTION}",
                 checkpoint.display()
             ),
         ),
@@ -257,7 +257,7 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     let made: Checkpoint = serde_json::from_str(&text).map_err(|problem| {
         ControlError::new(
             Fault::Request,
-            format!("{} cannot be understood: {problem}", description.display()),
+            format!("cannot read {}: {problem}", description.display()),
         )
     })?;
     if made.version != VERSION {
@@ -275,7 +275,7 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
             return Err(ControlError::new(
                 Fault::Request,
                 format!(
-                    "{} is no whole checkpoint: its {part} is missing",
+                    "{} is not a complete checkpoint: its {part} is missing",
                     checkpoint.display()
                 ),
             ));
@@ -316,7 +316,7 @@ fn must_have_folders(job: &Path) -> Result<(), ControlError> {
             return Err(ControlError::new(
                 Fault::State,
                 format!(
-                    "{} is elsewhere, by a link or on a disk of its own, where nothing can take its place at once; make a new job of the checkpoint with opilio job restore",
+                    "{} is a link or on another disk, so it cannot be replaced at once; create a new job from the checkpoint with opilio job restore",
                     folder.display()
                 ),
             ));

@@ -14,7 +14,7 @@ pub async fn run(crawl: Crawl) -> Summary {
     let (context, running) = (crawl.context().clone(), Running::of(&crawl));
     remove_checkpoints(&running);
     let server = Server::start(running.clone())
-        .inspect_err(|problem| tracing::warn!("the crawl takes no commands: {problem}"))
+        .inspect_err(|problem| tracing::warn!("the crawl cannot accept commands: {problem}"))
         .ok();
     // The tasks end when `taken` is dropped.
     let (taken, ended) = watch::channel(());
@@ -42,7 +42,7 @@ pub async fn run(crawl: Crawl) -> Summary {
             &running.log,
         );
         if let Err(problem) = write_reports(&desk, &context.figures.census.get()) {
-            tracing::error!("reports cannot be written: {problem}");
+            tracing::error!("cannot write reports: {problem}");
         }
     };
     ended.close(reports).await
@@ -53,10 +53,10 @@ fn remove_checkpoints(running: &Running) {
     match remove_unfinished(&running.job) {
         Ok(removed) => {
             for name in removed {
-                let words = format!("{name} was never finished; it was removed");
+                let words = format!("removed {name}, which was incomplete");
                 running.log.crawl("checkpoint", &words);
             }
         }
-        Err(problem) => tracing::warn!("unfinished checkpoints cannot be removed: {problem}"),
+        Err(problem) => tracing::warn!("cannot remove incomplete checkpoints: {problem}"),
     }
 }

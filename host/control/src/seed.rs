@@ -31,7 +31,7 @@ impl Desk<'_> {
         if !is_seed && !is_struck && !was_struck {
             return Err(ControlError::new(
                 Fault::State,
-                format!("{seed} is no seed of the job; seeds.txt there lists them"),
+                format!("{seed} is not a seed of the job; its seeds.txt lists the seeds"),
             ));
         }
         if let Some(running) = self.running {
@@ -50,18 +50,18 @@ impl Desk<'_> {
         };
         let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, say)?;
         let mut result = format!(
-            "removed from seeds and scope; {} waiting URIs that it alone brought in are forgotten",
+            "removed from seeds and scope; {} queued URIs found only through it are forgotten",
             swept.meant
         );
         if swept.shared > 0 {
             result.push_str(&format!(
-                ", {} that other seeds brought in as well stay",
+                ", {} found through other seeds, too, are kept",
                 swept.shared
             ));
         }
         if swept.in_process > 0 || !is_unseeded {
             result.push_str(&format!(
-                ", {} are being fetched and stay: run the command again when they are done",
+                ", {} are being fetched and are kept: run the command again when they have finished",
                 swept.in_process
             ));
         }

@@ -19,37 +19,37 @@ use opilio_job::ledger;
 use opilio_job::profile::changed_profile;
 use opilio_visit::redirect;
 
-/// A seed, and what became of it.
+/// Seed with its status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SeedReport {
     /// The URI.
     pub uri: String,
-    /// Where it comes from: `job` for those that it was made with, `added` for later ones.
+    /// Origin: `job` if the job was created with the seed, `added` if it was added later.
     pub origin: String,
-    /// A version of it is archived.
+    /// Whether a version of it is archived.
     pub captured: bool,
-    /// When it was last fetched.
+    /// Time of its last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Timestamp>,
-    /// Fetch status of its last turn; 0 before the first.
+    /// Fetch status of its last visit; 0 before the first.
     pub status: i32,
-    /// Its last turn came to a response: its own, or a redirect elsewhere.
+    /// Whether its last visit had a response, possibly a redirect.
     pub crawled: bool,
-    /// Where it ended when it was last asked for: the last of the URIs that it redirected to, one after the other.
+    /// Last URI of the chain of redirects at the last visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect: Option<String>,
-    /// Fetch status of that; none where it was not fetched.
+    /// Fetch status of the redirect's target; not set if it was not fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_status: Option<i32>,
-    /// Responses of status 2xx and 3xx to URIs that were found from it, as far as they have been counted: while the job
-    /// runs, the last few seconds are missing.
+    /// Number of responses with status 2xx and 3xx to URIs found from the seed. While the job runs, the count lags some seconds
+    /// behind.
     pub pages: u64,
-    /// Visits with success.
+    /// Number of successful visits.
     pub visits: u64,
-    /// When it was last found new or changed.
+    /// Time at which it was last found new or changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<Timestamp>,
-    /// When it is visited next, where it is queued.
+    /// Time of its next visit, if it is queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<Timestamp>,
 }
@@ -180,7 +180,7 @@ impl Desk<'_> {
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
                         Fault::Unknown,
-                        format!("{after:?} is no seed of the job: take the one that an earlier page ended with"),
+                        format!("invalid cursor {after:?}: not a seed of the job; pass the cursor that an earlier page ended with"),
                     )
                 })?
             }
@@ -245,7 +245,7 @@ fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
     say(Answer::Faults {
         faults: faults.iter().map(FaultFound::from).collect(),
     });
-    ControlError::new(Fault::Request, format!("no seed is added\n{faults}"))
+    ControlError::new(Fault::Request, format!("no seeds were added\n{faults}"))
 }
 
 fn report(

@@ -24,65 +24,65 @@ use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{Loaded, Loading};
 
-/// A setting of a job.
+/// Setting of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SettingInForce {
-    /// Its name with its tables, such as `politeness.min-delay`.
+    /// Name with its tables, such as `politeness.min-delay`.
     pub key: String,
-    /// Its value, where no override says otherwise.
+    /// Value that applies except where an override sets another.
     pub value: Value,
-    /// The value as TOML writes it.
+    /// The value as TOML.
     pub toml: String,
-    /// The file that says so, as faults call it; none: nobody says so, and it has its default.
+    /// File that sets the value, as named in errors; not set if the setting has its default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// The line there.
+    /// Line in that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// At which stage it is needed, and so what an override of it may match by: `job`, `queue`, `uri`, `response`.
+    /// Stage at which the setting is needed, which limits the conditions of overrides: `job`, `queue`, `uri`, `response`.
     pub stage: String,
-    /// What follows where its value is no good one: `info`, `warning` or `error`.
+    /// Severity of an invalid value: `info`, `warning` or `error`.
     pub level: String,
-    /// Few ever change it.
+    /// Whether the setting is rarely changed.
     pub expert: bool,
-    /// When a change of it takes effect.
+    /// Time at which a change takes effect.
     pub effect: Effect,
-    /// What it is for; empty for settings of plugins.
+    /// Description of the setting; empty for settings of plugins.
     pub description: String,
 }
 
-/// A setting that was changed, or would be.
+/// Changed setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct SettingChanged {
-    /// Its name with its tables.
+    /// Name with its tables.
     pub key: String,
-    /// What it was, as TOML; none where it was not set, or where the change is for some URIs alone.
+    /// Previous value as TOML; not set if there was none, or if the change applies only to some URIs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// What it is, as TOML.
+    /// New value as TOML.
     pub after: String,
-    /// From when on.
+    /// Time at which the change takes effect.
     pub effect: Effect,
 }
 
-/// Something that is wrong with a change, or worth a word.
+/// Error in a change, or a warning about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FaultFound {
     /// `info`, `warning` or `error`.
     pub level: String,
-    /// The file as faults call it; `set` for what was asked for.
+    /// File, as named in errors; `set` for the submitted change.
     pub file: String,
-    /// The line there.
+    /// Line in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
-    /// The column there.
+    /// Column in the line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
     /// JSON Pointer to the setting.
     pub setting: String,
-    /// What is wrong.
+    /// Description of the error.
     pub problem: String,
-    /// What would be right.
+    /// Suggested correction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
 }
@@ -150,7 +150,7 @@ impl Desk<'_> {
         if set.is_empty() {
             return Err(ControlError::new(
                 Fault::Request,
-                "nothing is to be changed: give at least one key = value",
+                "no settings given; give at least one key = value",
             ));
         }
         let text = changing(set, matching);
@@ -159,7 +159,7 @@ impl Desk<'_> {
             say(Answer::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
-            ControlError::new(Fault::Request, format!("nothing is changed\n{faults}"))
+            ControlError::new(Fault::Request, format!("nothing was changed\n{faults}"))
         };
         let mut faults = unchangeable(&text, &said);
         let checked = changed_profile(self.job, Some((NAME, &text)));
@@ -188,7 +188,7 @@ impl Desk<'_> {
         if said.is_empty() {
             return Err(ControlError::new(
                 Fault::Request,
-                "nothing is changed: this sets nothing; give at least one key = value",
+                "nothing was changed: no settings given; give at least one key = value",
             ));
         }
         let changing = Changing {
@@ -206,7 +206,7 @@ impl Desk<'_> {
             fetchers.map_err(|problem| {
                 ControlError::new(
                     Fault::Request,
-                    format!("nothing is changed: {}", opilio_stacks::chain(&problem)),
+                    format!("nothing was changed: {}", opilio_stacks::chain(&problem)),
                 )
             })?;
         }
@@ -216,7 +216,7 @@ impl Desk<'_> {
         let words = changed.iter().map(|one| {
             let when = match one.effect {
                 Effect::AtOnce => "at once",
-                _ => "when the job goes on the next time",
+                _ => "when the job resumes",
             };
             format!("{} = {} {when}", one.key, one.after)
         });
@@ -260,11 +260,11 @@ impl Desk<'_> {
             let replaced = kept.kept(instance)?.replacement.as_ref()?;
             let settings = replaced.settings.as_ref()?;
             let problem = format!(
-                "{} would have no effect: the settings of {name} are those with which {} replaced it, {settings}",
+                "{} would have no effect: {} replaced {name} with its own settings, {settings}",
                 one.key, replaced.by
             );
             let instead = format!(
-                "replace it once more, with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
+                "replace it again with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
             );
             Some(opilio_profile::fault_in(
                 NAME,
@@ -481,8 +481,8 @@ fn unchangeable(text: &str, said: &[Said]) -> Faults {
         .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
     let fault = |one: &Said| {
         if is_nothing(one) {
-            let problem = "changes add overrides to those that there are, and this adds none";
-            let instead = "to undo one, set the same keys for the same URIs (--host, --surt …): the last that matches holds";
+            let problem = "a change adds overrides to the existing ones, and this adds none";
+            let instead = "to undo an override, set the same keys for the same URIs (--host, --surt …): the last that matches wins";
             return opilio_profile::fault_in(
                 NAME,
                 text,
@@ -491,7 +491,7 @@ fn unchangeable(text: &str, said: &[Said]) -> Faults {
                 Some(instead.to_owned()),
             );
         }
-        let problem = format!("{} was settled when the job was made", one.key);
+        let problem = format!("{} was frozen when the job was created", one.key);
         let why = settings::why_never(&one.pointer);
         opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
     };

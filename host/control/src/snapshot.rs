@@ -45,36 +45,36 @@ pub(super) const COPIES: [&str; 8] = [
     known::FILE,
 ];
 
-/// A checkpoint as its `checkpoint.json` describes it.
+/// Checkpoint as described in its `checkpoint.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Checkpoint {
     /// Version of its layout.
     pub version: u32,
-    /// Where it was made.
+    /// Directory in which it was made.
     #[schema(value_type = String)]
     pub directory: PathBuf,
-    /// The job it was made of.
+    /// Directory of the job.
     #[schema(value_type = String)]
     pub job: PathBuf,
-    /// The moment it shows.
+    /// Time of the saved state.
     pub made: Timestamp,
-    /// The crawl made it by itself, and removes it when it has made enough others.
+    /// Whether the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
     #[serde(default)]
     pub is_periodic: bool,
-    /// URIs known.
+    /// Number of known URIs.
     pub uris: u64,
-    /// Bytes of the frontier, before compression.
+    /// Bytes of the frontier before compression.
     pub bytes: u64,
-    /// WARC files; everything that the frontier knows as archived is within these sizes.
+    /// WARC files. All captures that the frontier knows are within these sizes.
     pub warcs: Vec<WarcFile>,
 }
 
-/// A WARC file at the time of a checkpoint.
+/// WARC file at the time of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WarcFile {
-    /// Its name; one that was being written ends in `.open`.
+    /// Name; ends in `.open` if the file was being written.
     pub file: String,
-    /// Its size then.
+    /// Size in bytes at that time.
     pub bytes: u64,
 }
 
@@ -115,7 +115,7 @@ impl Desk<'_> {
             io::ErrorKind::AlreadyExists => ControlError::new(
                 Fault::Request,
                 format!(
-                    "{} is there already; name another directory",
+                    "{} already exists; name another directory",
                     directory.display()
                 ),
             ),

@@ -136,7 +136,7 @@ impl Reach {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 format!(
-                    "its path has {length} bytes, and a socket's may have {PATH_BYTES_MAX} here; move the job to a shorter one"
+                    "its path has {length} bytes, but socket paths have at most {PATH_BYTES_MAX} here; move the job to a shorter path"
                 ),
             ));
         }
@@ -248,10 +248,10 @@ fn read_request(line: &[u8]) -> Result<Request, Answer> {
     };
     if line.len() as u64 > REQUEST_BYTES_MAX {
         return Err(refused(format!(
-            "a request may have {REQUEST_BYTES_MAX} bytes"
+            "the request is larger than {REQUEST_BYTES_MAX} bytes"
         )));
     }
-    serde_json::from_slice(line).map_err(|problem| refused(format!("no request: {problem}")))
+    serde_json::from_slice(line).map_err(|problem| refused(format!("invalid request: {problem}")))
 }
 
 async fn send(write: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
@@ -294,7 +294,7 @@ impl Connection {
         let lost = |problem: io::Error| {
             ControlError::new(
                 Fault::Failure,
-                format!("the process that runs the job has gone: {problem}"),
+                format!("the process that ran the job has ended: {problem}"),
             )
         };
         let mut line =
@@ -354,9 +354,9 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused_with_a_reason() {
         for (line, reason) in [
-            (&b"GET / HTTP/1.1\r\n"[..], "no request"),
-            (b"\xff\xfe\n", "no request"),
-            (b"{}\n", "no request"),
+            (&b"GET / HTTP/1.1\r\n"[..], "invalid request"),
+            (b"\xff\xfe\n", "invalid request"),
+            (b"{}\n", "invalid request"),
         ] {
             match read_request(line) {
                 Err(Answer::Refused { message, .. }) => {

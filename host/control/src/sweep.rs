@@ -46,7 +46,7 @@ impl Desk<'_> {
         if action != SweepAction::Count && *which == Which::default() {
             return Err(ControlError::new(
                 Fault::Request,
-                "every URI would be meant: name a SURT prefix or a regular expression",
+                "this would select every URI; give a SURT prefix or a regular expression",
             ));
         }
         let name = match action {
@@ -73,9 +73,7 @@ impl Desk<'_> {
             meant,
             in_process,
         });
-        Ok(format!(
-            "{meant} {done}, {in_process} in process left alone"
-        ))
+        Ok(format!("{meant} {done}, {in_process} in process left out"))
     }
 
     /// Sweeps in parts. The frontier is free between two parts.
@@ -117,9 +115,7 @@ impl Desk<'_> {
             if !say(Answer::Progress { examined, meant }) {
                 return Err(ControlError::new(
                     Fault::State,
-                    format!(
-                        "whoever asked has gone: ended after {examined} URIs, of which {meant} were meant"
-                    ),
+                    format!("client disconnected after {examined} URIs ({meant} matched)"),
                 ));
             }
             std::thread::sleep(BREATH);

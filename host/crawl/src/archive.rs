@@ -46,7 +46,7 @@ pub(crate) fn complete_indexes(config: &WriterConfig) {
                 "{count} archive files in {} had no index; it was written",
                 directory.display()
             ),
-            Err(problem) => tracing::warn!("an archive file has no index: {problem}"),
+            Err(problem) => tracing::warn!("cannot index an archive file: {problem}"),
         }
     }
 }

@@ -56,7 +56,7 @@ pub struct CrawlContext {
     pub profile: Arc<Profile>,
     /// The profile with all changes since; see [`CrawlContext::current`].
     pub(crate) current: RwLock<Arc<Profile>>,
-    /// The job's directory.
+    /// Directory of the job.
     pub job: PathBuf,
     /// State that commands of operators change: pause, fetches in flight.
     pub live: Arc<Live>,
@@ -254,7 +254,7 @@ impl CrawlContext {
         for Failure { fault, consequence } in failures {
             self.figures.counters.faults.fetch_add(1, Ordering::Relaxed);
             self.outputs.logs.fault(fault)?;
-            let why = format!("it failed too often, last with {}", fault.message);
+            let why = format!("failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
                 Some(Consequence::LeftOut(rest)) => {
@@ -262,11 +262,11 @@ impl CrawlContext {
                     self.alert(
                         &fault.plugin,
                         Severity::Warning,
-                        &format!("{why}; it is left out for {rest} s"),
+                        &format!("{why}; left out for {rest} s"),
                     );
                 }
                 Some(Consequence::Pause { each: true }) => {
-                    let why = format!("it failed with {}", fault.message);
+                    let why = format!("failed with {}", fault.message);
                     self.pause_for(&fault.plugin, &why);
                 }
                 Some(Consequence::Pause { each: false }) => self.pause_for(&fault.plugin, &why),
@@ -274,7 +274,7 @@ impl CrawlContext {
                     self.alert(
                         &fault.plugin,
                         Severity::Critical,
-                        &format!("{why}; the profile has the crawl end then"),
+                        &format!("{why}; the crawl ends, as the profile sets"),
                     );
                     halt.get_or_insert(Halt::Plugin {
                         plugin: fault.plugin.to_string(),
@@ -298,7 +298,7 @@ impl CrawlContext {
             self.alert(
                 plugin,
                 Severity::Warning,
-                "it could not be asked about links; their pages have scope-fault in crawl.log, and are extracted again at their next visit, if the strategy makes one",
+                "failed for some links; crawl.log has scope-fault for their pages, which are extracted again at their next visit, if there is one",
             );
         }
     }
@@ -342,7 +342,7 @@ impl CrawlContext {
         let at = Timestamp::now();
         let line = format!("{at:.3} {} {alert}", event.name());
         if let Err(problem) = self.outputs.logs.alert(&line) {
-            tracing::error!("alerts.log cannot be written: {problem}");
+            tracing::error!("cannot write alerts.log: {problem}");
         }
         let notifier = self
             .alerts
@@ -362,7 +362,7 @@ impl CrawlContext {
             self.alert(
                 plugin,
                 Severity::Critical,
-                &format!("{why}; the crawl pauses until it is resumed"),
+                &format!("{why}; the crawl pauses until an operator resumes it"),
             );
         }
     }

@@ -69,7 +69,7 @@ impl Cookies {
         for header in head.all("set-cookie") {
             match jar.receive(uri, header, per_host, now) {
                 Ok(()) => is_changed = true,
-                Err(problem) => tracing::debug!(%uri, "a cookie is not kept: {problem}"),
+                Err(problem) => tracing::debug!(%uri, "cookie dropped: {problem}"),
             }
         }
         if is_changed {
@@ -138,9 +138,9 @@ impl Cookies {
 /// Error when cookies are saved.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveProblem {
-    #[error("the cookies cannot be read")]
+    #[error("cannot read the cookies")]
     Frontier(#[from] opilio_frontier::Error),
-    #[error("the file cannot be written")]
+    #[error("cannot write the file")]
     Io(#[from] std::io::Error),
 }
 

@@ -99,7 +99,7 @@ impl Crawl {
     pub async fn crawl(self) -> EndedCrawl {
         let watching = observe::start(&self.context, self.job.directory(), &self.stop);
         let watching = watching.map_err(|problem| {
-            let problem = format!("an observer's memory cannot be read: {problem}");
+            let problem = format!("cannot read an observer's memory: {problem}");
             self.stop.end(End::Halted(problem));
         });
         self.log_begin();
@@ -166,8 +166,8 @@ impl Crawl {
 
     fn log_begin(&self) {
         let words = match self.baseline.discovered {
-            0 => "a new job",
-            _ => "goes on",
+            0 => "new job",
+            _ => "resumed",
         };
         self.log.crawl("begin", words);
         for note in &self.notes {
@@ -189,7 +189,7 @@ impl Crawl {
 
     fn tell_halt(&self, end: &End) {
         if let End::Halted(why) = end {
-            let why = format!("it could not go on: {why}");
+            let why = format!("the crawl stopped: {why}");
             self.context
                 .raise(AlertKind::Halted, "", Severity::Critical, &why);
         }

@@ -82,7 +82,7 @@ impl Duplicates {
             let read = payloads.read_history(file)?;
             if !read.known_already {
                 note(format!(
-                    "{} payloads from {}; {} lines are none of an index",
+                    "{} payloads from {}; skipped {} malformed lines",
                     read.payloads,
                     file.display(),
                     read.bad_lines

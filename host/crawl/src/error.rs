@@ -30,14 +30,14 @@ pub enum CrawlError {
     Frontier(#[from] opilio_frontier::Error),
     /// The job's profile names URIs or queues in another way than when the job was made.
     #[error(
-        "the job's profile says otherwise than when the job was made which URIs count as the same or how queues are named ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name): put it back, or make a new job; then it said {then}"
+        "settings that define identity ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name) differ from those at the creation of the job; restore them, or create a new job; they were {then}"
     )]
     Identity {
         /// The settings at that time, as JSON.
         then: String,
     },
-    /// Stored payloads cannot be looked up.
-    #[error("payloads cannot be looked up")]
+    /// Stored cannot look up payloads.
+    #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
     #[error(transparent)]
@@ -82,19 +82,19 @@ pub enum Halt {
     #[error("the frontier's store failed")]
     Frontier(#[from] opilio_frontier::Error),
     /// The archive cannot be written, usually because the disk is full.
-    #[error("the archive cannot be written")]
+    #[error("cannot write the archive")]
     Archive(#[from] opilio_archive::Error),
-    /// Stored payloads cannot be looked up.
-    #[error("payloads cannot be looked up")]
+    /// Stored cannot look up payloads.
+    #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.
-    #[error("a log cannot be written")]
+    #[error("cannot write a log")]
     Log(#[from] io::Error),
     /// Large bodies cannot be spooled, usually because the disk is full.
-    #[error("the scratch directory cannot be written")]
+    #[error("cannot write the scratch directory")]
     Scratch(#[source] Arc<io::Error>),
     /// The fetch settings of an override cannot be used.
-    #[error("an override cannot be followed: {0}; mend it, then run the same command again")]
+    #[error("invalid override: {0}; correct it, then run the same command again")]
     Fetcher(String),
     /// The crawl is being stopped, and the fetch had received nothing yet. The URI is found in process at the next start, as
     /// after a crash. This is not an end of its own.
@@ -102,7 +102,7 @@ pub enum Halt {
     Stopped,
     /// A plugin fails too often, and the profile ends the crawl for that, as it does for filters of the scope.
     #[error(
-        "plugin {plugin} failed too often, last with {message}; mend it, put it in its place with `opilio plugin replace`, and run the same command again"
+        "plugin {plugin} failed too often, last with {message}; fix it, replace it with `opilio plugin replace`, and run the same command again"
     )]
     Plugin {
         /// The plugin.
@@ -111,11 +111,11 @@ pub enum Halt {
         message: String,
     },
     /// The scope could not be widened to a redirected seed.
-    #[error("the scope cannot be configured with a redirected seed: {0}")]
+    #[error("cannot configure the scope with a redirected seed: {0}")]
     Seed(String),
     /// The frontier waits for a URI that no worker has: a defect of Opilio.
     #[error(
-        "the frontier waits for a URI that no worker has; please report it, then run the same command again"
+        "the frontier waits for a URI that no worker processes; please report it, then run the same command again"
     )]
     NobodyAtWork,
     /// A worker panicked: a defect of Opilio.
@@ -163,7 +163,7 @@ mod tests {
             (122, "disk quota"),
             (27, "ulimit -f"),
             (30, "mount"),
-            (13, "give the user"),
+            (13, "allow the user"),
             (1, "immutable"),
             (5, "dmesg"),
             (24, "ulimit -n"),

@@ -34,7 +34,7 @@ pub enum FetcherError {
     #[error(transparent)]
     Build(#[from] opilio_fetch::BuildError),
     /// The proxy's password is not where the profile says.
-    #[error("fetch.proxy-password: there is no password for the proxy")]
+    #[error("fetch.proxy-password: the password of the proxy is missing")]
     Password(#[source] SecretProblem),
 }
 

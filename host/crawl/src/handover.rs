@@ -129,7 +129,7 @@ impl Handover {
                 tracing::warn!("{name} was not handed over: {why}");
                 log.crawl(
                     &format!("alert on-close {name}"),
-                    &format!("{why}; it is tried again"),
+                    &format!("{why}; the hand-over is retried"),
                 );
                 one.due = Instant::now() + pause;
                 lock(&self.waiting).push_back(one);
@@ -143,7 +143,7 @@ impl Handover {
         let sums = tokio::task::spawn_blocking(move || checksums(&path)).await;
         let sums = match sums {
             Ok(Ok(sums)) => sums,
-            Ok(Err(problem)) => return Err(format!("it cannot be read: {problem}")),
+            Ok(Err(problem)) => return Err(format!("cannot read the file: {problem}")),
             Err(panic) => return Err(panic.to_string()),
         };
         let mut words = filled(&self.command, file, &sums).into_iter();
@@ -158,7 +158,7 @@ impl Handover {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|problem| format!("{program} cannot be started: {problem}"))?;
+            .map_err(|problem| format!("cannot start {program}: {problem}"))?;
         let stderr = child.stderr.take();
         let ended = async {
             let said = match stderr {
@@ -177,13 +177,13 @@ impl Handover {
         };
         match tokio::time::timeout(self.timeout, ended).await {
             Err(_) => Err(format!(
-                "{program} took longer than {} s and was killed",
+                "{program} was killed after {} s",
                 self.timeout.as_secs()
             )),
             Ok((Err(problem), _)) => Err(format!("{program}: {problem}")),
             Ok((Ok(status), _)) if status.success() => self.taken(file, &sums),
             Ok((Ok(status), said)) => Err(format!(
-                "{program} ended with {status}: {}",
+                "{program} exited with {status}: {}",
                 String::from_utf8_lossy(&said).trim()
             )),
         }
@@ -200,7 +200,7 @@ impl Handover {
         let written = ledger
             .write_all(line.as_bytes())
             .and_then(|()| ledger.sync_data());
-        written.map_err(|problem| format!("handed-over.log cannot be written: {problem}"))
+        written.map_err(|problem| format!("cannot write handed-over.log: {problem}"))
     }
 }
 

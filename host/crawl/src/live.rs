@@ -14,36 +14,36 @@ use tokio::time::Instant;
 use opilio_job::share::ShareTaken;
 use opilio_visit::Step;
 
-/// What a job is doing, in a word.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
-    /// It crawls.
+    /// Crawling.
     Running,
-    /// It begins nothing new, and waits for what is in flight.
+    /// Starts no new fetches, and waits for fetches in flight.
     Pausing,
-    /// Nothing is in flight, and nothing begins.
+    /// Paused; no fetches in flight.
     Paused,
-    /// It was asked to stop, and waits for what is in flight.
+    /// Stop requested; waits for fetches in flight.
     Ending,
-    /// No process runs it.
+    /// Not run by a process.
     Idle,
 }
 
-/// A URI on its way.
+/// URI in process.
 #[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FetchInFlight {
     /// The URI.
     pub uri: String,
-    /// Since when.
+    /// Time at which it was issued.
     pub since: Timestamp,
-    /// The number of the worker that is at it, as in `crawl.log`.
+    /// Number of the worker, as in `crawl.log`.
     #[serde(default)]
     pub worker: usize,
-    /// What is being done about it.
+    /// Current step of the visit.
     #[serde(default)]
     pub step: Step,
-    /// Since when that is.
+    /// Time at which the step began.
     #[serde(default)]
     pub step_since: Timestamp,
 }

@@ -205,17 +205,22 @@ impl Logins {
         };
         if is_form {
             if !is_answer {
-                return self.fail(frontier, name, "the answer to the form is an error", now);
+                return self.fail(frontier, name, "the response to the form is an error", now);
             }
             if refuses() {
-                return self.fail(frontier, name, "the answer says that it is refused", now);
+                return self.fail(
+                    frontier,
+                    name,
+                    "the response says that the login was refused",
+                    now,
+                );
             }
             self.set(name, Step::In { since: now });
             keep(frontier, &key(name), &Kept::In(now.as_millisecond()))?;
             return Ok(Came::In(name.clone()));
         }
         if !is_answer {
-            return self.fail(frontier, name, "the page cannot be had", now);
+            return self.fail(frontier, name, "cannot fetch the page", now);
         }
         let form = login_form(text, &login.page, login.action.as_ref());
         let (action, mut form) = match (form, &login.action) {

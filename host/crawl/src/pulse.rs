@@ -77,7 +77,7 @@ pub(crate) fn finish(context: &CrawlContext, job: &Path) {
         tracing::error!("{}", opilio_stacks::chain(&problem));
     }
     if let Err(problem) = context.figures.series.write(job) {
-        tracing::error!("the course of the crawl cannot be written: {problem}");
+        tracing::error!("cannot write the progress of the crawl: {problem}");
     }
 }
 
@@ -122,7 +122,7 @@ impl Pulse {
         if self.written.elapsed() >= WRITE_EVERY {
             self.written = Instant::now();
             if let Err(problem) = context.figures.series.write(&self.job) {
-                tracing::error!("the course of the crawl cannot be written: {problem}");
+                tracing::error!("cannot write the progress of the crawl: {problem}");
             }
         }
     }
@@ -148,7 +148,7 @@ impl Pulse {
         let begun = begun.spawn(move || {
             for directory in directories {
                 if let Err(problem) = opilio_archive::complete_indexes(&directory, CATALOGUED_MAX) {
-                    tracing::warn!("an archive file has no index: {problem}");
+                    tracing::warn!("cannot index an archive file: {problem}");
                 }
                 if let Err(problem) = opilio_archive::catalogue(&directory, CATALOGUED_MAX) {
                     let directory = directory.display();
@@ -201,7 +201,9 @@ impl Pulse {
                 }
                 Act::Resume => {
                     if context.live.pause(false) {
-                        context.job_log.crawl("resume", "there is room again");
+                        context
+                            .job_log
+                            .crawl("resume", "free space on the disk again");
                     }
                 }
             }
@@ -218,7 +220,7 @@ impl Pulse {
         self.logged = Some(Instant::now());
         let line = self.progress.line(sample, context);
         if let Err(problem) = context.outputs.logs.progress(&progress_log::names(), &line) {
-            tracing::error!("progress-statistics.log cannot be written: {problem}");
+            tracing::error!("cannot write progress-statistics.log: {problem}");
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
             let replaced = tokio::task::spawn_blocking(move || {
                 let (result, what) = match context.replace_plugin(&wish, "watch") {
                     Ok(words) => (words, "replace plugin"),
-                    Err(problem) => (format!("stays as it was: {problem}"), "alert plugin"),
+                    Err(problem) => (format!("not replaced: {problem}"), "alert plugin"),
                 };
                 tracing::info!("{}: {result}", wish.instance);
                 context

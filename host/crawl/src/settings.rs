@@ -16,17 +16,17 @@ use opilio_visit::policy;
 /// Queues resolved at once.
 const QUEUES_RESOLVED: usize = 500;
 
-/// When a change of a setting takes effect.
+/// Time at which a change of a setting takes effect.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// For whatever begins from then on.
+    /// At once, for new visits.
     AtOnce,
-    /// When the job goes on the next time.
+    /// At the next start of the job.
     NextStart,
-    /// Never: it was settled when the job was made.
+    /// Never: the setting is frozen when the job is created.
     Never,
 }
 
@@ -94,11 +94,9 @@ impl Effect {
 pub fn why_never(pointer: &str) -> &'static str {
     match pointer {
         "/seeds" | "/seeds-file" => "opilio job seeds --add adds seeds to a job",
-        "/extends" | "/name" => "make a new job of another profile",
-        "/archive/directory" | "/logs/directory" => {
-            "what is there already would not be found again"
-        }
-        _ => "it names URIs and queues, which the job has stored under these names",
+        "/extends" | "/name" => "create a new job with another profile",
+        "/archive/directory" | "/logs/directory" => "existing files would not be found again",
+        _ => "stored URIs and queues have names that depend on it",
     }
 }
 

@@ -44,22 +44,22 @@ struct Stamp {
     number: u64,
 }
 
-/// A table as operators see it.
+/// Look-up table of plugins, for operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TableReport {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub name: String,
     /// `surt-prefixes`, `regexes` or `key-values`.
     pub kind: String,
-    /// Its rows, those with one key counted once.
+    /// Number of rows with different keys.
     pub rows: u64,
-    /// Its file; none where the profile has its rows.
+    /// File of the table; not set if its rows are in the profile.
     #[schema(value_type = Option<String>)]
     pub file: Option<PathBuf>,
-    /// When it was read.
+    /// Time of the last read.
     pub read: Timestamp,
-    /// Why its file as it is now could not take its place.
+    /// Reason why the current version of the file could not be loaded.
     pub problem: Option<String>,
 }
 
@@ -174,7 +174,7 @@ impl TableKeeper {
                 log.crawl(&format!("table {name}"), &words);
             }
             Err(problem) => {
-                let words = format!("stays as it was: {problem}");
+                let words = format!("not updated: {problem}");
                 tracing::warn!("table {name} {words}");
                 log.crawl(&format!("alert table {name}"), &words);
                 kept.report.problem = Some(problem);
@@ -199,7 +199,7 @@ pub(crate) async fn keep(
         let (keeper, log) = (keeper.clone(), log.clone());
         let looked = tokio::task::spawn_blocking(move || keeper.look(false, &log)).await;
         if let Err(panic) = looked {
-            tracing::error!("the tables are not looked at any more: {panic}");
+            tracing::error!("the tables are no longer updated: {panic}");
             return;
         }
     }
@@ -252,7 +252,7 @@ fn read(written: &Written) -> Result<Table, String> {
 }
 
 fn read_file(kind: TableKind, path: &Path) -> Result<Table, String> {
-    let refused = |problem: io::Error| format!("{} cannot be read: {problem}", path.display());
+    let refused = |problem: io::Error| format!("cannot read {}: {problem}", path.display());
     let file = File::open(path).map_err(refused)?;
     // Rows are passed on as they are read, so that a list of millions is in memory only once.
     let mut lines = Lines::new(file);

@@ -18,7 +18,7 @@ pub struct Workshop {
     pub engine: Engine,
     /// Sources of components.
     pub sources: Sources,
-    /// The job's directory.
+    /// Directory of the job.
     pub job: PathBuf,
     /// Plugins that the job keeps.
     pub kept: Mutex<JobPlugins>,

@@ -1,4 +1,4 @@
-//! What hundreds of large downloads at once take of memory, beside a client that throws away what it reads. A test of its
+//! Memory of hundreds of large downloads at once, beside a client that throws away what it reads. A test of its
 //! own, in a process of its own, because the high-water mark of a process never falls.
 
 #![cfg(target_os = "linux")]

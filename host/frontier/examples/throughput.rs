@@ -1,4 +1,4 @@
-//! What the frontier costs on this machine: candidates in bulk, next and finished with outlinks, memory, disk, opening.
+//! Measures the frontier on this machine: candidates in bulk, next and finished with outlinks, memory, disk, opening.
 //! Beside them what the store alone costs in the same minute: the same number of bytes put into one keyspace of fjall.
 //!
 //! `cargo run --release -p opilio-frontier --example throughput -- [--uris N] [--queues N] [--visits N] [--batch N]
@@ -63,7 +63,7 @@ fn main() {
     report.end();
 }
 
-/// What a process holds that crawls 1,000 queues, alone and beside `idle` others that wait. Each store is made by one
+/// Memory of a process that crawls 1,000 queues, alone and beside `idle` others that wait. Each store is made by one
 /// process and crawled by another, so that nothing is counted that making it took.
 fn idle_queues(dir: &Path, idle: u64, report: &mut Report) {
     let run = |task: &str, dir: &Path, queues: u64| -> u64 {

@@ -66,7 +66,7 @@ pub enum Fault {
     StrayCanonical,
     /// A page shows an embed that has no record. The repair removes the entry.
     StrayEmbed,
-    /// A value is kept for a site of which no URI is known. The repair removes it.
+    /// A value is kept for a site without known URIs. The repair removes it.
     StraySite,
     /// A page lists an embed, but the embed does not list the page, or the other way round. The repair corrects the embed's list.
     OneSidedEmbed,
@@ -276,21 +276,21 @@ impl Fault {
     pub fn what(self) -> &'static str {
         match self {
             Self::Malformed(_) => "cannot be read",
-            Self::NotInQueue => "is queued and stands in no order of its queue",
+            Self::NotInQueue => "is queued, but not listed in its queue",
             Self::InBothOrders => "is both ready and waiting",
-            Self::Stray => "is listed by a queue in which it does not stand",
-            Self::NoQueue => "holds URIs and has no record",
-            Self::WrongQueueCounts => "counts other URIs than it has",
-            Self::NotInLine => "has URIs to give and no place in the line",
-            Self::NeedlessTurn => "has no URI and stands in the line",
-            Self::StrayTurn => "has a second place in the line",
-            Self::NoCanonical => "is not in the index of canonical forms",
-            Self::StrayCanonical => "is in the index of canonical forms and has no record",
-            Self::StrayEmbed => "is embedded by a page and has no record",
-            Self::OneSidedEmbed => "is embedded by a page in one direction alone",
-            Self::StraySite => "is kept for a site of which no URI is known",
-            Self::WrongReferrers => "counts other pages that embed it than there are",
-            Self::WrongStatistics => "is not the number of what it counts",
+            Self::Stray => "is listed in a queue that it is not in",
+            Self::NoQueue => "has URIs, but no record",
+            Self::WrongQueueCounts => "has wrong counts of its URIs",
+            Self::NotInLine => "has URIs to issue, but no place in the queue order",
+            Self::NeedlessTurn => "has no URIs, but a place in the queue order",
+            Self::StrayTurn => "has a second place in the queue order",
+            Self::NoCanonical => "is missing in the index of canonical forms",
+            Self::StrayCanonical => "is in the index of canonical forms, but has no record",
+            Self::StrayEmbed => "is embedded by a page, but has no record",
+            Self::OneSidedEmbed => "is recorded as an embed in one direction only",
+            Self::StraySite => "is kept for a site without known URIs",
+            Self::WrongReferrers => "has a wrong count of the pages that embed it",
+            Self::WrongStatistics => "has a wrong value",
         }
     }
 
@@ -301,13 +301,13 @@ impl Fault {
             Self::Malformed(_) | Self::StraySite => "removed",
             Self::NotInQueue => "put back into its queue",
             Self::InBothOrders => "left waiting",
-            Self::Stray | Self::StrayEmbed => "note removed",
-            Self::NoQueue => "made anew",
-            Self::WrongQueueCounts | Self::WrongReferrers | Self::WrongStatistics => "counted anew",
-            Self::OneSidedEmbed => "list put right",
-            Self::NotInLine => "lined up",
-            Self::NeedlessTurn | Self::StrayTurn => "taken out of the line",
-            Self::NoCanonical => "entered",
+            Self::Stray | Self::StrayEmbed => "entry removed",
+            Self::NoQueue => "record created",
+            Self::WrongQueueCounts | Self::WrongReferrers | Self::WrongStatistics => "recounted",
+            Self::OneSidedEmbed => "list corrected",
+            Self::NotInLine => "added to the queue order",
+            Self::NeedlessTurn | Self::StrayTurn => "removed from the queue order",
+            Self::NoCanonical => "added",
             Self::StrayCanonical => "removed, so that it may be found again",
         }
     }

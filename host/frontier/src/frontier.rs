@@ -392,7 +392,7 @@ impl Frontier {
         let group_delay = self.config.group.min_delay;
         tracing::info!(
             uris = recovered.len(),
-            "put back what was in process when the store was last closed"
+            "put URIs back that were in process when the store was last closed"
         );
         self.applied(now, |change| {
             for (ticket, issued) in &recovered {

@@ -370,7 +370,7 @@ impl fmt::Display for Why {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => formatter.write_str(
-                "not known: it has not been found, or what refused it is not remembered",
+                "not known: the URI was never found, or its refusal is no longer recorded",
             ),
             Self::Refused(rejection) => write!(
                 formatter,
@@ -396,7 +396,7 @@ impl fmt::Display for Reason {
         match record.place {
             _ if self.in_process => write!(formatter, "being fetched")?,
             Place::Queued { due, .. } if !self.is_ready && record.attempts > 0 => {
-                write!(formatter, "tried again at {due:.0}")?;
+                write!(formatter, "retry at {due:.0}")?;
             }
             Place::Queued { due, .. } if !self.is_ready => {
                 write!(formatter, "not due before {due:.0}")?;
@@ -409,7 +409,7 @@ impl fmt::Display for Reason {
                 Some(last) => write!(formatter, "done since {last:.0}")?,
                 None => write!(formatter, "done")?,
             },
-            Place::Deleted => formatter.write_str("deleted by the operator")?,
+            Place::Deleted => formatter.write_str("deleted by an operator")?,
             Place::Faded => {
                 formatter.write_str("faded: no page has linked to it for several visits")?;
             }
@@ -434,11 +434,11 @@ impl Reason {
             return Ok(());
         };
         match queue.state {
-            QueueState::Ready => formatter.write_str(", which is ready: its turn comes"),
-            QueueState::InProcess => formatter.write_str(", of which others are being fetched"),
+            QueueState::Ready => formatter.write_str(", which is ready to issue it"),
+            QueueState::InProcess => formatter.write_str(", which has other URIs in process"),
             QueueState::Snoozed if queue.stands_back && queue.failures == 0 => write!(
                 formatter,
-                ", which stands back for its server group {}",
+                ", which waits for its server group {}",
                 queue.group.as_deref().unwrap_or_default()
             ),
             QueueState::Snoozed => match queue.wake {
@@ -447,11 +447,11 @@ impl Reason {
                     ", which backs off until {wake:.0} ({} in a row)",
                     counted(queue.failures, "back-off")
                 ),
-                Some(wake) => write!(formatter, ", which rests until {wake:.0}"),
-                None => formatter.write_str(", which rests"),
+                Some(wake) => write!(formatter, ", which waits until {wake:.0}"),
+                None => formatter.write_str(", which waits"),
             },
             QueueState::Inactive => {
-                formatter.write_str(", which is inactive: others of its precedence go first")
+                formatter.write_str(", which is inactive: other queues of its precedence go first")
             }
             QueueState::Ineligible => write!(
                 formatter,
@@ -463,7 +463,7 @@ impl Reason {
                 ", which is retired by {}",
                 queue.retired_by.map_or("its settings", |by| by.name())
             ),
-            QueueState::Frozen => formatter.write_str(", which the operator has frozen"),
+            QueueState::Frozen => formatter.write_str(", which is frozen by an operator"),
             QueueState::Exhausted => Ok(()),
         }
     }

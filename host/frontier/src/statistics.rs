@@ -20,36 +20,37 @@ pub struct Statistics {
     pub succeeded: u64,
     /// URIs whose last completed visit failed.
     pub failed: u64,
-    /// URIs that were disregarded at their last completed visit.
+    /// URIs whose last completed visit was disregarded.
     pub disregarded: u64,
     /// Successful visits, first ones included.
     pub visits: u64,
     /// Of these, visits to URIs that had been visited before.
     pub revisits: Revisits,
-    /// Content received by successful visits.
+    /// Bytes of content received by successful visits.
     pub bytes: BytesByNovelty,
-    /// Attempts that are retried.
+    /// Retries.
     pub retries: u64,
-    /// Times a URI was put back for its prerequisites.
+    /// Number of times a URI was put back to wait for a prerequisite.
     pub deferrals: u64,
-    /// Delays of revisits against their due time.
+    /// Revisits by delay after their due time.
     pub overdue: Overdue,
     /// Candidates that the scope refused, each time they were found.
     pub refused: u64,
-    /// URIs that have faded, see [`Config::fade_after`](crate::Config::fade_after).
+    /// URIs that have faded (`revisit.fade-after`).
     pub faded: u64,
     /// Time spent crawling, as the caller reports it, over all processes.
     #[schema(value_type = Object)]
     pub run_time: Duration,
-    /// Tally of the crawl. Unlike [`Statistics::visits`] and [`Statistics::succeeded`], it leaves out prerequisites.
+    /// Tally of the crawl. Unlike `visits` and `succeeded`, it leaves out prerequisites.
     pub tally: Tally,
 }
 
-/// Numbers of revisits by their delay.
+/// Revisits by delay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Overdue {
-    /// Counts for each of [`Overdue::BOUNDS`], and one for delays past the last. A class has the visits later than the bound
-    /// before and no later than its own.
+    /// Counts for the bounds of a second, a minute, ten minutes, an hour, six hours, a day, a week, four weeks, and one for
+    /// longer delays. Each class counts the visits that are later than the bound before and no later than its own
+    /// ([`Overdue::BOUNDS`]).
     pub counts: [u64; Overdue::BOUNDS.len() + 1],
 }
 

@@ -81,13 +81,13 @@ pub enum Error {
         dir: PathBuf,
     },
     /// The folder that was to be read has no store. Nothing has been touched.
-    #[error("there is no frontier's store in {}", dir.display())]
+    #[error("no frontier's store in {}", dir.display())]
     NoStore {
         /// The folder.
         dir: PathBuf,
     },
     /// A file or folder exists in the place of a new store. Nothing has been touched.
-    #[error("{} exists already; a checkpoint is written into a folder of its own", dir.display())]
+    #[error("{} already exists; write the checkpoint into a new folder", dir.display())]
     Exists {
         /// The file or folder that exists.
         dir: PathBuf,
@@ -105,7 +105,7 @@ pub enum Error {
         written: String,
     },
     /// The content of a database file is not what was written. Nothing has been touched.
-    #[error("the frontier's store {} is damaged: its file {} is torn or missing; restore a checkpoint of it", dir.display(), file.display())]
+    #[error("the frontier's store {} is damaged: its file {} is truncated or missing; restore a checkpoint", dir.display(), file.display())]
     Torn {
         /// The store.
         dir: PathBuf,
@@ -113,7 +113,7 @@ pub enum Error {
         file: PathBuf,
     },
     /// The database does not open.
-    #[error("the frontier's store {} is damaged and does not open; restore a checkpoint of it", dir.display())]
+    #[error("the frontier's store {} is damaged and cannot be opened; restore a checkpoint", dir.display())]
     Unopenable {
         /// The store.
         dir: PathBuf,
@@ -123,7 +123,7 @@ pub enum Error {
     },
     /// It opens, but contains a value that this code would not have written.
     #[error(
-        "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check --repair` mends what can be mended"
+        "the frontier's store is damaged: {what} under key {key:?}; `opilio frontier check --repair` repairs what can be repaired"
     )]
     Damaged {
         /// Description of the value.
@@ -132,7 +132,7 @@ pub enum Error {
         key: String,
     },
     /// The bytes read are not those written: a file of the database is torn.
-    #[error("a file of the frontier's store is damaged; restore a checkpoint of it")]
+    #[error("a file of the frontier's store is damaged; restore a checkpoint")]
     Unreadable(#[source] Box<fjall::Error>),
     /// Reading or writing failed, for the reason that the system gives: most often a full disk.
     #[error("the frontier's store failed")]
@@ -141,7 +141,7 @@ pub enum Error {
     #[error("the frontier has failed before and must be opened again")]
     Broken,
     /// No key can be made of this name: it is empty, too long, or (a queue's) contains a NUL. Changes nothing.
-    #[error("a name of {bytes} bytes cannot be kept")]
+    #[error("a name of {bytes} bytes is too long")]
     Name {
         /// Length of the name.
         bytes: usize,

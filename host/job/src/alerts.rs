@@ -27,37 +27,37 @@ pub use notify::http_client;
 pub use notify::{Notice, Notifier};
 pub use watch::{Act, Measurements, WAIT_MIN, Watch};
 
-/// Something that the operator should know.
+/// Problem that an operator should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Alert {
-    /// What it is about.
+    /// Kind of the alert.
     pub kind: AlertKind,
-    /// Which one: the plugin, the folder; may be empty.
+    /// Subject of the alert, such as a plugin or a folder; may be empty.
     pub subject: String,
-    /// How bad.
+    /// Severity of the alert.
     pub severity: Severity,
-    /// A sentence.
+    /// Message, as a sentence.
     pub message: String,
-    /// When it began.
+    /// Time at which the alert was raised.
     pub since: Timestamp,
-    /// When it was over; none while it holds.
+    /// Time at which the problem was over; not set while the alert is active.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Timestamp>,
-    /// Who knows of it. It still holds, and is news again where it becomes worse.
+    /// Acknowledgement by an operator. The alert stays active, and counts as open again if it becomes more severe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub acknowledged: Option<Acknowledged>,
 }
 
-/// Somebody has seen an alert.
+/// Acknowledgement of an alert.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Acknowledged {
-    /// Who.
+    /// User who acknowledged the alert.
     pub by: String,
-    /// When.
+    /// Time of the acknowledgement.
     pub at: Timestamp,
 }
 
-/// What an alert is about.
+/// Kind of an alert.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema,
 )]
@@ -69,29 +69,29 @@ pub enum AlertKind {
     FaultRate,
     /// Many fetches fail.
     FailureRate,
-    /// Many responses are walls against robots.
+    /// Many responses are bot walls.
     BotWalls,
     /// Many hosts back off at the same time.
     HostsFailing,
-    /// Nothing is finished although URIs are due.
+    /// No URI was finished for a long time although URIs are due.
     Stalled,
-    /// The machine's clock was put.
+    /// The clock of the machine was changed.
     ClockJump,
-    /// A plugin is left out, has the crawl pause, or has it end.
+    /// A plugin failed too often: it is left out, or the crawl pauses or ends.
     Plugin,
     /// The crawl could not make one of its periodic checkpoints.
     Checkpoint,
-    /// The crawl has ended because it could not go on.
+    /// The crawl has ended because of an error.
     Halted,
 }
 
-/// How bad it is.
+/// Severity of an alert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
-    /// Somebody should look at it.
+    /// An operator should look at the problem.
     Warning,
-    /// The crawl does not go on, or brings in nothing of use, until somebody has.
+    /// The crawl makes no useful progress until an operator fixes the problem.
     Critical,
 }
 

@@ -12,46 +12,45 @@ const HOSTS_SHOWN: usize = 50;
 /// Name under which the remaining media types are added up.
 const OTHER: &str = "other";
 
-/// What a job has brought in, over all its processes. Numbers are of turns: a page that is visited ten times counts ten
-/// times.
+/// Counts of a job over all its processes. They count visits: a page that is visited ten times counts ten times.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Breakdown {
-    /// Altogether.
+    /// Totals of the job.
     pub totals: Totals,
-    /// By fetch status, in their order.
+    /// Counts by fetch status, in ascending order.
     pub statuses: Vec<StatusAmount>,
-    /// By media type, the most frequent first; `other` stands for those that are not shown.
+    /// Counts by media type, most frequent first; `other` has the types that are not listed.
     pub media_types: Vec<TypeAmount>,
-    /// The busiest hosts, the busiest first.
+    /// Counts by host, busiest first.
     pub hosts: Vec<HostAmount>,
 }
 
-/// What came with a status.
+/// Counts of a fetch status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StatusAmount {
-    /// HTTP status, or a code of the glossary.
+    /// HTTP status, or a status code of the glossary.
     pub status: i32,
-    /// How much.
+    /// Visits and bytes.
     #[serde(flatten)]
     pub amount: Amount,
 }
 
-/// What came of a media type.
+/// Counts of a media type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct TypeAmount {
-    /// Without parameters; `no-type` where the server named none.
+    /// Media type without parameters; `no-type` if the server sent none.
     pub media_type: String,
-    /// How much.
+    /// Visits and bytes.
     #[serde(flatten)]
     pub amount: Amount,
 }
 
-/// What came of a host.
+/// Counts of a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostAmount {
-    /// Its name; `dns:` and `whois:` stand for look-ups.
+    /// Host name; `dns:` and `whois:` for look-ups.
     pub host: String,
-    /// How much.
+    /// Counts.
     #[serde(flatten)]
     pub counts: HostCounts,
 }

@@ -18,77 +18,76 @@ const PART: usize = 500;
 /// Maximum of failing queues that are named.
 const FAILING_NAMED_MAX: usize = 5;
 
-/// The last counts; none before the first one is done.
+/// Latest counts; not set before the first count.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Census {
-    /// Of queues.
+    /// Counts of queues.
     pub queues: Option<QueueCensus>,
-    /// Of pages; none in crawls that never come again.
+    /// Counts of pages; not set in crawls without revisits.
     pub pages: Option<PageCensus>,
 }
 
-/// Queues, counted.
+/// Counts of queues.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueCensus {
-    /// When they had been counted.
+    /// Time of the count.
     pub at: Timestamp,
-    /// By state.
+    /// Queues by state.
     pub states: QueueStates,
-    /// Queues that back off after a failure.
+    /// Number of queues that back off after failures.
     pub failing: u64,
-    /// The first of these.
+    /// Names of the first of these queues.
     pub failing_named: Vec<String>,
-    /// URIs of the longest queue.
+    /// Number of URIs in the longest queue.
     pub deepest: u64,
-    /// Its name; empty where there is none.
+    /// Name of the longest queue; empty if there is no queue.
     pub deepest_queue: String,
-    /// URIs of all queues.
+    /// Number of URIs in all queues.
     pub uris: u64,
 }
 
-/// Queues by their states, as `docs/FRONTIER.md` has them.
+/// Queues by state; `docs/FRONTIER.md` explains the states.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueStates {
-    /// Could give a URI now.
+    /// Could issue a URI now.
     pub ready: u64,
-    /// Their URIs are being fetched.
+    /// Have as many URIs in process as they may.
     pub in_process: u64,
-    /// Rest, back off, or have nothing due.
+    /// Wait for a politeness delay, a back-off, or the due time of a URI.
     pub snoozed: u64,
-    /// Others of their precedence go first.
+    /// Wait for other queues of their precedence.
     pub inactive: u64,
-    /// Their precedence is at the floor.
+    /// Have a precedence at or above the floor.
     pub ineligible: u64,
-    /// Their budget or quota is spent, or the operator retired them.
+    /// Have used up a budget or quota, or were retired by an operator.
     pub retired: u64,
-    /// The operator holds them.
+    /// Were frozen by an operator.
     pub frozen: u64,
-    /// Hold no URI.
+    /// Contain no URI.
     pub exhausted: u64,
 }
 
-/// Pages of a continuous crawl, counted. Prerequisites are no pages.
+/// Counts of the pages of a continuous crawl, without prerequisites.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct PageCensus {
-    /// When they had been counted.
+    /// Time of the count.
     pub at: Timestamp,
-    /// Pages that have been visited and will be again.
+    /// Pages that have been visited and will be visited again.
     pub visited: u64,
     /// Pages that wait for their first visit.
     pub unvisited: u64,
-    /// Share of `visited` in both; 1 where there is none.
+    /// Share of `visited` in `visited` and `unvisited` together; 1 if both are 0.
     pub coverage: f64,
-    /// Estimated share of the pages visited at least twice that have not changed since their last visit; none where there
-    /// is no such page. `docs/METRICS.md` has the formula.
+    /// Estimated share of pages that have not changed since their last visit, among pages visited at least twice; not set if
+    /// there is no such page. `docs/METRICS.md` has the formula.
     pub freshness: Option<f64>,
-    /// Pages visited at least twice, on which the estimate rests.
+    /// Number of pages visited at least twice, which the estimate is based on.
     pub estimated: u64,
-    /// Pages whose next visit is due.
+    /// Number of pages whose next visit is due.
     pub due: u64,
-    /// Of these, by how late they are by now: bounds of a second, a minute, ten minutes, an hour, six hours, a day, a week,
-    /// four weeks, and beyond.
+    /// Due pages by delay: at most a second, a minute, ten minutes, an hour, six hours, a day, a week, four weeks, and more.
     pub due_by_lateness: Vec<u64>,
-    /// Visited pages by the age of their last visit, within the same bounds.
+    /// Visited pages by age of their last visit, with the same bounds.
     pub by_age: Vec<u64>,
 }
 

@@ -19,50 +19,49 @@ use crate::directory::write_text;
 /// The file, in the job's directory.
 pub const FILE: &str = "course.json";
 
-/// How the last process of a job got on.
+/// Progress of the last process of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Course {
-    /// When the first process of the job began.
+    /// Time at which the first process of the job started.
     pub first_began: Timestamp,
-    /// When the last one began.
+    /// Time at which the last process started.
     pub began: Timestamp,
-    /// Its number.
+    /// Process id.
     pub pid: u32,
-    /// When this was written.
+    /// Time at which this was written.
     pub at: Timestamp,
-    /// The crawl in numbers, over all processes of the job.
+    /// Statistics over all processes of the job.
     pub statistics: Statistics,
-    /// Time spent crawling what going back to checkpoints has undone. `statistics` leaves it out; logs and archive still tell
-    /// of it.
+    /// Crawl time that returns to checkpoints have undone. `statistics` leaves it out; logs and archive still show it.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub undone: Duration,
-    /// How it ended; none: it is at work, or was killed.
+    /// End of the process; not set if the process is running or was killed.
     pub ended: Option<Ended>,
 }
 
-/// How a process of a job ended.
+/// End of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Ended {
-    /// When.
+    /// Time of the end.
     pub at: Timestamp,
-    /// In a word.
+    /// Kind of the end.
     pub how: EndWord,
-    /// In a sentence.
+    /// Reason, as a sentence.
     pub why: String,
 }
 
-/// How a crawl ended, in a word.
+/// Kind of the end of a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndWord {
-    /// Nothing is left, or a limit of the profile was reached.
+    /// Finished: no URIs left, or a limit of the profile reached.
     Finished,
-    /// Somebody stopped it.
+    /// Stopped by an operator.
     Stopped,
-    /// The system ended it, as it does before the machine goes down; nobody wanted that.
+    /// Terminated by the system, for example at a shutdown of the machine, without a request by an operator.
     Terminated,
-    /// It could not go on.
+    /// Stopped because of an error.
     Halted,
 }
 

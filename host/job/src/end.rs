@@ -40,18 +40,18 @@ impl End {
 impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            End::Finished => "finished: nothing is left to fetch",
-            End::Stopped => "stopped; the same command goes on from here",
-            End::Terminated => "ended by the system; the same command goes on from here",
-            End::DocumentLimit => "limit of documents reached; the same command goes on from here",
-            End::ByteLimit => "limit of bytes reached; the same command goes on from here",
+            End::Finished => "finished: no URIs left",
+            End::Stopped => "stopped; the same command resumes the crawl",
+            End::Terminated => "terminated by the system; the same command resumes the crawl",
+            End::DocumentLimit => "document limit reached; the same command resumes the crawl",
+            End::ByteLimit => "byte limit reached; the same command resumes the crawl",
             End::Quota(which) => {
-                return write!(f, "quota of the crawl reached: {which}; raised, the same command goes on from here");
+                return write!(f, "quota of the crawl reached: {which}; raise it, and the same command resumes the crawl");
             }
             End::ArchiveLimit => {
-                "the archive has the size that archive.max-total-bytes allows; raised, the same command goes on from here"
+                "archive.max-total-bytes reached; raise it, and the same command resumes the crawl"
             }
-            End::TimeLimit => "limit of time reached; the same command goes on from here",
+            End::TimeLimit => "time limit reached; the same command resumes the crawl",
             End::Halted(why) => return write!(f, "halted: {why}"),
         })
     }

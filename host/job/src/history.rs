@@ -8,39 +8,39 @@ use crate::changes::CHANGES;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-/// A change of a job.
+/// Change of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Change {
-    /// Counted from 1.
+    /// Number of the change, from 1.
     pub number: u64,
-    /// When.
+    /// Time of the change.
     pub at: Timestamp,
-    /// Who, as `job.log` has it.
+    /// User, as in `job.log`.
     pub by: String,
-    /// What kind of change.
+    /// Content of the change.
     #[serde(flatten)]
     pub what: Changed,
 }
 
-/// What was changed.
+/// Content of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum Changed {
-    /// Settings: the text that was added to the profile's.
+    /// Settings were changed: the text that was added to the profile.
     Set {
-        /// TOML.
+        /// TOML text.
         toml: String,
     },
     /// Seeds were added.
     AddSeeds {
-        /// Lines as a file of seeds has them.
+        /// Seeds, as lines of a seeds file.
         seeds: Vec<String>,
     },
-    /// The job went back to a checkpoint: what was changed between that and this holds no more.
+    /// The job returned to a checkpoint. Changes made after the checkpoint no longer apply.
     Restore {
-        /// Its name.
+        /// Name of the checkpoint.
         checkpoint: String,
-        /// The moment it shows.
+        /// Time of the saved state.
         made: Timestamp,
     },
 }

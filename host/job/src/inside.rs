@@ -31,7 +31,6 @@ const OWN_FILES: [&str; 10] = [
 ///
 /// # Errors
 /// Fails if the path leads out, or if the folder cannot be read.
-/// It leads out, or the folder cannot be looked at.
 pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     if !path.starts_with(folder) {
         return Ok(());
@@ -39,7 +38,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
     let real = match path.canonicalize() {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(problem) => {
-            let said = format!("{} cannot be followed: {problem}", path.display());
+            let said = format!("cannot follow {}: {problem}", path.display());
             return Err(io::Error::new(problem.kind(), said));
         }
         Ok(real) => real,
@@ -57,7 +56,7 @@ pub fn stays_inside(folder: &Path, path: &Path) -> io::Result<()> {
 /// A path that [`stays_inside`] refuses.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{} leads out of {} by a link, which is not followed; move what it leads to there, or make a new job whose profile names the folder",
+    "{} is a link out of {}, which is not followed; move its target there, or create a new job whose profile names the folder",
     path.display(), folder.display()
 )]
 struct LeadsOut {

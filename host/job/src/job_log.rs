@@ -40,7 +40,7 @@ impl JobLog {
     /// problem.
     pub fn crawl(&self, what: &str, result: &str) {
         if let Err(problem) = self.hold().action(&CRAWL, &what, result) {
-            tracing::error!("job.log cannot be written: {problem}");
+            tracing::error!("cannot write job.log: {problem}");
         }
     }
 }

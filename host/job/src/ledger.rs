@@ -45,7 +45,7 @@ const NAME_BYTES_MAX: usize = 16 * 1024;
 /// Most rows that wait in memory. Beyond it they must be stored.
 const PENDING_MAX: usize = 10_000;
 
-/// URIs, each as often as it was visited, and bytes of their content.
+/// Number of visits, and bytes of their content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Amount {
     /// Lines of `crawl.log`.
@@ -54,47 +54,47 @@ pub struct Amount {
     pub bytes: u64,
 }
 
-/// What one host has brought in.
+/// Counts of a host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HostCounts {
-    /// Visits that brought a response.
+    /// Visits with a response.
     pub succeeded: Amount,
-    /// Of these, such as were new or changed.
+    /// Of these, new or changed ones.
     pub novel: Amount,
-    /// Of these, such as are in the archive already.
+    /// Of these, those whose payload was archived already.
     pub duplicate: Amount,
-    /// Of these, such as the server said were not modified.
+    /// Of these, those that the server answered with 304.
     pub not_modified: Amount,
-    /// Visits that failed.
+    /// Failed visits.
     pub failed: u64,
-    /// URIs that were not to be fetched.
+    /// Disregarded URIs.
     pub disregarded: u64,
-    /// Of these, such as robots.txt forbids.
+    /// Of these, URIs disallowed by robots.txt.
     pub robots: u64,
-    /// Status of the last one.
+    /// Status of the last visit.
     pub last_status: i32,
 }
 
-/// What the job has brought in altogether.
+/// Totals of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Totals {
-    /// Lines of `crawl.log`, and their bytes.
+    /// Lines of `crawl.log`, and bytes of their content.
     pub all: Amount,
-    /// Visits that brought a response.
+    /// Visits with a response.
     pub succeeded: Amount,
-    /// Of these, such as were new or changed.
+    /// Of these, new or changed ones.
     pub novel: Amount,
-    /// Of these, such as are in the archive already.
+    /// Of these, those whose payload was archived already.
     pub duplicate: Amount,
-    /// Of these, such as the server said were not modified.
+    /// Of these, those that the server answered with 304.
     pub not_modified: Amount,
-    /// Visits that failed.
+    /// Failed visits.
     pub failed: u64,
-    /// URIs that were not to be fetched.
+    /// Disregarded URIs.
     pub disregarded: u64,
-    /// Responses in which a filter saw a wall against robots.
+    /// Responses that a filter took for a bot wall.
     pub walls: u64,
-    /// Hosts that were met.
+    /// Number of hosts.
     pub hosts: u64,
 }
 

@@ -395,11 +395,7 @@ mod tests {
             "{}",
             lines[1]
         );
-        assert!(
-            lines[2].contains("is no URI: invalid port number"),
-            "{}",
-            lines[2]
-        );
+        assert!(lines[2].contains(": invalid port number"), "{}", lines[2]);
         assert!(
             lines[3].contains(" 70013 bytes, more than 65536 "),
             "{}",

@@ -25,67 +25,67 @@ pub use metrics::expose;
 /// Maximum of rows kept from earlier processes. Each row is a plugin or a variant; those with the most calls are kept.
 const ROWS_MAX: usize = 1000;
 
-/// What was seen of a plugin by all processes of the job. Files of before had hyphens in the names, and are read still.
+/// Statistics of a plugin over all processes of the job. Files of earlier versions with hyphens in the names can be read, too.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct PluginReport {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub name: String,
-    /// For settings that an override gives it: the beginning of their hash. None for its own.
+    /// Beginning of the hash of the settings that an override gives the plugin; not set for the plugin's own settings.
     pub variant: Option<String>,
-    /// Its version.
+    /// Version of the plugin.
     pub version: String,
-    /// SHA-256 of its component.
+    /// SHA-256 of the component.
     pub component: String,
-    /// Calls, faults included.
+    /// Number of calls, including those that ended in an error.
     pub calls: u64,
-    /// Faults by kind; kinds that did not occur are absent.
+    /// Plugin errors by kind; kinds that did not occur are left out.
     #[schema(value_type = BTreeMap<String, u64>)]
     pub faults: BTreeMap<FaultKind, u64>,
-    /// How long calls took.
+    /// Durations of calls.
     pub times: CallTimes,
-    /// Most linear memory that a call had, in bytes.
+    /// Maximum linear memory of a call, in bytes.
     #[serde(alias = "memory-max")]
     pub memory_max: u64,
-    /// What it answered, by what an answer is: `links`, `accept`, `pass` …
+    /// Answers by kind: `links`, `accept`, `pass` …
     pub outputs: BTreeMap<String, u64>,
-    /// Waits that it answered, by what is odd about them: `zero`, `too-short` and `too-long` were held to the profile's limits;
-    /// `oscillating` ones to the middle between them and the last.
+    /// Answered waits that were corrected, by reason: `zero`, `too-short` and `too-long` were moved to the profile's limits,
+    /// `oscillating` to the middle between the answer and the last wait.
     #[serde(default, alias = "odd-waits")]
     pub odd_waits: BTreeMap<String, u64>,
-    /// Its own counters.
+    /// The plugin's own counters.
     pub counters: BTreeMap<String, u64>,
-    /// Bytes of log messages past the limit.
+    /// Bytes of log messages that exceeded the limit and were dropped.
     #[serde(alias = "log-bytes-dropped")]
     pub log_bytes_dropped: u64,
-    /// Values to be kept that were past a limit or not declared.
+    /// Number of kept values that were dropped because they exceeded a limit or were not declared.
     #[serde(alias = "kept-dropped")]
     pub kept_dropped: u64,
-    /// Seconds for which it is still left out, after too many faults.
+    /// Remaining seconds for which the plugin is left out after too many errors.
     #[serde(alias = "left-out-s")]
     pub left_out_s: Option<f64>,
-    /// Times it has failed too often.
+    /// Number of times the plugin has failed too often.
     pub trips: u64,
-    /// Events that an observer has lost by failing.
+    /// Number of events that an observer has lost because of errors.
     #[serde(alias = "lost-events")]
     pub lost_events: u64,
 }
 
-/// How long calls took, in seconds.
+/// Durations of calls, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct CallTimes {
-    /// All together.
+    /// Total duration.
     #[serde(alias = "total-s")]
     pub total_s: f64,
-    /// What half of them did not exceed.
+    /// Median.
     #[serde(alias = "median-s")]
     pub median_s: f64,
-    /// What nine of ten did not exceed.
+    /// 90th percentile.
     #[serde(alias = "p90-s")]
     pub p90_s: f64,
-    /// What 99 of a hundred did not exceed.
+    /// 99th percentile.
     #[serde(alias = "p99-s")]
     pub p99_s: f64,
-    /// The longest.
+    /// Maximum.
     #[serde(alias = "max-s")]
     pub max_s: f64,
 }
@@ -175,7 +175,7 @@ impl SeenBefore {
     /// crawl.
     pub fn open(job: &Path) -> SeenBefore {
         let mut seen = written::<PluginFigures>(job).unwrap_or_else(|(file, problem)| {
-            tracing::warn!("{}: {problem}; its figures begin anew", file.display());
+            tracing::warn!("{}: {problem}; its counts start again", file.display());
             None
         });
         let rows = seen.get_or_insert_default();
@@ -267,7 +267,7 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
     }
     let mut rows = vec![
         [
-            "plugin", "calls", "median", "99 %", "longest", "memory", "answers", "faults",
+            "plugin", "calls", "median", "99 %", "longest", "memory", "answers", "errors",
         ]
         .map(str::to_owned),
     ];
@@ -414,7 +414,7 @@ mod tests {
         assert_eq!(
             plugin_table(&[html, report("idle", 0), bad, once]),
             "\
-plugin          calls  median     99 %  longest   memory  answers                  faults
+plugin          calls  median     99 %  longest   memory  answers                  errors
 html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
 bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, 1 wait zero, left out for 13 s
 once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        failed too often, 1 time, 2 events lost

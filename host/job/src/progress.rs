@@ -17,9 +17,9 @@ pub struct Progress {
     pub elapsed: Duration,
     /// The frontier's counters, over all processes of the job.
     pub statistics: Statistics,
-    /// URIs finished by this process.
+    /// Number of visits finished by this process.
     pub uris: u64,
-    /// Content received by this process, in bytes.
+    /// Bytes of content received by this process.
     pub bytes: u64,
     /// Plugin errors in this process.
     pub faults: u64,
@@ -51,7 +51,7 @@ pub struct Summary {
     pub progress: Progress,
     /// WARC files that this process finished.
     pub warcs: Vec<PathBuf>,
-    /// The job's directory.
+    /// Directory of the job.
     pub job: PathBuf,
     /// The job's WARC directory.
     pub warc_directory: PathBuf,

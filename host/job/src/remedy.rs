@@ -24,18 +24,18 @@ fn of(error: &io::Error) -> Option<&'static str> {
         (ErrorKind::StorageFull, _) => "free space on that disk",
         (ErrorKind::QuotaExceeded, _) => "free space within the user's disk quota, or raise it",
         (ErrorKind::FileTooLarge, _) => {
-            "raise the limit on the size of files (ulimit -f), which the file has reached"
+            "raise the limit on file sizes (ulimit -f), which the file has reached"
         }
-        (ErrorKind::ReadOnlyFilesystem, _) => "mount that file system so that it can be written",
+        (ErrorKind::ReadOnlyFilesystem, _) => "mount that file system as writable",
         (ErrorKind::PermissionDenied, Some(EPERM)) => {
-            "the system forbids it whatever the mode of the file: look for an attribute such as immutable (lsattr), or a rule of the sandbox"
+            "the system denies access regardless of the file mode: check attributes such as immutable (lsattr), and sandbox rules"
         }
         (ErrorKind::PermissionDenied, _) => {
-            "give the user that runs opilio the right to read and write there"
+            "allow the user that runs opilio to read and write there"
         }
         (ErrorKind::OutOfMemory, _) => "give the process more memory",
         (_, Some(EIO)) => {
-            "the disk, or the way to it, fails: see the system's log (dmesg), and replace or remount it"
+            "the disk or its connection fails: see the system's log (dmesg), and replace or remount the disk"
         }
         (_, Some(EMFILE)) => "raise the limit on open files (ulimit -n)",
         (_, Some(ENFILE)) => "raise the system's limit on open files (sysctl fs.file-max)",

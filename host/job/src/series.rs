@@ -33,49 +33,48 @@ const SLACK: Duration = Duration::from_millis(200);
 /// Samples in an answer if the request gives no number.
 const POINTS: usize = 300;
 
-/// The crawl at one moment. Counters are those of the whole job, over all its processes.
+/// Sample of a time series. Counters count over all processes of the job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Sample {
-    /// The moment.
+    /// Time of the sample.
     pub at: Timestamp,
-    /// Lines of `crawl.log`: turns that were finished.
+    /// Lines of `crawl.log`: finished visits.
     pub uris: u64,
-    /// Bytes of their content.
+    /// Bytes of content of these visits.
     pub bytes: u64,
-    /// URIs known.
+    /// Known URIs.
     pub discovered: u64,
-    /// URIs in queues.
+    /// Queued URIs.
     pub queued: u64,
     /// URIs in process.
     pub in_process: u64,
-    /// URIs whose last turn succeeded.
+    /// URIs whose last visit succeeded.
     pub succeeded: u64,
-    /// URIs whose last turn failed.
+    /// URIs whose last visit failed.
     pub failed: u64,
-    /// URIs whose last turn ended in not being fetched.
+    /// URIs whose last visit was disregarded.
     pub disregarded: u64,
     /// First visits.
     pub new: u64,
-    /// Later visits that found a change.
+    /// Revisits that found a change.
     pub changed: u64,
-    /// Later visits that found none.
+    /// Revisits that found no change.
     pub unchanged: u64,
-    /// Later visits of which the server said so.
+    /// Revisits that the server answered with 304.
     pub not_modified: u64,
-    /// Later visits that could not be compared.
+    /// Revisits that could not be compared.
     pub unknown: u64,
-    /// Attempts that were tried again.
+    /// Retries.
     pub retries: u64,
-    /// Visits that failed, each time.
+    /// Failed visits.
     pub failures: u64,
-    /// Responses in which a filter saw a wall against robots.
+    /// Responses that a filter took for a bot wall.
     pub walls: u64,
-    /// Faults of plugins.
+    /// Plugin errors.
     pub faults: u64,
-    /// Revisits by how late they were: bounds of a second, a minute, ten minutes, an hour, six hours, a day, a week, four
-    /// weeks, and beyond.
+    /// Revisits by delay: at most a second, a minute, ten minutes, an hour, six hours, a day, a week, four weeks, and more.
     pub overdue: Vec<u64>,
-    /// Queues by state, as last counted.
+    /// Queues by state, at the latest count.
     pub queues: Option<QueueStates>,
 }
 

@@ -5,28 +5,28 @@ use opilio_fetch::{Allowance, Throttle};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a crawl may take at most. `limits.bandwidth` of its profile holds besides.
+/// Share of the machine's bandwidth and connections for one crawl. `limits.bandwidth` of the profile applies in addition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
-    /// Bytes received in a second; none: any.
+    /// Maximum bytes received per second; not set: no limit.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// URIs fetched at the same time, and connections open; none: any.
+    /// Maximum number of URIs in process and of open connections; not set: no limit.
     #[serde(default)]
     pub connections: Option<u64>,
 }
 
-/// What a crawl has made of its share. Counts are since its process began.
+/// Use of a share, since the process started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ShareTaken {
-    /// Bytes received, with those of bodies that were not kept.
+    /// Bytes received, including bodies that were not kept.
     pub bytes: u64,
-    /// Times that reading on had to wait, for want of bytes.
+    /// Number of times that reading had to wait for bandwidth.
     pub waited_for_bytes: u64,
-    /// URIs in process, or connections open where those are more.
+    /// URIs in process, or open connections if there are more.
     pub connections: u64,
-    /// Times that a URI could not be begun, for want of connections.
+    /// Number of times that a URI had to wait for a connection.
     pub waited_for_connections: u64,
 }
 
@@ -53,12 +53,12 @@ impl Share {
 impl std::fmt::Display for Share {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.bytes_per_second {
-            Some(bytes) => write!(f, "{bytes} bytes a second")?,
-            None => write!(f, "any bytes")?,
+            Some(bytes) => write!(f, "{bytes} bytes per second")?,
+            None => write!(f, "no bandwidth limit")?,
         }
         match self.connections {
             Some(connections) => write!(f, ", {connections} connections"),
-            None => write!(f, ", any connections"),
+            None => write!(f, ", no connection limit"),
         }
     }
 }

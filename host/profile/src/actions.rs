@@ -12,7 +12,7 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct ActionsFile {
-    /// Interval at which the crawl reads the folder; `"none"` for never. Default `"30s"`: as operators of Heritrix know it.
+    /// Interval at which the crawl reads the folder; `"none"` for never. Default `"30s"`: the same as in Heritrix.
     pub interval: DurationWritten,
 }
 

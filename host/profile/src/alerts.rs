@@ -13,23 +13,23 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct AlertsFile {
-    /// Free space on a disk that the job writes to, below which there is an alert. Default `"4GiB"`: a few archive files, and
-    /// time to do something about it.
+    /// Free space on a disk that the job writes to, below which there is an alert. Default `"4GiB"`: enough for a few archive
+    /// files while an operator makes room.
     pub disk_warn: SizeWritten,
 
-    /// Free space on a disk below which the crawl pauses. Default `"1GiB"`: what is in flight is finished, and the store stays
-    /// sound.
+    /// Free space on a disk below which the crawl pauses. Default `"1GiB"`: enough to finish the fetches in flight and to keep
+    /// the store consistent.
     pub disk_pause: SizeWritten,
 
-    /// Whether a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`.
-    /// Default `false`: whoever has made room knows whether it is to stay.
+    /// Whether a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`. Default
+    /// `false`: the operator who made room decides.
     pub disk_resume: bool,
 
-    /// Period over which the percentages are computed. Default `"10m"`: a bad minute is no alert.
+    /// Period over which the percentages are computed. Default `"10m"`: one bad minute does not cause an alert.
     pub window: DurationWritten,
 
-    /// URIs that must have been finished in that period before a percentage counts. Default `50`: of ten that fail, five are
-    /// chance.
+    /// URIs that must have been finished in that period before a percentage counts. Default `50`: percentages of fewer URIs
+    /// depend on chance.
     #[schemars(range(min = 1))]
     pub window_uris: u64,
 
@@ -38,38 +38,38 @@ pub struct AlertsFile {
     #[schemars(range(max = 100))]
     pub faults_percent: u8,
 
-    /// Failed fetches, in percent of the URIs finished, at which there is an alert; 0 for no such alert. Default `50`: more is
-    /// the crawl's own network as a rule.
+    /// Failed fetches, in percent of the URIs finished, at which there is an alert; 0 for no such alert. Default `50`: a higher
+    /// share is usually caused by the crawler's own network.
     #[schemars(range(max = 100))]
     pub failures_percent: u8,
 
-    /// Responses that a filter took for a wall against robots, in percent of the URIs finished, at which there is an alert; 0 for
-    /// no such alert. Default `20`: what is archived then is walls.
+    /// Responses that a filter took for a bot wall, in percent of the URIs finished, at which there is an alert; 0 for no such
+    /// alert. Default `20`: at this share the crawl archives mostly walls of some sites.
     #[schemars(range(max = 100))]
     pub walls_percent: u8,
 
-    /// Queues that back off after failures, in percent of those that hold URIs, at which there is an alert. It needs ten or more
-    /// queues that hold URIs; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
+    /// Queues that back off after failures, in percent of those that hold URIs, at which there is an alert. It needs ten or
+    /// more queues that hold URIs; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
     #[schemars(range(max = 100))]
     pub failing_hosts_percent: u8,
 
-    /// Time without a finished URI, although URIs are due, after which there is an alert; `"none"` for no such alert.
-    /// Default `"30m"`: longer than a large file takes, and than hosts rest.
+    /// Time without a finished URI, although URIs are due, after which there is an alert; `"none"` for no such alert. Default
+    /// `"30m"`: longer than a large download or a politeness delay takes.
     pub stalled_after: DurationWritten,
 
-    /// Largest change of the machine's clock, forward or back, without an alert; `"none"` for no such alert. Default `"30s"`: due
-    /// times and dates of captures go by it.
+    /// Largest change of the machine's clock, forward or back, without an alert; `"none"` for no such alert. Default `"30s"`:
+    /// due times and dates of captures depend on the clock.
     pub clock_jump: DurationWritten,
 
-    /// URL to which alerts are sent as JSON, by POST. No default: nowhere.
+    /// URL to which alerts are sent as JSON, by POST. No default: alerts are not sent.
     #[schemars(extend("examples" = ["https://alerts.example.org/opilio"]))]
     pub webhook: Option<String>,
 
-    /// Longest time for the webhook. Default `"10s"`: it is tried four times.
+    /// Longest time for the webhook. Default `"10s"`: each alert is sent up to four times.
     pub webhook_timeout: DurationWritten,
 
     /// A program that is started for each alert, and its arguments; it reads the alert as JSON. `{job}`, `{name}`, `{profile}`,
-    /// `{event}`, `{kind}`, `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: nobody is told by a program.
+    /// `{event}`, `{kind}`, `{severity}`, `{subject}` and `{message}` are filled in. Default `[]`: no program is started.
     #[schemars(extend("examples" = [["mail", "-s", "{kind} {event}: {job}", "crawls@example.org"]]))]
     pub command: Vec<String>,
 

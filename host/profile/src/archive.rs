@@ -34,34 +34,34 @@ pub struct ArchiveFile {
     /// these are not kept and duplicates are always stored. Default `"warc"`: WARC/1.1, the standard.
     pub format: ArchiveFormat,
 
-    /// The folder of the WARC files, relative to the job's. Default `"warcs"`: where operators look first.
+    /// The folder of the WARC files, relative to the job's. Default `"warcs"`: operators look there first.
     pub directory: String,
 
     /// Further folders for the files. Each new file goes to the next of all folders, so that disks fill at the same pace.
-    /// Default `[]`: one folder is enough for most.
+    /// Default `[]`: most jobs need only one folder.
     pub more_directories: Vec<String>,
 
-    /// Prefix of file names. Default `"WEB"`: as operators know it; institutions set their own.
+    /// Prefix of file names. Default `"WEB"`: the same as in Heritrix; institutions set their own.
     pub prefix: String,
 
     /// Template of file names, with `${prefix}`, `${timestamp17}`, `${timestamp14}`, `${timestamp12}`, `${serialno}`, `${pid}`,
-    /// `${host}` and `${port}`. Heritrix's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the last three.
-    /// Default `"${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}"`: tools take such names apart.
+    /// `${host}` and `${port}`. Heritrix's `${heritrix.pid}`, `${heritrix.hostname}` and `${heritrix.port}` mean the last
+    /// three. Default `"${prefix}-${timestamp17}-${serialno}-${pid}~${host}~${port}"`: existing tools parse such names.
     pub name: String,
 
-    /// Size at which a file is closed and the next begun. Default `"1GiB"`: the size that archives move around.
+    /// Size at which a file is closed and the next begun. Default `"1GiB"`: the usual size of archive files.
     pub size_max: SizeWritten,
 
-    /// Time after which an open file is closed and the next begun, however small. Default `"none"`: a snapshot needs it not;
-    /// continuous crawls hand over a file a day with `"24h"`.
+    /// Time after which an open file is closed and the next begun, however small. Default `"none"`: a snapshot does not need
+    /// it. With `"24h"`, a continuous crawl hands over a file every day.
     pub age_max: DurationWritten,
 
-    /// Total size of the job's files at which the crawl ends; fetches in flight are still written. Default `"none"`: disks are
-    /// watched by whoever owns them.
+    /// Total size of the job's files at which the crawl ends; fetches in flight are still written. Default `"none"`: disk
+    /// alerts protect the disk.
     pub max_total_bytes: SizeWritten,
 
-    /// Files that are written at the same time; 0 for one to each 32 workers. Default `0`: beyond that compression would hold
-    /// workers up, and more files than needed are more to look after.
+    /// Files that are written at the same time; 0 for one to each 32 workers. Default `0`: enough writers that compression does
+    /// not delay workers, and few open files.
     #[schemars(range(max = 64))]
     pub writers: u32,
 
@@ -69,36 +69,37 @@ pub struct ArchiveFile {
     /// Default `"gzip"`: every tool reads it.
     pub compression: ArchiveCompression,
 
-    /// Compression level: gzip from 0 to 9, zstd from 1 to 22. Default `6`: past it files shrink by a percent and cost twice the
-    /// time.
+    /// Compression level: gzip from 0 to 9, zstd from 1 to 22. Default `6`: higher levels save about one percent and take twice
+    /// the time.
     #[schemars(range(max = 22))]
     pub compression_level: u8,
 
-    /// A zstd dictionary, relative to the profile, as `zstd --train` makes it; each file begins with it. No default: there is
-    /// none. One of the pages of a crawl makes its small records a third smaller.
+    /// A zstd dictionary, relative to the profile, as `zstd --train` makes it; each file begins with it. No default: no
+    /// dictionary is used. One that was trained on the pages of a crawl makes small records a third smaller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dictionary: Option<String>,
 
-    /// Digest algorithm: `"sha1"`, `"sha256"`, or `"both"`. With both, SHA-1 is in the standard's one place, and SHA-256 in
-    /// further headers whose names end in `-SHA256`. Default `"sha1"`: what indexes and replay compare.
+    /// Digest algorithm: `"sha1"`, `"sha256"`, or `"both"`. With both, the standard headers have SHA-1, and further headers
+    /// whose names end in `-SHA256` have SHA-256. Default `"sha1"`: indexes and replay tools compare it.
     pub digest: ArchiveDigest,
 
-    /// Whether an index (CDXJ) is written next to each file. Default `true`: the console and the API find older versions of a URI
-    /// by it, and it costs next to nothing while records are written.
+    /// Whether an index (CDXJ) is written next to each file. Default `true`: the console and the API find older versions of a
+    /// URI by it, and it costs next to nothing while records are written.
     pub index: bool,
 
-    /// Longest time for which a capture may be only in the operating system's buffers before it is forced to disk. A crash of the
-    /// crawler loses nothing. Power loss loses at most this much, and those URIs are fetched again. 0 forces every capture,
+    /// Longest time for which a capture may be only in the operating system's buffers before it is forced to disk. A crash of
+    /// the crawler loses nothing. Power loss loses at most this much, and those URIs are fetched again. 0 forces every capture,
     /// `"none"` leaves it to the operating system. Default `"5s"`: costs next to nothing.
     pub fsync: DurationWritten,
 
-    /// A command that takes over each closed file: a program and its arguments, without a shell. `{file}`, `{size}`, `{sha1}` and
-    /// `{sha256}` are filled in. If no argument has `{file}`, the path is the last argument. The command is retried when it
-    /// fails. Files that were not handed over are handed over at the next start. Default `[]`: files stay where they are, and
-    /// nobody is told.
+    /// A command that takes over each closed file: a program and its arguments, without a shell. `{file}`, `{size}`, `{sha1}`
+    /// and `{sha256}` are filled in. If no argument has `{file}`, the path is the last argument. The command is retried when it
+    /// fails. Files that were not handed over are handed over at the next start. Default `[]`: files stay in place, and no
+    /// command runs.
     pub on_close: Vec<String>,
 
-    /// Longest time for the command; then it is killed and counts as failed. Default `"1h"`: a gigabyte over a slow line.
+    /// Longest time for the command; then it is killed and counts as failed. Default `"1h"`: enough for a gigabyte over a slow
+    /// line.
     pub on_close_timeout: DurationWritten,
 
     /// Payloads that are not stored a second time.
@@ -109,21 +110,21 @@ pub struct ArchiveFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DuplicatesFile {
-    /// Whether a payload that another URI has brought is not stored again, and a revisit record refers to it. For the same
-    /// payload of the same URI this is always so. Default `false`: a reader of one file alone then finds every page of it whole.
+    /// Whether a payload that was archived under another URI is not stored again, and a revisit record refers to it. For the
+    /// same payload of the same URI this is always so. Default `false`: every archive file then contains its pages completely.
     pub across_uris: bool,
 
-    /// Smallest payload that is not stored again; smaller payloads are always stored. Default `"256B"`: a record that refers
-    /// elsewhere is no smaller.
+    /// Smallest payload that is not stored again; smaller payloads are always stored. Default `"256B"`: a revisit record takes
+    /// as much space as a smaller payload.
     pub size_min: SizeWritten,
 
-    /// Folder of the digest index, relative to the job's, on a local disk. Jobs with the same folder know each other's payloads,
-    /// also while they crawl at the same time. Default `"digests"`: the job's own.
+    /// Folder of the digest index, relative to the job's, on a local disk. Jobs with the same folder know each other's
+    /// payloads, also while they crawl at the same time. Default `"digests"`: a folder of the job alone.
     pub index: String,
 
     /// Indexes (CDXJ, plain or gzip) of earlier archives, relative to the profile; their payloads count as stored. Each is read
-    /// once into the digest index, and again when it has changed. Default `[]`: nothing but what this job, and those that share
-    /// its index, have stored.
+    /// once into the digest index, and again when it has changed. Default `[]`: only payloads of this job, and of jobs that
+    /// share its index, count as stored.
     pub history: Vec<String>,
 }
 
@@ -131,9 +132,9 @@ pub struct DuplicatesFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArchiveCompression {
-    /// A gzip member each.
+    /// One gzip member for each record.
     Gzip,
-    /// A zstd frame each.
+    /// One zstd frame for each record.
     Zstd,
     /// No compression.
     None,

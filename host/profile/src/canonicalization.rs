@@ -15,8 +15,8 @@ use crate::check::Part;
 pub struct CanonicalizationFile {
     /// Rules, applied in this order: names, and tables `{ regex = "…", replace = "…" }` whose pattern must match the whole URI,
     /// with `${1}` or `${name}` for its groups. Default `["lowercase", "strip-userinfo", "strip-www-n", "strip-session-ids",
-    /// "strip-session-cfids", "fixup-query"]`: those that archives are used to; two URIs that differ in nothing else are nearly
-    /// always one page.
+    /// "strip-session-cfids", "fixup-query"]`: the rules of Heritrix; URIs that differ in nothing else are nearly always the
+    /// same page.
     pub rules: Vec<RuleFile>,
 }
 
@@ -103,7 +103,7 @@ impl CanonicalizationFile {
             if self.rules[..index].contains(rule) {
                 list.refuse(
                     &index.to_string(),
-                    "the rule stands there twice".to_owned(),
+                    "the rule is listed twice".to_owned(),
                     "remove one",
                 );
             }

@@ -8,17 +8,17 @@ use serde::{Deserialize, Serialize};
 use crate::check::Part;
 use crate::duration::DurationWritten;
 
-/// Checkpoints that a running crawl makes by itself, in the job's folder `checkpoints`. Checkpoints that operators make stay
-/// until somebody removes them.
+/// Checkpoints that a running crawl makes by itself, in the job's folder `checkpoints`. Checkpoints made by operators are kept
+/// until an operator removes them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CheckpointFile {
-    /// Interval between two checkpoints of a running crawl; `"none"` for never. No checkpoint is made while nothing is finished.
-    /// Default `"none"`: a crash loses nothing without one, and each is a copy of the frontier.
+    /// Interval between two checkpoints of a running crawl; `"none"` for never. No checkpoint is made while nothing is
+    /// finished. Default `"none"`: a crash loses nothing without a checkpoint, and each is a copy of the frontier.
     pub every: DurationWritten,
 
-    /// Number of these checkpoints that are kept; older ones are removed. Default `2`: one to go back to, and the one before
-    /// where the last was made too late.
+    /// Number of these checkpoints that are kept; older ones are removed. Default `2`: the latest, and one more if the latest
+    /// was made too late.
     #[schemars(range(min = 1, max = 1000))]
     pub keep: u32,
 }

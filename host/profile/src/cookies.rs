@@ -11,21 +11,22 @@ use crate::check::Part;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CookiesFile {
-    /// Whether cookies that servers set are kept and sent back (RFC 6265bis). Default `true`: many sites send whoever has no
-    /// cookie round in circles.
+    /// Whether cookies that servers set are kept and sent back (RFC 6265bis). Default `true`: many sites redirect clients
+    /// without cookies in circles.
     pub accept: bool,
 
-    /// Most cookies of one host name; beyond it the oldest are removed. Default `50`: what RFC 6265bis §6.1 asks for.
+    /// Most cookies of one host name; beyond it the oldest are removed. Default `50`: the minimum that RFC 6265bis §6.1
+    /// requires.
     #[schemars(range(min = 1, max = 300))]
     pub per_host: u32,
 
-    /// A file with initial cookies, in Netscape's format, relative to the profile; read at each start, when it has changed.
-    /// No default: there is none.
+    /// A file with initial cookies, in Netscape's format, relative to the profile; read at each start, when it has changed. No
+    /// default: the crawl starts without cookies.
     #[schemars(extend("examples" = ["cookies.txt"]))]
     pub load: Option<String>,
 
-    /// A file in the job's directory to which all cookies are written when the crawl ends, in the same format. No default: none
-    /// is written.
+    /// A file in the job's directory to which all cookies are written when the crawl ends, in the same format. No default:
+    /// cookies are not written.
     #[schemars(extend("examples" = ["cookies.txt"]))]
     pub save: Option<String>,
 }

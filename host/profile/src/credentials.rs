@@ -23,7 +23,7 @@ pub struct CredentialFile {
     #[schemars(extend("examples" = [["intranet.example.org"]]))]
     pub hosts: Vec<String>,
 
-    /// The realm to which they apply, as the server names it. No default: they are for every realm of those hosts.
+    /// The realm to which they apply, as the server names it. No default: they apply to every realm of those hosts.
     #[serde(default)]
     pub realm: Option<String>,
 
@@ -38,10 +38,10 @@ pub struct CredentialFile {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct SecretFile {
-    /// An environment variable. No default: it stands in a file.
+    /// An environment variable. No default: the secret is in a file.
     pub env: Option<String>,
 
-    /// A file, relative to the profile; a line end at its end is ignored. No default: it is in the environment.
+    /// A file, relative to the profile; a line end at its end is ignored. No default: the secret is in the environment.
     pub file: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct LoginFile {
     #[schemars(extend("examples" = ["https://www.example.org/login"]))]
     pub page: String,
 
-    /// The URL to which the form is sent, by POST. No default: where the page's form says.
+    /// The URL to which the form is sent, by POST. No default: the form's `action`.
     #[serde(default)]
     pub action: Option<String>,
 
@@ -61,20 +61,20 @@ pub struct LoginFile {
     #[serde(default)]
     pub hosts: Vec<String>,
 
-    /// Fields to fill in, by name. Default `{}`: there are only secret ones.
+    /// Fields to fill in, by name. Default `{}`: there are only secret fields.
     #[serde(default)]
     pub fields: BTreeMap<String, String>,
 
-    /// Fields to fill in, by name, with the places of their values. Default `{}`: there are none.
+    /// Fields to fill in, by name, with the places of their values. Default `{}`: there are no secret fields.
     #[serde(default)]
     pub secrets: BTreeMap<String, SecretFile>,
 
-    /// A text that the answer contains when the login was refused. No default: only its status tells, 400 and above.
+    /// A text that the answer contains when the login was refused. No default: a status of 400 or above means refusal.
     #[serde(default)]
     pub refused: Option<String>,
 
-    /// Time after which the form is sent again; `"none"` for never. Default `"none"`: it is sent again when the site sends us
-    /// back to the page, or answers 401.
+    /// Time after which the form is sent again; `"none"` for never. Default `"none"`: it is sent again when the site redirects
+    /// to the page with the form, or answers 401.
     #[serde(default = "again")]
     pub again: DurationWritten,
 }
@@ -114,7 +114,7 @@ pub enum SecretProblem {
     #[error("the environment has no variable {0}; set it, then run the same command again")]
     Environment(String),
     /// The file cannot be read.
-    #[error("{} cannot be read", file.display())]
+    #[error("cannot read {}", file.display())]
     File {
         /// The file.
         file: PathBuf,
@@ -282,7 +282,7 @@ impl SecretFile {
             _ => {
                 part.refuse(
                     key,
-                    "it does not say where the secret is found".to_owned(),
+                    "the place of the secret is missing".to_owned(),
                     "write { env = \"NAME\" } or { file = \"secret.txt\" }",
                 );
                 SecretSource::Environment(String::new())

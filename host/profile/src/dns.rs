@@ -18,26 +18,26 @@ const DNS_PORT: u16 = 53;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DnsFile {
-    /// Shortest time for which an address is used, however short its TTL. Default `"6h"`: a crawl need not follow load balancing,
-    /// and each look-up is a record in the archive.
+    /// Shortest time for which an address is used, however short its TTL. Default `"6h"`: a crawl need not follow load
+    /// balancing, and each look-up makes a record in the archive.
     pub min_expires: DurationWritten,
 
-    /// Longest time for which an address is used, however long its TTL. Default `"24h"`: a site that moves is found again within
-    /// a day.
+    /// Longest time for which an address is used, however long its TTL. Default `"24h"`: the crawl follows a site to a new
+    /// address within a day.
     pub max_expires: DurationWritten,
 
-    /// Longest time for which a name without an address counts as such; name servers may give a shorter time. Default `"1h"`: a
-    /// mistake in a zone is mended within hours, and a crawl that asks again for each of a thousand links asks in vain.
+    /// Longest time for which a name without an address counts as such; name servers may give a shorter time. Default `"1h"`:
+    /// errors in zones are often fixed within hours, and a thousand links need not cause a thousand look-ups.
     pub negative_expires: DurationWritten,
 
     /// Name servers, in order of preference. Each is `"system"` for the name servers of this machine, an address, with `:` and
-    /// port if that is not 53, or the `https:` URL of a server with DNS over HTTPS (RFC 8484). Default `["system"]`: what
-    /// everything else on the machine asks.
+    /// port if that is not 53, or the `https:` URL of a server with DNS over HTTPS (RFC 8484). Default `["system"]`: the same
+    /// as for other programs on this machine.
     #[schemars(extend("examples" = [["192.0.2.53", "https://dns.example/dns-query"]]))]
     pub servers: Vec<String>,
 
     /// Addresses that are not looked up: a host name, or `*.` and a domain for all hosts below it (not the domain itself). The
-    /// longest match applies. Default `{}`: everything is looked up.
+    /// longest match applies. Default `{}`: all names are looked up.
     #[schemars(extend("examples" = [{"*.example.test": "127.0.0.1"}]))]
     pub hosts: BTreeMap<String, String>,
 }

@@ -14,39 +14,39 @@ use crate::stacks::Stage;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFault {
-    /// It continues as if the plugin had no opinion: an extractor finds nothing, and a filter passes. A document that a stripper
-    /// should have made comparable counts as unknown.
+    /// Processing continues as if the plugin had not answered: an extractor finds nothing, and a filter passes. A document
+    /// whose stripper failed counts as unknown.
     Skip,
     /// A filter rejects it.
     Reject,
     /// A filter accepts it.
     Accept,
-    /// The same as without this setting, and the crawl pauses until an operator resumes it.
+    /// The same as without this setting, and in addition the crawl pauses until an operator resumes it.
     Pause,
 }
 
-/// Breaker: the action on a plugin that fails again and again.
+/// Breaker: the action on a plugin that fails too often.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct BreakerFile {
-    /// Number of plugin errors among its last calls that is too many; `"none"` for never. Default `25`: one odd page is none of
-    /// it, a plugin that is broken is found within a minute.
+    /// Number of plugin errors among its last calls that is too many; `"none"` for never. Default `25`: a few odd pages do not
+    /// trip the breaker, and a broken plugin trips it within a minute.
     pub faults: CountWritten,
 
     /// Number of last calls that are counted. Default `100`: a plugin that fails on every fourth page is broken.
     #[schemars(range(min = 1, max = 100_000))]
     pub calls: u32,
 
-    /// Action on such a plugin, with a line in job.log. No default: `"halt"` for a filter of the scope, since what it would have
-    /// let in is not known later; `"skip"` for any other plugin, since the pages can be archived without it.
+    /// Action on such a plugin, with a line in job.log. No default: `"halt"` for a filter of the scope, because its missing
+    /// decisions cannot be made up later; `"skip"` for any other plugin, because pages can be archived without it.
     pub then: Option<BreakerAction>,
 
-    /// For `"skip"`: time for which the plugin is left out before it is tried again. Default `"10m"`: rarely enough to cost
-    /// nothing.
+    /// For `"skip"`: time for which the plugin is left out before it is tried again. Default `"10m"`: rare enough that retries
+    /// cost nothing.
     pub rest: DurationWritten,
 }
 
-/// Action on a plugin that fails again and again.
+/// Action on a plugin that fails too often.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum BreakerAction {

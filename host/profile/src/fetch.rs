@@ -43,31 +43,31 @@ const BODY_MEMORY_MAX: ByteSize = ByteSize::from_gib(1);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct FetchFile {
-    /// Longest wait for a connection, TLS included. Default `"20s"`: a server that answers at all does so by then.
+    /// Longest wait for a connection, TLS included. Default `"20s"`: servers that answer at all answer within it.
     pub connect_timeout: DurationWritten,
 
-    /// Longest silence of the server, before the first byte and between two. Default `"20s"`: as operators know it.
+    /// Longest silence of the server, before the first byte and between two. Default `"20s"`: the same as in Heritrix.
     pub response_timeout: DurationWritten,
 
-    /// Longest silence before the first byte. Default `"none"`: as `response-timeout` says. Sites that compute long before they
-    /// answer want more of it, and no more between two bytes.
+    /// Longest silence before the first byte. Default `"none"`: `response-timeout` applies. Sites that compute long before they
+    /// answer need more time here than between two bytes.
     pub first_byte_timeout: DurationWritten,
 
-    /// Longest time for one document as a whole; the part received by then is kept as truncated. Default `"20m"`: a large film
-    /// over a slow line still comes through.
+    /// Longest time for one document as a whole; the part received by then is kept as truncated. Default `"20m"`: enough for a
+    /// large film over a slow line.
     pub total_timeout: DurationWritten,
 
     /// Longest time from the first byte of a response to the end of its head, interim responses included. Over HTTP/2 a head
-    /// comes in one piece, within `first-byte-timeout`. Default `"1m"`: a head is a few KiB, and only traps send it byte by byte.
+    /// comes in one piece, within `first-byte-timeout`. Default `"1m"`: a head is a few KiB, and only traps send it byte by
+    /// byte.
     pub header_timeout: DurationWritten,
 
-    /// Lowest rate of a body in a second, on average over a minute; a slower body is cut and kept as truncated. Default `"100B"`:
-    /// no line in use is so slow, but traps and streams without end are.
+    /// Lowest rate of a body in a second, on average over a minute; a slower body is cut and kept as truncated. Default
+    /// `"100B"`: real connections are faster; only traps and endless streams are so slow.
     pub min_rate: SizeWritten,
 
-    /// Time after which a fetch with less than 16 KiB a second counts as slow. Another fetch then begins in the place of its
-    /// worker, while it continues as one of `slow-fetches`. `"none"`: it keeps the worker. Default `"10s"`: nearly all fetches
-    /// end by then.
+    /// Time after which a fetch with less than 16 KiB a second counts as slow. It then continues as one of `slow-fetches`, and
+    /// its worker starts another fetch. `"none"`: it keeps the worker. Default `"10s"`: nearly all fetches end by then.
     pub slow_after: DurationWritten,
 
     /// Most slow fetches besides those of workers; further ones keep their workers. Default `100`: each costs a connection and
@@ -75,7 +75,7 @@ pub struct FetchFile {
     #[schemars(range(max = 10_000))]
     pub slow_fetches: u32,
 
-    /// Largest body; a larger one is cut and kept as truncated. Default `"none"`: an archive wants the whole.
+    /// Largest body; a larger one is cut and kept as truncated. Default `"none"`: archives want complete documents.
     pub body_max: SizeWritten,
 
     /// Largest header block of a response, 16 MiB at most; a longer one is cut and kept as truncated, without the body.
@@ -87,71 +87,71 @@ pub struct FetchFile {
     #[schemars(range(min = 16, max = 100_000))]
     pub headers_max: u32,
 
-    /// Most redirects in a row; the next one is archived and not followed. Default `20`: what browsers follow.
+    /// Most redirects in a row; the next one is archived and not followed. Default `20`: the same as in browsers.
     #[schemars(range(max = 1000))]
     pub redirects_max: u32,
 
-    /// The Accept-Encoding header; empty to send none. Default `"gzip, br"`: less load for the server, and what tools
-    /// that replay archives can decode.
+    /// The Accept-Encoding header; empty to send none. Default `"gzip, br"`: reduces the server's load, and replay tools can
+    /// decode both.
     pub accept_encoding: String,
 
     /// Further headers for every request, by name. They replace our own Accept header. Names that the fetcher sets itself are
-    /// refused. An empty value removes a header, and in an override a header of the profile. Default `{}`: nothing beyond what
-    /// every crawl sends.
+    /// refused. An empty value removes a header, and in an override a header of the profile. Default `{}`: only the headers of
+    /// every crawl are sent.
     pub headers: BTreeMap<String, String>,
 
     /// Non-public addresses that may be fetched from: `"private"` networks, `"loopback"` (this machine), `"link-local"`, and
-    /// `"metadata"`, from which clouds give a machine its secrets. Default `[]`: a link on the web must not make us archive the
-    /// inside of the network we stand in.
+    /// `"metadata"`, from which clouds give a machine its secrets. Default `[]`: links on the web must not make the crawler
+    /// archive internal networks.
     #[schemars(extend("examples" = [["loopback", "private"]]))]
     pub allow_addresses: Vec<AllowedAddresses>,
 
     /// Ports that may be fetched from although browsers refuse them, because they belong to mail, shells, IRC and the like (the
-    /// Fetch Standard's bad ports). Default `[]`: a link must not make us speak to such a server.
+    /// Fetch Standard's bad ports). Default `[]`: links must not make the crawler talk to such servers.
     #[schemars(extend("examples" = [[6000, 10080]]))]
     pub allow_ports: Vec<u16>,
 
-    /// Addresses of a host that are tried, and their order. The next is tried as well when one has not answered for a quarter of
-    /// a second. Default `"ipv4-first"`: sites take more care of it, and captures of one site stay comparable.
+    /// Addresses of a host that are tried, and their order. If one has not answered for a quarter of a second, the next is
+    /// tried as well. Default `"ipv4-first"`: sites maintain it better, and captures of one site stay comparable.
     pub family: AddressFamily,
 
-    /// Addresses of this machine to connect from, at most one of each family. Default `[]`: the system's choice.
+    /// Addresses of this machine to connect from, at most one of each family. Default `[]`: the operating system chooses.
     #[schemars(extend("examples" = [["192.0.2.7", "2001:db8::7"]]))]
     pub bind: Vec<String>,
 
-    /// A server through which all connections are made: `"http://host:port"` or `"socks5://host:port"`.
-    /// Default `""`: most machines reach the web by themselves.
+    /// A server through which all connections are made: `"http://host:port"` or `"socks5://host:port"`. Default `""`: most
+    /// machines reach the web without a proxy.
     pub proxy: String,
 
-    /// The user name for the proxy. Default `""`: it asks for none.
+    /// The user name for the proxy. Default `""`: the proxy requires no user name.
     pub proxy_user: String,
 
-    /// The place from which the proxy's password is read when a crawl begins. No default: it asks for none.
+    /// The place from which the proxy's password is read when a crawl begins. No default: the proxy requires no password.
     pub proxy_password: Option<SecretFile>,
 
-    /// The party that looks up names if there is a proxy. Default `"local"`: we do, so that the addresses are judged and
-    /// recorded.
+    /// The party that looks up names if there is a proxy. Default `"local"`: Opilio looks them up, so that it can check and
+    /// record the addresses.
     pub proxy_names: ProxyNames,
 
-    /// Hosts to which connections are made without the proxy: a name or an address, or `*.` and a domain for all hosts below it.
-    /// Default `[]`: what is crawled lies beyond the proxy.
+    /// Hosts to which connections are made without the proxy: a name or an address, or `*.` and a domain for all hosts below
+    /// it. Default `[]`: all hosts are reached through the proxy.
     #[schemars(extend("examples" = [["localhost", "*.example.org"]]))]
     pub no_proxy: Vec<String>,
 
-    /// Size, 1 GiB at most, above which bodies are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay in
-    /// memory.
+    /// Size, 1 GiB at most, above which bodies are spooled to disk while they arrive. Default `"1MiB"`: nearly all pages stay
+    /// in memory.
     pub spool_memory: SizeWritten,
 
-    /// Most memory of all arriving bodies together, 256 GiB at most; beyond it they are spooled to disk early.
-    /// Default `"256MiB"`: hundreds of pages at once.
+    /// Most memory of all arriving bodies together, 256 GiB at most; beyond it they are spooled to disk early. Default
+    /// `"256MiB"`: enough for hundreds of pages at once.
     pub spool_memory_total: SizeWritten,
 
-    /// Most disk space of all bodies together until they are archived. Beyond it downloads wait for others to be archived. If all
-    /// wait, the one that asks last is cut and kept as truncated. Default `"64GiB"`: dozens of films.
+    /// Most disk space of all bodies together until they are archived. Beyond it downloads wait for others to be archived. If
+    /// all wait, the latest is cut and kept as truncated. Default `"64GiB"`: enough for dozens of films.
     pub scratch_max: SizeWritten,
 
-    /// Time for which a stopping crawl waits for fetches in flight; the parts received by then are kept as truncated.
-    /// Default `"none"`: as long as it takes, or until it is asked again.
+    /// Time for which a stopping crawl waits for fetches in flight; the parts received by then are kept as truncated. Default
+    /// `"none"`: it waits until they end, or until a second stop request.
     pub stop_grace: DurationWritten,
 
     /// Whether Referer is sent: the page that the link was on. Default `true`: some servers refuse embeds without one.
@@ -161,11 +161,11 @@ pub struct FetchFile {
     /// a header.
     pub conditional: bool,
 
-    /// Whether a connection is used for several requests. Default `true`: it spares the server more than it costs it.
+    /// Whether a connection is used for several requests. Default `true`: it reduces the server's load.
     pub keep_alive: bool,
 
-    /// Whether a certificate that cannot be trusted stops a fetch. Default `"record"`: an expired certificate is no
-    /// reason for a page to be lost to the archive.
+    /// Whether a certificate that cannot be trusted stops a fetch. Default `"record"`: an expired certificate is not a reason
+    /// to miss a page.
     pub tls_trust: TlsTrust,
 }
 

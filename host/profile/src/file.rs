@@ -40,33 +40,34 @@ use crate::uri::UriFile;
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 #[schemars(title = "Opilio profile")]
 pub struct ProfileFile {
-    /// Name of the crawl in reports and archive files. No default: it is then the file's name without `.toml`.
+    /// Name of the crawl in reports and archive files. No default: the file's name without `.toml`.
     pub name: Option<String>,
 
-    /// Profiles that this one extends: names of built-in profiles, or paths relative to this one, one or a list. Values written
-    /// here override theirs, key by key; of several profiles the later one wins. No default: what is not written has its default.
+    /// Profiles that this one extends: names of shipped profiles, or paths relative to this one, one or a list. Values written
+    /// here override theirs, key by key; of several profiles the later one wins. No default: settings that are not written have
+    /// their defaults.
     pub extends: Option<Extends>,
 
-    /// Purpose of the crawl. No default: it is then not recorded.
+    /// Purpose of the crawl. No default: no purpose is recorded.
     pub description: Option<String>,
 
-    /// Whether documents are fetched once or again and again. Overrides may change it for parts of a site. Default `"snapshot"`:
-    /// it ends by itself.
+    /// Whether documents are fetched once or again and again. Overrides may change it for parts of a site. Default
+    /// `"snapshot"`: such a crawl ends by itself.
     pub strategy: Strategy,
 
     /// Seeds of the crawl: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
     pub seeds: Vec<String>,
 
-    /// A file with further seeds, one a line, relative to the profile; it is read and never written. No default: there is none.
+    /// A file with further seeds, one per line, relative to the profile. Opilio never writes it. No default: there are no
+    /// further seeds.
     pub seeds_file: Option<String>,
 
-    /// URIs that are fetched at the same time, of as many queues. Default `25`: what one line of a small institution carries.
+    /// URIs that are fetched at the same time, of as many queues. Default `25`: suits the connection of a small institution.
     #[schemars(range(min = 1, max = 10_000))]
     pub workers: u32,
 
-    /// The User-Agent header. `@VERSION@` and `@CONTACT-URL@` are replaced.
-    /// Default `"Mozilla/5.0 (compatible; opilio/@VERSION@ +@CONTACT-URL@)"`: servers that look for a browser answer it,
-    /// and webmasters find who it is.
+    /// The User-Agent header. `@VERSION@` and `@CONTACT-URL@` are replaced. Default `"Mozilla/5.0 (compatible; opilio/@VERSION@
+    /// +@CONTACT-URL@)"`: servers that expect a browser answer it, and webmasters can identify the crawler.
     pub user_agent: String,
 
     /// Operator of the crawl.
@@ -78,7 +79,7 @@ pub struct ProfileFile {
     /// Plugins of each stage.
     pub stacks: StacksFile,
 
-    /// Lists for look-ups by plugins, by the names that their settings use. Default `{}`: plugins bring what they need.
+    /// Lists for look-ups by plugins, by the names that their settings use. Default `{}`: the shipped plugins need no tables.
     pub tables: BTreeMap<String, TableFile>,
 
     /// Plugin calls that are recorded as files.
@@ -99,11 +100,12 @@ pub struct ProfileFile {
     /// Whether cookies are kept.
     pub cookies: CookiesFile,
 
-    /// User names and passwords for servers that require them, under names that you choose. Default `{}`: nobody is told who we
-    /// are.
+    /// User names and passwords for servers that require them, under names that you choose. Default `{}`: no credentials are
+    /// sent.
     pub credentials: BTreeMap<String, CredentialFile>,
 
-    /// Forms that are sent before a site is crawled, under names that you choose. Default `{}`: sites are seen as by anybody.
+    /// Forms that are sent before a site is crawled, under names that you choose. Default `{}`: the crawl sees the public part
+    /// of sites.
     pub logins: BTreeMap<String, LoginFile>,
 
     /// Failures that are retried.
@@ -151,8 +153,8 @@ pub struct ProfileFile {
     /// Settings of the job's folder `action`.
     pub actions: ActionsFile,
 
-    /// Settings for matching URIs, queues or times, one `[[override]]` table after the other. The last that matches wins, key by
-    /// key. Default `[]`: the same for every site.
+    /// Settings for matching URIs, queues or times, one `[[override]]` table after the other. The last that matches wins, key
+    /// by key. Default `[]`: all sites have the same settings.
     #[serde(rename = "override")]
     pub overrides: Vec<OverrideFile>,
 }

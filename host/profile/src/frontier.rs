@@ -25,31 +25,31 @@ pub struct FrontierFile {
     pub parallel_queues: u32,
 
     /// Most embed hops from their page at which URIs go before ordinary links; 0 for none. No default: 1 where a document is
-    /// fetched once, so that images and style sheets come close in time to the page that shows them; 0 where it is visited again
-    /// and again, because there due times rule and embeds that jump the queue at every change would starve pages that are due.
+    /// fetched once, so that its images and style sheets are fetched soon after it; 0 where it is visited again, because embeds
+    /// before due pages would delay these at every change.
     #[schemars(range(max = 50))]
     pub embed_preference_hops: Option<u8>,
 
     /// Floor: queues of this precedence or a higher number collect URIs but issue none, and the crawl ends without them.
-    /// Default `255`: every queue gives.
+    /// Default `255`: all queues issue URIs.
     #[schemars(range(min = 1, max = 255))]
     pub precedence_floor: u8,
 
     /// Time after which a ready queue counts as one precedence better, and as one more for each such time again; `"none"` for
-    /// never. Default `"24h"`: a queue of low rank gets its turn within days, however many are before it.
+    /// never. Default `"24h"`: queues of low rank are served within days, however many are before them.
     pub ageing: DurationWritten,
 
-    /// Cost that a queue may spend before it goes behind the queues that wait for a session; only for documents that are fetched
-    /// once. Default `"none"`: no rotation; the queue that has been ready longest goes first anyway.
+    /// Cost that a queue may spend before it goes behind the queues that wait for a session; only for documents that are
+    /// fetched once. Default `"none"`: no rotation is needed, because the queue that has been ready longest goes first.
     pub session_budget: CountWritten,
 
-    /// Cost of a failed URI to its queue, in addition to its own cost. Default `100`: a site of dead links has spent its budget
-    /// sooner.
+    /// Cost of a failed URI to its queue, in addition to its own cost. Default `100`: a site of dead links soon uses up its
+    /// budget.
     #[schemars(range(max = 1_000_000))]
     pub error_penalty: u32,
 
-    /// Memory for the cache of the frontier's store, 256 GiB at most. Default `"128MiB"`: holds the queues at work of a crawl of
-    /// tens of millions of URIs.
+    /// Memory for the cache of the frontier's store, 256 GiB at most. Default `"128MiB"`: enough for the active queues of a
+    /// crawl of tens of millions of URIs.
     pub cache: SizeWritten,
 }
 

@@ -11,12 +11,12 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct GroupFile {
-    /// URIs of the group that are fetched at the same time. Default `1`: one server, one visitor.
+    /// URIs of the group that are fetched at the same time. Default `1`: one server gets one request at a time.
     #[schemars(range(min = 1, max = 1000))]
     pub valence: u32,
 
     /// Shortest delay of a group between the end of a fetch and the start of the next, in addition to the delays of its queues.
-    /// Default `"0s"`: the queues' own politeness holds.
+    /// Default `"0s"`: the politeness delays of the queues are enough.
     pub min_delay: DurationWritten,
 }
 

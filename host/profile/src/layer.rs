@@ -145,7 +145,7 @@ impl Followed {
             let id = identity(&base);
             if way.contains(&id) {
                 let problem = format!("{} extends itself", quote(name));
-                refuse(problem, Some("take it out here or there".to_owned()));
+                refuse(problem, Some("remove it from one of them".to_owned()));
                 continue;
             }
             if self.seen.contains(&id) {
@@ -179,7 +179,7 @@ fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<Strin
         let is_path = name.contains(['/', '.', '\\']);
         let suggestion = match near {
             Some(near) if !is_path => format!("did you mean {}?", quote(near)),
-            _ => "write the path of a profile, relative to this one, or the name of one that ships"
+            _ => "write the path of a profile, relative to this one, or the name of a shipped one"
                 .to_owned(),
         };
         let shown = quote(&path.display().to_string());
@@ -279,7 +279,7 @@ impl Merging<'_> {
             Ok(stack) => {
                 for (name, within) in stack_edit::missing_anchors(&before, said) {
                     let at = format!("{pointer}/{within}");
-                    let problem = format!("{} does not stand in {stage}", quote(&name));
+                    let problem = format!("{} is not in {stage}", quote(&name));
                     let fault = self.upper.fault(&at, Spot::Key, Level::Error, problem);
                     self.faults.push(fault);
                 }

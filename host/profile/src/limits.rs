@@ -17,53 +17,55 @@ const PLUGIN_CONTENT_MAX: ByteSize = ByteSize::from_gib(1);
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct LimitsFile {
-    /// Documents after which the crawl ends, without robots.txt and DNS. Default `"none"`: no limit; most crawls end when nothing
-    /// is left.
+    /// Documents after which the crawl ends, without robots.txt and DNS. Default `"none"`: no limit; most crawls end when no
+    /// URIs are left.
     pub documents: CountWritten,
 
-    /// Answers of any status after which the crawl ends, without those that are retried. Default `"none"`: no limit; most crawls
-    /// end when nothing is left.
+    /// Answers of any status after which the crawl ends, without those that are retried. Default `"none"`: no limit; most
+    /// crawls end when no URIs are left.
     pub fetched: CountWritten,
 
-    /// Succeeded URIs after which the crawl ends, each counted once; a 404 is a success. Default `"none"`: no limit; most crawls
-    /// end when nothing is left.
+    /// Succeeded URIs after which the crawl ends, each counted once; a 404 is a success. Default `"none"`: no limit; most
+    /// crawls end when no URIs are left.
     pub succeeded: CountWritten,
 
-    /// Documents with new or changed content after which the crawl ends. Default `"none"`: no limit; most crawls end when nothing
-    /// is left.
+    /// Documents with new or changed content after which the crawl ends. Default `"none"`: no limit; most crawls end when no
+    /// URIs are left.
     pub novel_documents: CountWritten,
 
-    /// Bytes over the wire after which the crawl ends. Default `"none"`: no limit; a full disk halts a crawl anyway.
+    /// Bytes over the wire after which the crawl ends. Default `"none"`: no limit; the crawl pauses anyway when a disk is
+    /// nearly full.
     pub bytes: SizeWritten,
 
-    /// Bytes of documents with new or changed content after which the crawl ends. Default `"none"`: no limit; a full disk halts a
-    /// crawl anyway.
+    /// Bytes of documents with new or changed content after which the crawl ends. Default `"none"`: no limit; the crawl pauses
+    /// anyway when a disk is nearly full.
     pub novel_bytes: SizeWritten,
 
-    /// Most bytes that all fetches together receive in a second; fetches in flight are finished. Default `"none"`: the line is
-    /// there to be used.
+    /// Most bytes that all fetches together receive in a second; fetches in flight are finished. Default `"none"`: the crawl
+    /// may use the whole connection.
     pub bandwidth: SizeWritten,
 
     /// Time after which the crawl ends. Fetches in flight then have five more seconds, or `fetch.stop-grace` if that is shorter.
     /// Default `"none"`: no limit; operators stop a crawl.
     pub time: DurationWritten,
 
-    /// Links of one document that are used; the rest is counted and noted. Default `6000`: a page with more is made by a machine.
+    /// Links of one document that are used; the rest is counted and noted. Default `6000`: pages with more links are generated
+    /// by programs.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub outlinks: u32,
 
-    /// Part of a document that plugins see, from its start, 1 GiB at most; all of it is archived. Default `"64MiB"`: beyond it
-    /// are films and data, not links.
+    /// Part of a document that plugins see, from its start, 1 GiB at most; all of it is archived. Default `"64MiB"`: larger
+    /// documents are films and data without links.
     pub plugin_content: SizeWritten,
 
     /// Memory, 256 GiB at most, for arriving bodies, for documents that plugins read, as bytes and as text, and for these
     /// plugins. `fetch.spool-memory-total` is a part of it. A document waits until there is enough; one may always be read,
-    /// however large. Frontier, compiled plugins and links come on top. Default `"512MiB"`: a hundred large pages at the same
-    /// time, or three of 64 MiB.
+    /// however large. Frontier, compiled plugins and links need memory in addition. Default `"512MiB"`: enough for a hundred
+    /// large pages at the same time, or three of 64 MiB.
     pub memory: SizeWritten,
 
     /// Variants of one plugin's settings, made by overrides, that start from their own snapshot; each takes time and memory.
-    /// Others are configured for every call. Default `64`: as many as a crawl uses again and again.
+    /// Others are configured for every call. Default `64`: more than the number of variants that a crawl uses repeatedly.
     #[schemars(range(max = 10_000))]
     pub plugin_variants: u32,
 }

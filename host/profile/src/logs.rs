@@ -14,30 +14,30 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct LogsFile {
-    /// The folder of the logs, relative to the job's. Default `"logs"`: where operators look first.
+    /// The folder of the logs, relative to the job's. Default `"logs"`: operators look there first.
     pub directory: String,
 
-    /// Size at which a log continues in a new file; the old one gets the time after its name. Default `"none"`: whoever reads a
-    /// log finds all of it in one file.
+    /// Size at which a log continues in a new file; the old one gets the time after its name. Default `"none"`: each log is one
+    /// file.
     pub rotate_size: SizeWritten,
 
-    /// Whether every log continues in a new file when a checkpoint is made, as in Heritrix. Default `false`: whoever reads a log
-    /// finds all of it in one file.
+    /// Whether every log continues in a new file when a checkpoint is made, as in Heritrix. Default `false`: each log is one
+    /// file.
     pub rotate_at_checkpoint: bool,
 
     /// Whether `crawl.jsonl` is written besides `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much
-    /// room.
+    /// space.
     pub json: bool,
 
     /// Whether `crawl.log` has a thirteenth column, of JSON: the bytes received, and the place in the archive. Default `false`:
-    /// it takes half as much room again, and scripts that were made for twelve columns may stumble.
+    /// it takes half as much space again, and scripts for twelve columns may fail.
     pub extra_info: bool,
 
     /// Whether `scope.log` is written: the scope's decision about every link, with the reason. Default `false`: most links are
-    /// found again and again, and the log would soon be the largest file of the job.
+    /// found again and again, and it would soon be the largest file of the job.
     pub scope: bool,
 
-    /// Time between two lines of `progress-statistics.log`. Default `"20s"`: as the predecessor has it.
+    /// Time between two lines of `progress-statistics.log`. Default `"20s"`: the same as in Heritrix.
     pub progress_interval: DurationWritten,
 }
 

@@ -22,22 +22,22 @@ const PLACEHOLDERS: [&str; 7] = [
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct OperatorFile {
-    /// A page that says who crawls and why, with contact details. A job that leaves this machine needs it: webmasters who see no
-    /// way to ask will block. No default: nobody else can answer for the crawl.
+    /// A page that says who crawls and why, with contact details. A job that leaves this machine needs it: webmasters who
+    /// cannot ask block the crawler. No default: only the operator can provide it.
     #[schemars(extend("examples" = ["https://www.example.org/crawling"]))]
     pub contact_url: Option<String>,
 
-    /// A mail address for the From header. No default: it is then not sent.
+    /// A mail address for the From header. No default: the header is not sent.
     #[schemars(extend("examples" = ["crawl@example.org"]))]
     pub from: Option<String>,
 
-    /// The person who runs the crawl. No default: it is then not recorded.
+    /// The person who runs the crawl. No default: not recorded.
     pub name: Option<String>,
 
-    /// The institution for which it is run. No default: it is then not recorded.
+    /// The institution for which it is run. No default: not recorded.
     pub organization: Option<String>,
 
-    /// Intended audience of the archive. No default: it is then not recorded.
+    /// Intended audience of the archive. No default: not recorded.
     pub audience: Option<String>,
 }
 

@@ -320,8 +320,8 @@ fn why_fixed(pointer: &str) -> (String, String) {
     let name = dotted(pointer);
     if pointer == "/override" {
         return (
-            "an override holds no other".to_owned(),
-            "write [[override]] once more, with the conditions of both".to_owned(),
+            "an override cannot contain overrides".to_owned(),
+            "write another [[override]] with the conditions of both".to_owned(),
         );
     }
     (
@@ -417,11 +417,11 @@ fn queues_of_their_own(list: &[Override], check: &mut Check<'_>) {
             continue;
         }
         let problem = format!(
-            "what other overrides say of sites does not hold in the queue {}: {}",
+            "settings of other overrides for sites do not apply to the queue {}: {}",
             quote(name),
             lost.join(", ")
         );
-        let suggestion = format!("say it of match.queue = [{}] as well", quote(name));
+        let suggestion = format!("set it for match.queue = [{}], too", quote(name));
         let at = pointer_in(number, "/queue/name");
         check.report(&at, Spot::Value, Level::Info, problem, Some(suggestion));
     }
@@ -454,7 +454,7 @@ impl OverrideFile {
         let mut whole = check.part("override");
         let mut part = whole.part(&key);
         if self.says.keys().all(|key| key == "match") {
-            part.note_whole(Level::Info, "the override says nothing".to_owned());
+            part.note_whole(Level::Info, "the override has no settings".to_owned());
         }
         self.check_values(&mut part, around);
         let stacks: StacksOverrideFile = self.table("stacks");
@@ -543,7 +543,7 @@ impl OverrideFile {
             };
             let (problem, suggestion) = if plugin.is_some() && stage == Needed::Job {
                 let problem = format!("{name} is needed {stage} and cannot be overridden");
-                (problem, "observers are told of all URIs alike")
+                (problem, "observers get all URIs")
             } else if let Some((condition, hint)) = conditions.unknown_at(stage, key) {
                 let problem =
                     format!("{name} is needed {stage}, when match.{condition} is not known");
@@ -735,7 +735,7 @@ impl JsonSchema for OverrideFile {
             );
         }
         json_schema!({
-            "description": "Settings for what they match. The last override that matches wins, key by key.",
+            "description": "Settings for matching URIs, queues or times. The last override that matches wins, key by key.",
             "type": "object",
             "properties": properties,
             "required": ["match"],

@@ -42,18 +42,18 @@ pub struct PluginFile {
     #[schemars(extend("examples" = ["builtin:html", "./my-plugin.wasm#name", "./plugins#name", "oci://registry.example.org/plugins/stories:1.0"]))]
     pub component: String,
 
-    /// SHA-256 of the component's file, in hexadecimal. A file with another digest is refused. No default: any contents will do,
-    /// which is right while a plugin is being written and wrong afterwards. (The digest in the name of an image is that of its
-    /// manifest, not this one; either pins it.)
+    /// SHA-256 of the component's file, in hexadecimal. A file with another digest is refused. No default: any file is
+    /// accepted, which suits only the development of a plugin. (The digest in the name of an image is that of its manifest, not
+    /// of the file; either pins the component.)
     #[serde(default)]
     pub sha256: Option<String>,
 
-    /// Whether the registry is accessed over plain HTTP. Default `false`: over HTTPS, save registries on this machine. Nothing
-    /// over plain HTTP proves who answers, and credentials go in the clear: pin the component.
+    /// Whether the registry is accessed over plain HTTP. Default `false`: HTTPS, except for registries on this machine. Plain
+    /// HTTP does not authenticate the registry and sends credentials unencrypted: pin the component.
     #[serde(default)]
     pub insecure: bool,
 
-    /// The plugin's own settings, by its schema. Default `{}`: its defaults.
+    /// The plugin's own settings, by its schema. Default `{}`: the plugin uses its defaults.
     #[serde(default)]
     pub settings: Map<String, Value>,
 
@@ -62,12 +62,12 @@ pub struct PluginFile {
     pub limits: PluginLimitsFile,
 
     /// Filters that decide whether the plugin sees a document or a candidate: names, as in stacks. The plugin is not called for
-    /// those that they reject. Default `[]`: it sees all that its stage gives it.
+    /// those that they reject. Default `[]`: the plugin is called for everything at its stage.
     #[serde(default)]
     pub filters: Vec<String>,
 
-    /// Effect on a URI or document when the plugin fails. No default: filters of the scope and before a fetch reject it, any
-    /// other plugin has no say.
+    /// Effect on a URI or document when the plugin fails. No default: scope and pre-fetch filters reject; any other plugin is
+    /// skipped.
     #[serde(default)]
     pub on_fault: Option<OnFault>,
 
@@ -75,9 +75,9 @@ pub struct PluginFile {
     #[serde(default)]
     pub breaker: BreakerFile,
 
-    /// Whether the component's file is watched, and the plugin replaced when it changes; for plugin development. A file that does
-    /// not load is reported in job.log, and the plugin stays as it was. Default `false`: what a crawl does changes when somebody
-    /// says so.
+    /// Whether the component's file is watched, and the plugin replaced when it changes; for plugin development. If the changed
+    /// file does not load, job.log has the error, and the plugin stays as it was. Default `false`: plugins of a crawl change
+    /// only by a command.
     #[serde(default)]
     pub watch: bool,
 }
@@ -214,7 +214,7 @@ impl PluginFile {
                     let problem = format!("no built-in plugin {}", quote(name));
                     let suggestion = match nearest(name, builtins.iter().map(String::as_str)) {
                         Some(builtin) => format!("did you mean \"builtin:{builtin}\"?"),
-                        None => format!("there are: {}", builtins.join(", ")),
+                        None => format!("available: {}", builtins.join(", ")),
                     };
                     part.refuse("component", problem, &suggestion);
                 }
@@ -282,7 +282,7 @@ pub(crate) fn check_filters(
                 .get(filter)
                 .is_some_and(|other| !other.filters.is_empty());
             if file.filters[..index].contains(filter) {
-                let problem = format!("{} stands there twice", quote(filter));
+                let problem = format!("{} is listed twice", quote(filter));
                 filters.refuse(&key, problem, "remove one");
             } else if has_filters {
                 filters.refuse(

@@ -9,33 +9,33 @@ use crate::check::Part;
 use crate::duration::DurationWritten;
 
 /// Politeness delay of a queue between two fetches: the duration of the last fetch, times `delay-factor`, kept between
-/// `min-delay` and `max-delay`. Requests of the server for a longer delay come on top, up to the two limits below. No answer of a
-/// plugin makes the delay shorter.
+/// `min-delay` and `max-delay`. A longer delay that the server requests applies instead, up to the two limits below. No answer
+/// of a plugin makes the delay shorter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct PolitenessFile {
-    /// Factor of the last fetch's duration for the politeness delay. Default `5.0`: a server then spends at most a sixth of its
-    /// time on us, and a slow server rests longer.
+    /// Factor of the last fetch's duration for the politeness delay. Default `5.0`: the crawler takes at most a sixth of a
+    /// server's time, and slow servers get longer delays.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub delay_factor: f64,
 
-    /// Shortest delay of a queue. Default `"2s"`: also the fastest server sees no more than a request every two seconds.
+    /// Shortest delay of a queue. Default `"2s"`: even the fastest server gets at most one request every two seconds.
     pub min_delay: DurationWritten,
 
-    /// Longest delay of a queue that `delay-factor` can cause. Default `"5s"`: one slow document does not hold up a site for
+    /// Longest delay of a queue that `delay-factor` can cause. Default `"5s"`: one slow document does not delay a site for
     /// minutes.
     pub max_delay: DurationWritten,
 
-    /// Longest Crawl-delay of robots.txt that is respected; a longer one counts as this much. Default `"300s"`: beyond five
-    /// minutes a site of some size can no longer be archived at all.
+    /// Longest Crawl-delay of robots.txt that is respected; a longer one counts as this much. Default `"300s"`: with longer
+    /// delays a site of some size cannot be archived at all.
     pub crawl_delay_max: DurationWritten,
 
-    /// Longest Retry-After header that is respected; a longer one counts as this much. Default `"24h"`: a server that asks for
-    /// more is asked again once a day.
+    /// Longest Retry-After header that is respected; a longer one counts as this much. Default `"24h"`: such a server is asked
+    /// once a day.
     pub retry_after_max: DurationWritten,
 
-    /// Most bytes that are received from a queue's servers in a second. A queue that has received more waits until the average is
-    /// met again. Fetches in flight are finished. Default `"none"`: one connection at a time is limit enough.
+    /// Most bytes that are received from a queue's servers in a second. A queue that has received more waits until the average
+    /// is met again. Fetches in flight are finished. Default `"none"`: a queue has only one connection at a time.
     pub bandwidth: SizeWritten,
 }
 

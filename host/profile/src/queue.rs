@@ -15,35 +15,35 @@ const NAME_BYTES_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QueueFile {
-    /// Name of the queue in which matching URIs are, whatever their key; only for overrides. Defines identity: frozen when a job
-    /// is made. No default: the queue is named by `frontier.queue-key`.
+    /// Name of the queue in which matching URIs are, whatever their key; only for overrides. Defines identity: frozen when a
+    /// job is made. No default: `frontier.queue-key` names the queue.
     pub name: Option<String>,
 
-    /// URIs of the queue that are fetched at the same time; each slot has its own politeness delay. Default `1`: what every
-    /// server bears; more is for servers of one's own, or by agreement.
+    /// URIs of the queue that are fetched at the same time; each slot has its own politeness delay. Default `1`: every server
+    /// can serve one request at a time; use more only for your own servers, or by agreement.
     #[schemars(range(min = 1, max = 100))]
     pub valence: u32,
 
-    /// The queue's base precedence: queues of a lower number go first. Default `3`: leaves room for some that go before
-    /// and many that go after.
+    /// The queue's base precedence: queues of a lower number go first. Default `3`: leaves numbers for queues that go before
+    /// and after.
     #[schemars(range(max = 254))]
     pub precedence: u8,
 
-    /// Policy for the queue's precedence. Default `"base"`: all queues take turns.
+    /// Policy for the queue's precedence. Default `"base"`: queues of one precedence alternate.
     pub precedence_policy: QueuePrecedencePolicy,
 
     /// For `"success-counts"`: numbers of successes. The queue goes one precedence back after the first number, then one more
-    /// after each next number of further successes. The last number repeats. Default `[100, 1000]`: small sites are soon
-    /// complete, large ones come later.
+    /// after each next number of further successes. The last number repeats. Default `[100, 1000]`: small sites are completed
+    /// before large ones.
     #[schemars(length(min = 1, max = 64), inner(range(min = 1, max = 1_000_000_000)))]
     pub precedence_steps: Vec<u64>,
 
-    /// Cost that the queue may spend in all. Then it is retired, until the budget is raised. Default `"none"`: a site is crawled
-    /// whole.
+    /// Cost that the queue may spend in all. Then it is retired, until the budget is raised. Default `"none"`: sites are
+    /// crawled completely.
     pub budget: CountWritten,
 
-    /// Queues with which it shares the limits of `[group]`: `"none"`, `"address"` for all queues on one IP address, or any other
-    /// word for a group of that name. Default `"none"`: large hosters serve thousands of sites from one address.
+    /// Queues with which it shares the limits of `[group]`: `"none"`, `"address"` for all queues on one IP address, or any
+    /// other word for a group of that name. Default `"none"`: large hosters serve thousands of sites from one address.
     pub group: String,
 }
 

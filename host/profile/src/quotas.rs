@@ -31,17 +31,17 @@ pub struct QuotasFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct QuotaFile {
-    /// Answers of any status, without those that are retried. Default `"none"`: no limit; a site is fetched whole.
+    /// Answers of any status, without those that are retried. Default `"none"`: no limit; sites are fetched completely.
     pub fetched: CountWritten,
-    /// URIs that have succeeded, each once. Default `"none"`: no limit; a site is fetched whole.
+    /// URIs that have succeeded, each once. Default `"none"`: no limit; sites are fetched completely.
     pub succeeded: CountWritten,
-    /// Documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
+    /// Documents whose content was new or changed. Default `"none"`: no limit; sites are fetched completely.
     pub novel: CountWritten,
-    /// Bytes of content. Default `"none"`: no limit; a site is fetched whole.
+    /// Bytes of content. Default `"none"`: no limit; sites are fetched completely.
     pub bytes: SizeWritten,
-    /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; a site is fetched whole.
+    /// Bytes of documents whose content was new or changed. Default `"none"`: no limit; sites are fetched completely.
     pub novel_bytes: SizeWritten,
-    /// Total duration of fetches, including those that failed. Default `"none"`: no limit; a site is fetched whole.
+    /// Total duration of fetches, including those that failed. Default `"none"`: no limit; sites are fetched completely.
     pub run_time: DurationWritten,
 }
 

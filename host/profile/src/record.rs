@@ -12,22 +12,23 @@ use crate::matching::regex;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RecordFile {
-    /// Failed calls that are recorded: the first ones of each plugin and kind of error, up to this number. Default `5`: enough to
-    /// mend it.
+    /// Failed calls that are recorded: the first ones of each plugin and kind of error, up to this number. Default `5`: enough
+    /// to find the cause.
     #[schemars(range(max = 10_000))]
     pub faults: u32,
 
-    /// Share of all calls that is recorded, from 0 to 1. Default `0.0`: recordings hold whole documents.
+    /// Share of all calls that is recorded, from 0 to 1. Default `0.0`: recordings contain whole documents and take much space.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
 
-    /// Regular expressions: calls about URIs with a match are recorded as well. Default `[]`: no URI is special.
+    /// Regular expressions: calls about URIs with a match are recorded as well. Default `[]`: calls are not recorded by URI.
     pub uris: Vec<String>,
 
-    /// Plugins whose calls are recorded; of other plugins only failed calls are. Default `[]`: those of all plugins.
+    /// Plugins whose calls are recorded; of other plugins only failed calls are. Default `[]`: calls of all plugins are
+    /// recorded.
     pub plugins: Vec<String>,
 
-    /// Most files; after that nothing more is recorded. Default `1000`: a disk is not filled by accident.
+    /// Most files; after that nothing more is recorded. Default `1000`: recordings cannot fill a disk by accident.
     #[schemars(range(max = 1_000_000))]
     pub files: u32,
 }
@@ -86,7 +87,7 @@ impl RecordFile {
             if !known.clone().any(|known| known == name) {
                 let suggestion = match nearest(name, known.clone()) {
                     Some(near) => format!("did you mean {}?", quote(near)),
-                    None => "name one that stands in a stack".to_owned(),
+                    None => "name one of a stack".to_owned(),
                 };
                 let problem = format!("no plugin {}", quote(name));
                 plugins.refuse(&index.to_string(), problem, &suggestion);

@@ -422,10 +422,7 @@ fn plugins_are_used(profile: &Profile, check: &mut Check<'_>) {
             || profile.guarding(name).is_some();
         if !is_used {
             let pointer = crate::document::child("/plugins", name);
-            let problem = format!(
-                "plugin {} stands in no stack and is never called",
-                quote(name)
-            );
+            let problem = format!("plugin {} is in no stack and is never called", quote(name));
             check.report(&pointer, Spot::Key, Level::Info, problem, None);
         }
     }
@@ -455,7 +452,7 @@ fn faults_are_dealt_with(profile: &Profile, check: &mut Check<'_>) {
         match instance.on_fault {
             Some(OnFault::Skip | OnFault::Accept) if in_scope => refuse(
                 "on-fault",
-                "a filter of the scope must not let in what it could not look at",
+                "a filter of the scope must not accept URIs when it fails",
                 "write \"reject\" or \"pause\"",
             ),
             Some(OnFault::Accept | OnFault::Reject)

@@ -12,32 +12,32 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RetryFile {
-    /// HTTP statuses that are not an answer yet but a request to come back. Default `[429, 503]`: too many requests, and service
-    /// unavailable (RFC 6585 §4, RFC 9110 §15.6.4).
+    /// HTTP statuses that ask for a retry later. Default `[429, 503]`: too many requests, and service unavailable (RFC 6585 §4,
+    /// RFC 9110 §15.6.4).
     #[schemars(inner(range(min = 100, max = 599)))]
     pub statuses: Vec<u16>,
 
-    /// Failures that are retried; others are final at once. Default `["dns", "connect", "timeout", "disconnect"]`: they pass. A
-    /// server whose certificate or TLS version will not do has the same tomorrow.
+    /// Failures that are retried; others are final at once. Default `["dns", "connect", "timeout", "disconnect"]`: they are
+    /// temporary, while invalid certificates and TLS versions stay the same for days.
     pub errors: Vec<ErrorClass>,
 
     /// Retries of a URI before it counts as failed. Default `30`: with the default delays that is more than four days.
     #[schemars(range(max = 1000))]
     pub max_retries: u32,
 
-    /// Wait of a URI after its first failed attempt, or of a queue after its first failure in a row, unless the server names one.
-    /// It doubles with each further failure. A queue's wait starts here again after a success. Default `"15m"`: long enough for a
-    /// restart of the server.
+    /// Wait of a URI after its first failed attempt, or of a queue after its first failure in a row, unless the server names
+    /// one. It doubles with each further failure. A queue's wait starts here again after a success. Default `"15m"`: long
+    /// enough for a restart of the server.
     pub delay: DurationWritten,
 
-    /// Upper limit of the doubling. Default `"4h"`: 16 times the first wait; a server that is down for a day is asked some nine
-    /// times.
+    /// Upper limit of the doubling. Default `"4h"`: 16 times the first wait; a server that is down for a day gets about nine
+    /// requests.
     pub delay_max: DurationWritten,
 
     /// Different URIs of a queue that may fail in a row before the whole queue waits. Until then each URI waits alone. 1: the
     /// queue waits for each. The queue waits at once after status 429 or `Retry-After`, or if the server cannot be found or
-    /// connected to. Default `3`: a bad page, or one and what it embeds, is no reason to hold back a site; three different
-    /// failures without a success between them are the server's, and cost it no more than two requests in vain.
+    /// connected to. Default `3`: one bad page and its embeds do not hold back a site. Three different failures without a
+    /// success are probably the server's, and cost it only two useless requests.
     #[schemars(range(min = 1, max = 100))]
     pub queue_after: u32,
 }
@@ -46,10 +46,10 @@ pub struct RetryFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ErrorClass {
-    /// The name servers did not answer, or a name that had an address before has none now; status -1. For a new name, no address
-    /// is an answer.
+    /// The name servers did not answer, or a name that had an address before has none now; status -1. For a new name, the
+    /// absence of an address is final.
     Dns,
-    /// No address took the connection; status -2.
+    /// No address accepted the connection; status -2.
     Connect,
     /// No TLS session could be set up; status -9.
     Tls,

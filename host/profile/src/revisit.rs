@@ -14,25 +14,25 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RevisitFile {
-    /// Wait if no evaluator answers, or if it is not known whether the content has changed. Default `"3d"`: between the shortest
-    /// and the longest wait, as in earlier adaptive crawls.
+    /// Wait if no evaluator answers, or if it is not known whether the content has changed. Default `"3d"`: between the
+    /// shortest and the longest wait, as in earlier adaptive crawls.
     pub default_wait: DurationWritten,
 
-    /// Shortest wait between two visits of one URI. Default `"1h"`: a news page's changes within the hour are seldom worth the
+    /// Shortest wait between two visits of one URI. Default `"1h"`: more frequent visits of a news page are seldom worth the
     /// load.
     pub min_wait: DurationWritten,
 
     /// Longest wait between two visits of one URI. A URI that failed is probed after `min-wait`, and after twice as long with
     /// each further failure, up to this. A URI that was visited before is probed a step later. A URI that a filter refused is
-    /// considered again after this wait. Default `"4w"`: whatever has never changed is still looked at every month.
+    /// considered again after this wait. Default `"4w"`: even a page that has never changed is visited every month.
     pub max_wait: DurationWritten,
 
     /// Treatment of a capture that differs in bytes but not in content, after the strippers have removed the parts that do not
-    /// count. Default `"archive"`: nothing that came over the wire is thrown away unless the profile says so.
+    /// count. Default `"archive"`: received content is discarded only if the profile says so.
     pub stripped_equal: StrippedEqual,
 
     /// Record of a capture whose body was not fetched, because a mid-fetch filter took the headers as proof that nothing has
-    /// changed. Default `"revisit"`: the visit is on record, and no auditor takes it for a 304.
+    /// changed. Default `"revisit"`: the visit is on record, and differs from a 304.
     pub unchanged_headers: UnchangedHeaders,
 
     /// Revisits a day, which evaluators that use prices (`budgeted`) distribute among documents. Default `"none"`: as many as
@@ -40,28 +40,28 @@ pub struct RevisitFile {
     pub budget: CountWritten,
 
     /// Earlier visits that are kept for each URI, for wait evaluators and operators. Each has the beginning of its version's
-    /// digest and the wait decided after it. Default `20`: enough to estimate a rate of change; each takes some 20 bytes of
-    /// store.
+    /// digest and the wait decided after it. Default `20`: enough to estimate a rate of change; each takes about 20 bytes in
+    /// the store.
     #[schemars(range(max = 1000))]
     pub history: u32,
 
-    /// Wait between two visits under `strategy = "fixed"`, whatever wait evaluators say. Default `"1d"`: a page a day, at about
-    /// the same hour.
+    /// Wait between two visits under `strategy = "fixed"`, whatever wait evaluators say. Default `"1d"`: one visit a day, at
+    /// about the same hour.
     pub fixed_wait: DurationWritten,
 
-    /// Whether the embeds of a page that has changed are visited now instead of when they are due. Default `false`: style sheets
-    /// and logos seldom change with the page, and wait evaluators watch them as well.
+    /// Whether the embeds of a page that has changed are visited now instead of when they are due. Default `false`: style
+    /// sheets and logos seldom change with the page, and wait evaluators handle them as well.
     pub refresh_embeds: bool,
 
     /// Visits of its pages after which an embed on another site fades, if these pages have not named it any more. A faded embed
-    /// is not visited again. 0 for never. Default `3`: a page that is broken for one visit or two loses nothing.
+    /// is not visited again. 0 for never. Default `3`: an embed survives one or two visits in which its page is broken.
     #[schemars(range(max = 1000))]
     pub fade_after: u32,
 
-    /// Whether a document is due at once when a feed or a sitemap says that it has changed since its last visit. It is never due
-    /// before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides
-    /// whether its lists are believed. Default `true`: most lists tell the truth, and one that calls everything new costs no more
-    /// than `min-wait` allows.
+    /// Whether a document is due at once when a feed or a sitemap says that it has changed since its last visit. It is never
+    /// due before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides
+    /// whether its lists are believed. Default `true`: most lists are correct, and a list that reports everything as new costs
+    /// no more visits than `min-wait` allows.
     pub signals: bool,
 }
 
@@ -77,7 +77,7 @@ pub enum StrippedEqual {
     Drop,
 }
 
-/// Record of a capture whose headers alone say that nothing has changed.
+/// Record of a capture whose body was not fetched, because its headers say that nothing has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum UnchangedHeaders {

@@ -13,28 +13,29 @@ use crate::fault::Level;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RobotsFile {
-    /// Policy for robots.txt. Default `"obey"`: it is what a site has said; laws on legal deposit may say otherwise.
+    /// Policy for robots.txt. Default `"obey"`: it states the site's wishes; laws on legal deposit may override them.
     pub policy: RobotsPolicy,
 
-    /// Lifetime of a robots.txt. After it the file is fetched again before the next URI of its site. URIs that it disallowed are
-    /// considered again if the crawl revisits. Default `"24h"`: RFC 9309 §2.4 asks not to use a copy for longer.
+    /// Lifetime of a robots.txt. After it the file is fetched again before the next URI of its site. URIs that it disallowed
+    /// are considered again if the crawl revisits. Default `"24h"`: RFC 9309 §2.4 advises against longer use of a copy.
     pub expires: DurationWritten,
 
-    /// With policy `custom`, the robots.txt that applies in place of the site's. Default `""`: there is none.
+    /// With policy `custom`, the robots.txt that applies in place of the site's. Default `""`: other policies do not use it.
     #[schemars(extend("examples" = ["User-agent: *\nDisallow: /search\n"]))]
     pub text: String,
 
     /// With policies `first-named` and `most-favoured`, the names of other robots whose rules may count, without version.
-    /// Default `[]`: nobody stands in for us.
+    /// Default `[]`: other policies do not use them.
     #[schemars(extend("examples" = [["archive.org_bot", "googlebot"]]))]
     pub agents: Vec<String>,
 
-    /// Whether the name of the robot whose rules counted is sent as the User-Agent. Default `false`: who crawls should say so.
+    /// Whether the name of the robot whose rules counted is sent as the User-Agent. Default `false`: a crawler should identify
+    /// itself.
     pub masquerade: bool,
 
     /// Whether documents with `noarchive`, in `X-Robots-Tag` or a page's meta tag, are left out of the archive. It applies only
-    /// with policies that obey directives in pages. Default `false`: it asks search engines not to show copies; it is noted in
-    /// `crawl.log` either way.
+    /// with policies that obey directives in pages. Default `false`: the directive is meant for search engines; `crawl.log`
+    /// notes it either way.
     pub noarchive: bool,
 }
 

@@ -227,7 +227,7 @@ pub(crate) fn check_anchors(all: &[StacksOverrideFile], base: &StacksFile, check
                     || added.contains(&(stage.as_str(), &name));
                 if !stands {
                     let pointer = pointer_in(number, &format!("/stacks/{stage}/{within}"));
-                    let problem = format!("{} does not stand in {stage}", quote(&name));
+                    let problem = format!("{} is not in {stage}", quote(&name));
                     // A removed name is a value, an anchor is a key.
                     check.report(&pointer, Spot::Key, Level::Error, problem, None);
                 }
@@ -247,7 +247,7 @@ fn check_names(
         if names[..index].contains(name) {
             part.refuse(
                 &key,
-                format!("{} stands there twice", quote(name)),
+                format!("{} is listed twice", quote(name)),
                 "remove one",
             );
             continue;
@@ -284,7 +284,7 @@ impl JsonSchema for StacksOverrideFile {
         let properties: Map<String, Value> =
             keys.map(|key| (key.to_owned(), stack.clone())).collect();
         json_schema!({
-            "description": "Which plugins are asked instead.",
+            "description": "Plugins that are called instead.",
             "type": "object",
             "properties": properties,
             "additionalProperties": false,

@@ -9,57 +9,60 @@ use serde::{Deserialize, Serialize};
 use crate::check::{Part, nearest, quote};
 use crate::plugins::{Implied, Instance};
 
-/// Plugins of each stage of a URI's way, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
-/// built-in plugin, which then runs with its defaults. Among filters the last that has an opinion decides.
+/// Plugins of each stage of a URI's visit, in the order of their calls. Each is the name of a `[plugins.NAME]` table, or of a
+/// shipped plugin, which then runs with its defaults. Among filters the last that answers accept or reject decides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct StacksFile {
     /// Filters that decide whether a URI belongs to the crawl. If all pass, it does not. Default `["surt-scope", "hops",
     /// "transclusion", "path-depth", "repeating-path", "prerequisite", "scheme"]`: the seeds' sites, at most 20 hops away, with
-    /// what their pages embed from elsewhere, without traps, and always what is needed to fetch them.
+    /// embeds from other sites and all prerequisites, but without crawler traps.
     pub scope: Vec<String>,
 
     /// Precedence plugins, which rank URIs and queues. The first that answers counts; a URI is ranked with the page on which it
     /// was found. Queues are ranked by the plugins of this list without overrides. Default `[]`: `uri.precedence-policy` and
-    /// `queue.precedence-policy` alone say it, as they do where no plugin answers.
+    /// `queue.precedence-policy` decide, as they do if no plugin answers.
     pub precedence: Vec<String>,
 
-    /// Filters that decide whether a URI may be fetched now. Default `[]`: what belongs to the crawl is fetched.
+    /// Filters that decide whether a URI may be fetched now. Default `[]`: every URI in scope is fetched.
     pub pre_fetch: Vec<String>,
 
     /// Filters that decide by the headers whether the body is fetched. Default `[]`: every body is fetched.
     pub mid_fetch: Vec<String>,
 
-    /// Filters that judge the complete response. Default `["bot-walls", "soft-404"]`: whoever reads the log wants to know them.
-    /// They annotate, and let every answer count.
+    /// Filters that judge the complete response. Default `["bot-walls", "soft-404"]`: they annotate such responses in the log,
+    /// and reject none.
     pub post_fetch: Vec<String>,
 
     /// Digest strippers, which name the parts that do not count when versions are compared. Default `[]`: every byte counts.
     pub digest: Vec<String>,
 
     /// Change evaluators, which decide whether a document with different bytes is a new version. The first that answers counts.
-    /// Default `[]`: what differs has changed.
+    /// Default `[]`: any difference counts as a change.
     pub change: Vec<String>,
 
-    /// Filters that decide whether links are extracted. Default `[]`: from everything that is not unchanged.
+    /// Filters that decide whether links are extracted. Default `[]`: links are extracted from every document that is not
+    /// unchanged.
     pub pre_extract: Vec<String>,
 
-    /// Extractors; all are called, in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed", "manifest",
-    /// "svg", "media", "office", "pdf", "swf", "ftp-listing", "whois", "json", "xml"]`: what a page of the web consists of, what
-    /// sites list for crawlers and readers, documents and data.
+    /// Extractors; all are called, in this order. Default `["http", "html", "css", "js", "robots", "sitemap", "feed",
+    /// "manifest", "svg", "media", "office", "pdf", "swf", "ftp-listing", "whois", "json", "xml"]`: the parts of web pages, the
+    /// lists that sites publish, documents and data.
     pub extract: Vec<String>,
 
-    /// Extractors of `extract` that are skipped once another has understood the document. Default `[]`: all take part.
+    /// Extractors of `extract` that are skipped once another has understood the document. Default `[]`: all extractors are
+    /// called.
     pub last_resort: Vec<String>,
 
-    /// Filters that decide whether the document is archived. Default `[]`: whatever was fetched is.
+    /// Filters that decide whether the document is archived. Default `[]`: every fetched document is archived.
     pub archive: Vec<String>,
 
     /// Wait evaluators, which decide the time of the next visit. The first that answers counts. Default `["adaptive"]`: shorter
     /// after a change, longer without one.
     pub wait: Vec<String>,
 
-    /// Observers, which are told of every finished URI. The same for all URIs. Default `[]`: the logs say it.
+    /// Observers, which are told of every finished URI. The same for all URIs. Default `[]`: the logs have the same
+    /// information.
     pub observe: Vec<String>,
 }
 
@@ -314,7 +317,7 @@ impl StacksFile {
                 if names[..index].contains(name) {
                     stack.refuse(
                         &index.to_string(),
-                        format!("{} stands in {stage} twice", quote(name)),
+                        format!("{} is listed twice in {stage}", quote(name)),
                         "remove one",
                     );
                 } else if !instances.contains_key(name) {
@@ -329,10 +332,7 @@ impl StacksFile {
         let mut last = part.part("last-resort");
         for (index, name) in self.last_resort.iter().enumerate() {
             if !self.extract.contains(name) {
-                let problem = format!(
-                    "{} is a last resort but does not stand in extract",
-                    quote(name)
-                );
+                let problem = format!("{} is in last-resort, but not in extract", quote(name));
                 last.refuse(&index.to_string(), problem, "add it to extract, at the end");
             }
         }

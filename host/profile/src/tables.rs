@@ -20,17 +20,17 @@ pub struct TableFile {
     /// The kind of its keys.
     pub kind: TableKind,
 
-    /// The file, relative to the profile. No default: the rows stand here.
+    /// The file, relative to the profile. No default: the rows are in `rows`.
     #[serde(default)]
     #[schemars(extend("examples" = ["blocked.txt"]))]
     pub file: Option<String>,
 
-    /// The rows, each in the form of a line of a file; `[]` for a list that is still empty. No default: they stand in a file.
+    /// The rows, each in the form of a line of a file; `[]` for a list that is still empty. No default: the rows are in a file.
     #[serde(default)]
     pub rows: Option<Vec<String>>,
 
-    /// Interval at which the crawl checks the file for changes; `"none"` for never. Default `"10s"`: a list that an operator
-    /// changes holds at once, as operators count.
+    /// Interval at which the crawl checks the file for changes; `"none"` for never. Default `"10s"`: changes take effect soon
+    /// enough for an operator.
     #[serde(default = "reload")]
     pub reload: DurationWritten,
 }
@@ -114,7 +114,7 @@ impl TableFile {
                 if self.rows.is_some() {
                     part.refuse(
                         "rows",
-                        "the rows stand in a file already".to_owned(),
+                        "the table has a file and rows".to_owned(),
                         "remove rows, or file",
                     );
                 }

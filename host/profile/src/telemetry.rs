@@ -15,17 +15,16 @@ const TRACES: &str = "/v1/traces";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct TelemetryFile {
-    /// Address of a collector for OTLP over HTTP; `/v1/traces` is added. No default: nothing is traced.
+    /// Address of a collector for OTLP over HTTP; `/v1/traces` is added. No default: no traces are sent.
     #[schemars(extend("examples" = ["http://127.0.0.1:4318"]))]
     pub otlp: Option<String>,
 
-    /// Share of URIs that is traced, from 0 to 1. Default `0.01`: a hundredth shows where time goes and is soon enough for any
-    /// collector.
+    /// Share of URIs that is traced, from 0 to 1. Default `0.01`: shows where time goes without overloading a collector.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample: f64,
 
-    /// Longest time that the collector may take for a batch of traces; then the batch is dropped. Default `"10s"`: what
-    /// collectors are used to. The crawl never waits for it.
+    /// Longest time that the collector may take for a batch of traces; then the batch is dropped. Default `"10s"`: the usual
+    /// timeout of OTLP exporters. The crawl never waits for it.
     pub timeout: DurationWritten,
 }
 

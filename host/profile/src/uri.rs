@@ -13,16 +13,16 @@ use crate::precedence_file::{self, PrecedenceList};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct UriFile {
-    /// The base precedence of URIs: lower numbers go first. Default `1`: leaves 0 for what must go before everything.
+    /// The base precedence of URIs: lower numbers go first. Default `1`: leaves 0 for URIs that must go first.
     #[schemars(range(max = 255))]
     pub precedence: u8,
 
-    /// Policy for a URI's precedence. Default `"cost"`: what costs more goes later; with the default cost that is the order of
-    /// arrival.
+    /// Policy for a URI's precedence. Default `"cost"`: more costly URIs go later; with the default cost all URIs go in order
+    /// of arrival.
     pub precedence_policy: UriPrecedencePolicy,
 
     /// For `"file"`: the precedence file, relative to the profile. A line has a URI, a blank and a number from 0 to 255. URIs
-    /// that are not in the file have the base precedence. No default: there is none.
+    /// that are not in the file have the base precedence. No default: other policies do not use it.
     pub precedence_file: Option<String>,
 
     /// Policy for the cost of a fetch to its queue's budgets. Default `"unit"`: each URI costs the same.

@@ -1,4 +1,4 @@
-//! What calls of plugins cost: `cargo run --release -p opilio-sandbox --example call_cost`, or with
+//! Measures calls of plugins: `cargo run --release -p opilio-sandbox --example call_cost`, or with
 //! `-- COMPONENT [PLUGIN] [SETTINGS]` for a component of one's own. Prints the median, the 90th and the 99th percentile of a
 //! fresh instance and one call, and how many empty calls that is; then what loading the plugins that ship takes, with and
 //! without a cache. The figures in docs/PERFORMANCE.md come from here.
@@ -255,7 +255,7 @@ fn loading() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the process has used of all processors, in steps of 10 ms; zero where the system does not say.
+/// CPU time of the process on all processors, in steps of 10 ms; zero where the system does not say.
 fn processor_time() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // Behind the name in brackets: user and system time are the 12th and 13th field.

@@ -1,4 +1,4 @@
-//! How much longer the html extractor takes as a component than natively, the same crate, on real pages:
+//! Compares the html extractor as a component with the native crate, on real pages:
 //! `cargo run --release -p opilio-sandbox --example html_cost -- [--component FILE] FILE|FOLDER…`. Both take turns page by
 //! page, so that whatever else the machine does falls on both; the fastest of the rounds counts for each page.
 #![allow(clippy::print_stdout, reason = "a program that prints")]

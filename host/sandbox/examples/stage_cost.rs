@@ -1,4 +1,4 @@
-//! What the whole extract stage of the default profile costs for real pages, fragments included:
+//! Measures the whole extract stage of the default profile on real pages, fragments included:
 //! `cargo run --release -p opilio-sandbox --example stage_cost -- FILE|FOLDER…`. Each page goes through every extractor that
 //! handles it, as in a crawl but for the resolving of links; the fastest of the rounds counts for each page. Beside it stands
 //! one call of an extractor that has nothing to do, made in the same turn.

@@ -23,7 +23,7 @@ use crate::{Ruling, Stage};
 /// as many. Beyond, all are forgotten.
 const HELD_MAX: usize = 1 << 18;
 
-/// What a plugin asks the host of the document that it is asked about.
+/// Question of a plugin about its document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfDocument {
     Uri,
@@ -42,7 +42,7 @@ pub(crate) enum OfDocument {
     SiteValue(String),
 }
 
-/// What a plugin asks the host of the visit, as far as it is not new each time.
+/// Question of a plugin about its visit, if the answer is not new at every visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfVisit {
     Candidate,
@@ -61,7 +61,7 @@ pub(crate) enum OfVisit {
     SiteValue(String),
 }
 
-/// What a plugin asks the host of the candidates that it is asked about.
+/// Question of a plugin about its candidates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OfCandidates {
     Length,
@@ -78,15 +78,15 @@ enum Question {
     Candidates(OfCandidates),
 }
 
-/// What the host tells, in 128 bits: who would forge one cannot be met where pages are made up.
+/// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Told(u128);
 
-/// What a plugin has asked and been told during a call.
+/// Questions of a plugin and the answers, during a call.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Vec<(Question, Told)>);
 
-/// What a plugin is asked about, and what is its own of it.
+/// Subject of a call, and the owner of its kept values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct About<'a> {
     pub(crate) document: Option<&'a Document>,
@@ -226,7 +226,7 @@ impl Trace {
 }
 
 impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
-    /// What the plugin has answered when it was told what it would be told now.
+    /// Returns the earlier answer of the plugin for which all questions had the same answers as now.
     pub(crate) fn recall(&self, asked: &Q, about: About<'_>) -> Option<Arc<Said<A>>> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = *tree.begins.get(asked)?;
@@ -260,7 +260,7 @@ impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
 }
 
 impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
-    /// Where a way leads to; a new point where it has not been gone.
+    /// Returns the point that an answer leads to, a new one if the answer is new.
     fn point(
         &mut self,
         asked: &Q,
@@ -349,7 +349,7 @@ mod tests {
         }
     }
 
-    /// What a filter has not asked for may differ, and what it has may not.
+    /// Only columns that a filter has asked for must be equal.
     #[test]
     fn rulings_on_candidates_hold_for_those_that_look_the_same_to_the_filter() {
         let limits = Limits::default();

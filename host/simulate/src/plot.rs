@@ -610,7 +610,7 @@ mod tests {
         check_ticks(&wait_ticks(0.4, 1.4), &["4 days", "7 days", "14 days"]);
     }
 
-    /// However short the axis is: an axis with one label does not show its scale.
+    /// An axis with one label does not show its scale, so short axes have two as well.
     #[test]
     fn each_axis_has_two_labels_at_least() {
         for step in -80..80 {

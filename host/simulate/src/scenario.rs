@@ -137,18 +137,18 @@ pub struct Times {
     pub length: f64,
 }
 
-/// Lists that sites publish.
+/// Honesty of a list that sites publish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lists {
-    /// There is none.
+    /// The sites have no such list.
     #[default]
     None,
-    /// It says when each page changed.
+    /// The list has the time at which each page changed.
     Honest,
-    /// It is made anew once a week.
+    /// The list is updated once a week.
     Stale,
-    /// It says that everything has just changed.
+    /// The list says that every page has just changed.
     Boastful,
 }
 

@@ -36,13 +36,13 @@ pub struct About {
 #[non_exhaustive]
 pub enum AboutProblem {
     /// The file is not WebAssembly.
-    #[error("no WebAssembly: it does not begin as such a file does")]
+    #[error("not a WebAssembly file")]
     NotWasm,
     /// The file is cut short or damaged.
     #[error("truncated or damaged: {0}")]
     Malformed(String),
     /// The file is a core module; its author has left out a step.
-    #[error("a core module, not a component: make one of it with `wasm-tools component new`")]
+    #[error("a core module, not a component: convert it with `wasm-tools component new`")]
     CoreModule,
 }
 

@@ -37,7 +37,7 @@ pub enum BlobError {
         problem: io::Error,
     },
     /// The file does not have the digest in its name.
-    #[error("{path} is damaged: its sha256 is {found}; remove it, so that it is got again")]
+    #[error("{path} is damaged: its sha256 is {found}; remove it, and it is downloaded again")]
     Damaged {
         /// The file.
         path: PathBuf,

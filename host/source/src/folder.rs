@@ -36,7 +36,7 @@ pub enum FolderError {
         path: PathBuf,
     },
     /// The folder has several components, and the reference names no plugin.
-    #[error("folder {path} holds {count} components; add #NAME to say which plugin is meant")]
+    #[error("folder {path} holds {count} components; add #NAME to select a plugin")]
     Unnamed {
         /// The folder.
         path: PathBuf,

@@ -88,7 +88,7 @@ pub(crate) struct Artifact {
 #[derive(Debug, thiserror::Error)]
 pub enum ManifestProblem {
     /// The manifest cannot be parsed.
-    #[error("its manifest cannot be read ({0}); ask whoever runs the registry")]
+    #[error("cannot read its manifest ({0}); ask the operator of the registry")]
     Malformed(String),
     /// An index of several manifests.
     #[error(
@@ -97,26 +97,26 @@ pub enum ManifestProblem {
     Index,
     /// Another kind of image, most often for containers.
     #[error(
-        "it is no component: its configuration is of type {0:?}, not {CONFIG:?}; push it with `opilio plugin push` or `wkg oci push`"
+        "not a component: its configuration has type {0:?} instead of {CONFIG:?}; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Config(String),
     /// Another number of layers than one.
     #[error(
-        "it has {0} layers, a component has one; push it with `opilio plugin push` or `wkg oci push`"
+        "it has {0} layers instead of one; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Layers(usize),
     /// A layer that is not a component.
     #[error(
-        "its layer is of type {0:?}, not {LAYER:?}; push it with `opilio plugin push` or `wkg oci push`"
+        "its layer has type {0:?} instead of {LAYER:?}; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Layer(String),
     /// A digest other than SHA-256.
     #[error(
-        "the digest of its layer, {0:?}, is no SHA-256, which alone is understood; push it with `opilio plugin push` or `wkg oci push`"
+        "the digest of its layer, {0:?}, is not a SHA-256; push it with `opilio plugin push` or `wkg oci push`"
     )]
     Digest(String),
     /// A component larger than the maximum.
-    #[error("it has {0} bytes; components may have {COMPONENT_BYTES_MAX}")]
+    #[error("it has {0} bytes; components have at most {COMPONENT_BYTES_MAX}")]
     TooLarge(u64),
 }
 
@@ -317,13 +317,13 @@ mod tests {
         refused("/layers/0/mediaType", json!(tar), tar);
         refused("/layers", json!([]), "0 layers");
         refused("/mediaType", json!(INDEX[0]), "an index of images");
-        refused("/layers/0/digest", json!("sha512:00"), "is no SHA-256");
+        refused("/layers/0/digest", json!("sha512:00"), "is not a SHA-256");
         refused(
             "/layers/0/size",
             json!(COMPONENT_BYTES_MAX + 1),
             "67108865 bytes",
         );
-        refused("/layers/0/size", json!(-1), "cannot be read");
+        refused("/layers/0/size", json!(-1), "cannot read");
         let found = Manifest::layer(b"<html>").unwrap_err();
         assert!(matches!(found, ManifestProblem::Malformed(_)), "{found}");
     }

@@ -57,7 +57,7 @@ pub struct Pushed {
 #[non_exhaustive]
 pub enum RegistryError {
     /// The registry does not answer, not in time, or not in HTTP.
-    #[error("{image} cannot be had: its registry cannot be reached ({problem}); {remedy}")]
+    #[error("cannot download {image}: its registry cannot be reached ({problem}); {remedy}")]
     Unreachable {
         /// The requested image.
         image: Box<Image>,
@@ -67,7 +67,7 @@ pub enum RegistryError {
         remedy: &'static str,
     },
     /// Credentials are missing, wrong or insufficient.
-    #[error("{image} is refused ({told}): {remedy}")]
+    #[error("access to {image} was refused ({told}): {remedy}")]
     Denied {
         /// The requested image.
         image: Box<Image>,
@@ -86,7 +86,7 @@ pub enum RegistryError {
     },
     /// The registry has an internal error, or limits our requests.
     #[error(
-        "{image} cannot be had now ({told}); try again later, or ask whoever runs the registry"
+        "cannot download {image} now ({told}); try again later, or ask the operator of the registry"
     )]
     Trouble {
         /// The requested image.
@@ -96,7 +96,7 @@ pub enum RegistryError {
     },
     /// Another answer that the protocol does not have.
     #[error(
-        "{image} cannot be had: its registry answers {told} to {request}; check that it is an OCI registry"
+        "cannot download {image}: its registry answers {told} to {request}; check that it is an OCI registry"
     )]
     Unexpected {
         /// The requested image.
@@ -108,7 +108,7 @@ pub enum RegistryError {
     },
     /// The received bytes do not have their digest.
     #[error(
-        "{image} is damaged: its {what} has sha256 {found}, not {expected}; do not use it, ask whoever runs the registry"
+        "{image} is damaged: its {what} has sha256 {found}, not {expected}; do not use it, and ask the operator of the registry"
     )]
     Digest {
         /// The requested image.
@@ -122,7 +122,7 @@ pub enum RegistryError {
     },
     /// The received component is shorter or longer than its manifest says.
     #[error(
-        "{image} came with {found} bytes in place of {expected}; try again, or ask whoever runs the registry"
+        "{image} has {found} bytes instead of {expected}; try again, or ask the operator of the registry"
     )]
     Length {
         /// The requested image.
@@ -134,7 +134,7 @@ pub enum RegistryError {
     },
     /// A body longer than its limit.
     #[error(
-        "{image} cannot be had: its registry sends more than {max} bytes of {what}; ask whoever runs it"
+        "cannot download {image}: its registry sends more than {max} bytes of {what}; ask the operator of the registry"
     )]
     TooLong {
         /// The requested image.
@@ -145,7 +145,7 @@ pub enum RegistryError {
         max: usize,
     },
     /// The image is not a component.
-    #[error("{image} cannot be used: {problem}")]
+    #[error("cannot use {image}: {problem}")]
     Manifest {
         /// The requested image.
         image: Box<Image>,
@@ -153,7 +153,7 @@ pub enum RegistryError {
         problem: ManifestProblem,
     },
     /// The file to push is not a component.
-    #[error("{path} cannot be pushed: it is {problem}")]
+    #[error("cannot push {path}: {problem}")]
     NotAComponent {
         /// The file.
         path: PathBuf,
@@ -161,13 +161,13 @@ pub enum RegistryError {
         problem: AboutProblem,
     },
     /// A push needs a tag.
-    #[error("{image} names no tag: say what to call it, such as oci://{}/{}:1.0", image.registry(), image.repository())]
+    #[error("{image} has no tag; give one, such as oci://{}/{}:1.0", image.registry(), image.repository())]
     NoTag {
         /// The image.
         image: Box<Image>,
     },
     /// The file with credentials cannot be used.
-    #[error("credentials for {registry} cannot be had: {problem}")]
+    #[error("cannot get credentials for {registry}: {problem}")]
     Credentials {
         /// The registry.
         registry: String,
@@ -175,7 +175,7 @@ pub enum RegistryError {
         problem: String,
     },
     /// This machine cannot open connections.
-    #[error("cannot ask registries: {problem}")]
+    #[error("cannot set up requests to registries: {problem}")]
     Setup {
         /// The cause.
         problem: String,
@@ -325,7 +325,7 @@ async fn push_blob(
         return Err(RegistryError::Unexpected {
             image: Box::new(connection.image().clone()),
             request: "the beginning of an upload",
-            told: "without saying where to".to_owned(),
+            told: "without an upload location".to_owned(),
         });
     };
     location

@@ -79,7 +79,7 @@ pub struct Frozen {
 #[non_exhaustive]
 pub enum SourceError {
     /// There is no built-in plugin of this name.
-    #[error("no built-in plugin \"{0}\"; `opilio plugin list` shows those there are")]
+    #[error("no built-in plugin \"{0}\"; `opilio plugin list` lists the shipped plugins")]
     Builtin(String),
     /// A file cannot be read.
     #[error("cannot read component {path}")]
@@ -92,7 +92,7 @@ pub enum SourceError {
     },
     /// The component does not have the pinned digest.
     #[error(
-        "{origin} has sha256 {found}, not the pinned {pinned}; bring back the one that was pinned, or check this one and pin it"
+        "{origin} has sha256 {found}, not the pinned {pinned}; restore the pinned file, or check this one and pin it"
     )]
     Pin {
         /// The component.
@@ -113,7 +113,7 @@ pub enum SourceError {
     Store(#[from] StoreError),
     /// A component that a job began with is no longer available.
     #[error(
-        "{component} with sha256 {sha256}, with which the job began, is neither in the job nor in the store {}; bring it back there",
+        "{component} with sha256 {sha256}, with which the job was created, is neither in the job nor in the store {}; restore it there",
         store.display()
     )]
     Gone {
@@ -378,7 +378,7 @@ impl Sources {
             match plugins_of(&found) {
                 Ok(plugins) if plugins.contains(&plugin) => matching.push((name, found)),
                 Ok(plugins) => held.push(format!("{name} holds {}", plugins.join(", "))),
-                Err(problem) => held.push(format!("{name} cannot be used ({problem})")),
+                Err(problem) => held.push(format!("{name} is unusable ({problem})")),
             }
         }
         match matching.len() {
@@ -434,7 +434,7 @@ impl Sources {
                 let found = Found {
                     image: Some(image.at(&entry.manifest.to_string())),
                     note: Some(format!(
-                        "{problem}; taken from the store as it was on {}",
+                        "{problem}; used the version of {} from the store",
                         entry.asked.strftime("%Y-%m-%d %H:%M")
                     )),
                     ..Found::new(bytes, origin, component)
@@ -516,7 +516,7 @@ fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {
     let is_file = fs::metadata(path).map(|metadata| metadata.is_file());
     let bytes = match is_file {
         Ok(true) => read_bounded(path),
-        Ok(false) => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file")),
+        Ok(false) => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a file")),
         Err(problem) => Err(problem),
     };
     bytes.map_err(|problem| SourceError::File {

@@ -79,7 +79,7 @@ pub enum StoreError {
     #[error(transparent)]
     Blob(#[from] BlobError),
     /// The index is damaged.
-    #[error("{path} cannot be read ({problem}); move it away, what it names can be pulled again")]
+    #[error("cannot read {path} ({problem}); move the file away, and pull its components again")]
     Index {
         /// The index.
         path: PathBuf,
@@ -88,7 +88,7 @@ pub enum StoreError {
     },
     /// The index has a format version that is not supported.
     #[error(
-        "{path} has format {found}, this version of Opilio understands {FORMAT}; use a newer one, or another --store"
+        "{path} has format {found}, this version of Opilio reads {FORMAT}; use a newer one, or another --store"
     )]
     Format {
         /// The index.
@@ -97,7 +97,7 @@ pub enum StoreError {
         found: u32,
     },
     /// There is no home directory, and no folder was given.
-    #[error("there is no home directory for a store of components; say where with --store")]
+    #[error("no home directory for the store of components; pass a folder with --store")]
     NoHome,
 }
 

@@ -25,37 +25,37 @@ pub const FILE: &str = "stacks.jsonl";
 /// further stacks only the hash is known.
 const STACKS_MAX: usize = 10_000;
 
-/// A plugin that stands in a stack.
+/// Plugin in a stack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct StackedPlugin {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub name: String,
-    /// Its own name.
+    /// The plugin's own name.
     pub plugin: String,
-    /// Its own version.
+    /// The plugin's own version.
     pub version: String,
     /// SHA-256 of its component, in hexadecimal.
     pub sha256: String,
     /// SHA-256 of its settings, in hexadecimal.
     pub settings_sha256: String,
-    /// Filters of its own, which decide what it sees, by their names in the profile.
+    /// Names of its own filters in the profile, which decide what it sees.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub filters: Vec<String>,
 }
 
-/// A stack that a record names by its hash.
+/// Stack that records refer to by its hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct KnownStack {
-    /// Its hash, as records have it.
+    /// Hash of the stack, as in records.
     pub hash: String,
-    /// The stage that it stands at, as in the profile's `[stacks]`.
+    /// Stage of the stack, as in `[stacks]` of the profile.
     pub stage: String,
-    /// When the job first used it.
+    /// Time at which the job first used the stack.
     pub since: Timestamp,
-    /// The next visit of the URI would use it, too; none where no process runs the job.
+    /// Whether the next visit of the URI would use it; not set if no process runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_in_force: Option<bool>,
-    /// Its plugins, in order.
+    /// Plugins, in order.
     pub plugins: Vec<StackedPlugin>,
 }
 

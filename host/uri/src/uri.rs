@@ -77,7 +77,7 @@ pub enum UriError {
     #[error("port 0")]
     PortZero,
     /// The parser of the WHATWG standard refuses the text.
-    #[error("{text:?} is no URI")]
+    #[error("invalid URI {text:?}")]
     Syntax {
         /// The start of the text.
         text: String,

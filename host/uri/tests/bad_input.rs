@@ -1,4 +1,4 @@
-//! What pages throw at a crawler: refused with a reason, or normalised by rule; and never slowly.
+//! Odd URIs of pages: refused with a reason, or normalised by rule; and never slowly.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -108,13 +108,13 @@ fn hosts_that_cannot_exist() {
         "http://a'b.org/",
         "host \"a'b.org\" cannot exist: the character '\\''",
     );
-    check_refused("http://", "\"http://\" is no URI: empty host");
-    check_refused("http:", "\"http:\" is no URI: empty host");
-    check_refused("http://?q", "\"http://?q\" is no URI: empty host");
-    check_refused("http://u:p@/", "\"http://u:p@/\" is no URI: empty host");
+    check_refused("http://", "invalid URI \"http://\": empty host");
+    check_refused("http:", "invalid URI \"http:\": empty host");
+    check_refused("http://?q", "invalid URI \"http://?q\": empty host");
+    check_refused("http://u:p@/", "invalid URI \"http://u:p@/\": empty host");
     check_refused(
         "http://a b.org/",
-        "\"http://a b.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://a b.org/\": invalid international domain name",
     );
     check("http://a.org./", "http://a.org./");
     check("http://a_b.org/", "http://a_b.org/");
@@ -131,15 +131,15 @@ fn percent_garbage() {
     check("http://%61.org/", "http://a.org/");
     check_refused(
         "http://%zz.org/",
-        "\"http://%zz.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://%zz.org/\": invalid international domain name",
     );
     check_refused(
         "http://a%2fb.org/",
-        "\"http://a%2fb.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://a%2fb.org/\": invalid international domain name",
     );
     check_refused(
         "http://a%00.org/",
-        "\"http://a%00.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://a%00.org/\": invalid international domain name",
     );
     check("http://u%3@a.org/", "http://u%3@a.org/");
 }
@@ -162,14 +162,14 @@ fn bytes_that_are_no_text() {
         assert_eq!(canonical, uri.to_lowercase());
         check_refused(
             &format!("http://{path}.org/"),
-            &format!("\"http://{path}.org/\" is no URI: invalid international domain name"),
+            &format!("invalid URI \"http://{path}.org/\": invalid international domain name"),
         );
     }
     // What a decoder put in the place of such bytes is a character like others in a path, and none of a name.
     check("http://a.org/\u{fffd}", "http://a.org/%EF%BF%BD");
     check_refused(
         "http://\u{fffd}.org/",
-        "\"http://\u{fffd}.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://\u{fffd}.org/\": invalid international domain name",
     );
 }
 
@@ -191,11 +191,11 @@ fn control_characters() {
     );
     check_refused(
         "http://a\0b.org/",
-        "\"http://a\\0b.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://a\\0b.org/\": invalid international domain name",
     );
     check_refused(
         "http://a\u{7f}.org/",
-        "\"http://a\\u{7f}.org/\" is no URI: invalid international domain name",
+        "invalid URI \"http://a\\u{7f}.org/\": invalid international domain name",
     );
     check_refused("\0", "\"\" has no scheme");
 }
@@ -222,7 +222,7 @@ fn international_names() {
         check_refused(
             &format!("http://{host}/"),
             &format!(
-                "{:?} is no URI: invalid international domain name",
+                "invalid URI {:?}: invalid international domain name",
                 format!("http://{host}/")
             ),
         );
@@ -265,17 +265,20 @@ fn addresses() {
     ] {
         check_refused(
             &format!("http://{host}/"),
-            &format!("\"http://{host}/\" is no URI: invalid IPv6 address"),
+            &format!("invalid URI \"http://{host}/\": invalid IPv6 address"),
         );
     }
     check("http://1.2.3.0x/", "http://1.2.3.0/");
     for host in ["256.1.1.1", "1.2.3.4.5", "4294967296", "a.1", "1.2.3.08"] {
         let text = format!("http://{host}/");
-        check_refused(&text, &format!("{text:?} is no URI: invalid IPv4 address"));
+        check_refused(
+            &text,
+            &format!("invalid URI {text:?}: invalid IPv4 address"),
+        );
     }
     check_refused(
         "http://[::1]x/",
-        "\"http://[::1]x/\" is no URI: invalid IPv6 address",
+        "invalid URI \"http://[::1]x/\": invalid IPv6 address",
     );
 }
 
@@ -296,7 +299,7 @@ fn ports() {
         "\u{661}",
     ] {
         let text = format!("http://a.org:{port}/");
-        let expected = format!("{text:?} is no URI: invalid ");
+        let expected = format!("invalid URI {text:?}: invalid ");
         let error = reason(&Uri::parse(&text).unwrap_err());
         assert!(error.starts_with(&expected), "{error}");
     }

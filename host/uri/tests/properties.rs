@@ -1,4 +1,4 @@
-//! What holds for every text, however hostile.
+//! Properties that hold for every text, however hostile.
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 

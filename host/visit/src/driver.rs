@@ -34,22 +34,22 @@ pub enum Lane {
     Header,
 }
 
-/// The progress of a visit, as operators see it.
+/// Step of a visit, for operators.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// Scope, address, robots.txt, logins and filters are asked whether it may be fetched.
+    /// Scope, address, robots.txt, logins and pre-fetch filters decide whether the URI may be fetched.
     #[default]
     Prepare,
-    /// It is asked for, and the answer is received. Of a URI with the scheme `dns` this is the look-up.
+    /// The URI is requested, and the response is received. For a URI with the scheme `dns` this is the look-up.
     Fetch,
-    /// Its digest is made, compared, and its links are found and judged.
+    /// The document is digested and compared, and its links are extracted and judged.
     Read,
-    /// It waits to be written, and is written, to the archive.
+    /// The capture waits for a writer, and is written to the archive.
     Archive,
-    /// Wait evaluators are asked when to come back.
+    /// Wait evaluators decide the time of the next visit.
     Wait,
-    /// Its outcome is handed to the frontier, the logs and the observers.
+    /// The outcome is passed to the frontier, the logs and the observers.
     Finish,
 }
 

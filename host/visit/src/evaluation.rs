@@ -30,7 +30,7 @@ pub struct Evaluation {
 
 /// The answer of one wait evaluator.
 pub struct EvaluatorAnswer {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub name: Arc<str>,
     /// Its answer.
     pub kind: AnswerKind,

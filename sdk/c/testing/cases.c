@@ -17,7 +17,7 @@ static opilio_text current = {"", 0};
 
 static void gave_up(int number) {
   (void)number;
-  fprintf(stderr, "%.*s: the plugin gave up\n", (int)current.len, current.ptr);
+  fprintf(stderr, "%.*s: the plugin aborted\n", (int)current.len, current.ptr);
   _Exit(1);
 }
 
@@ -71,7 +71,7 @@ static const char *unreadable(const opilio_json *facts) {
   opilio_text charset = opilio_json_text(member(facts, "charset"), OPILIO_TEXT("utf-8"));
   bool written = opilio_json_text(member(facts, "text"), OPILIO_TEXT("")).len != 0;
   if (written || opilio_is(charset, "utf-8") || opilio_test_is_single_byte(charset)) return NULL;
-  return opilio_format("natively nothing reads %.*s: say its text beside its bytes, or put this case to the component, with opilio plugin test",
+  return opilio_format("native tests cannot decode %.*s: give `text` next to the bytes, or run this case on the component with opilio plugin test",
                        (int)charset.len, charset.ptr)
       .ptr;
 }
@@ -204,12 +204,12 @@ static opilio_json with_defaults(const opilio_json *given, const char *schema) {
 
 static answered ask(const opilio_json *one, const char *folder) {
   const opilio_json *calls = member(one, "call");
-  if (!calls || calls->type != OPILIO_JSON_OBJECT || calls->length != 1) return no("a case has one call");
+  if (!calls || calls->type != OPILIO_JSON_OBJECT || calls->length != 1) return no("a case must have exactly one call");
   const opilio_json *tables = member(one, "tables");
   for (size_t n = 0; tables && n < tables->length; n++) {
     opilio_text kind = opilio_json_text(member(&tables->items[n], "kind"), OPILIO_TEXT(""));
     if (!opilio_is(kind, "surt-prefixes") && !opilio_is(kind, "key-values")) {
-      return no("natively there are tables of SURT prefixes and of keys alone: put this case to the component, with opilio plugin test");
+      return no("native tests support only tables of SURT prefixes and of keys: run this case on the component with opilio plugin test");
     }
   }
   opilio_text name = opilio_json_text(member(one, "plugin"), OPILIO_TEXT(""));
@@ -228,7 +228,7 @@ static answered ask(const opilio_json *one, const char *folder) {
   if (opilio_is(calls->names[0], "configure")) return yes(refused);
   if (!fits) {
     opilio_text said = opilio_json_written(&refused);
-    return no(opilio_format("the settings are refused: %.*s", (int)said.len, said.ptr).ptr);
+    return no(opilio_format("the plugin rejects its settings: %.*s", (int)said.len, said.ptr).ptr);
   }
   opilio_test_tables(tables);
   return put(plugin, calls->names[0], &calls->items[0], folder);
@@ -305,13 +305,13 @@ opilio_test_result opilio_test_cases(const char *folder) {
     const char *path = opilio_format("%s/%s", folder, files[n]->d_name).ptr;
     const opilio_json *some = opilio_json_read(contents(path));
     if (!some || some->type != OPILIO_JSON_LIST) {
-      fprintf(stderr, "%s: no list of cases in JSON\n", path);
+      fprintf(stderr, "%s: not a JSON list of cases\n", path);
       result.failed++;
     }
     for (size_t at = 0; at < opilio_json_length(some); at++) {
       opilio_text id = opilio_json_text(member(opilio_json_item(some, at), "id"), OPILIO_TEXT(""));
       if (is_known(id, &all)) {
-        fprintf(stderr, "%s: two cases are called %.*s\n", path, (int)id.len, id.ptr);
+        fprintf(stderr, "%s: duplicate case id %.*s\n", path, (int)id.len, id.ptr);
         result.failed++;
       }
       opilio_json_add(&all, *opilio_json_item(some, at));
@@ -337,6 +337,6 @@ opilio_test_result opilio_test_cases(const char *folder) {
 __attribute__((weak)) int main(int length, char **arguments) {
   opilio_test_result result = opilio_test_cases(length > 1 ? arguments[1] : "cases");
   if (result.failed) return 1;
-  printf("%zu cases hold\n", result.cases);
+  printf("%zu cases passed\n", result.cases);
   return 0;
 }

@@ -74,7 +74,7 @@ func readCases(folder string) ([]goldenCase, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s has no cases: it needs a file that ends in .json", folder)
+		return nil, fmt.Errorf("%s has no cases (files that end in .json)", folder)
 	}
 	sort.Strings(files)
 	var all []goldenCase
@@ -90,7 +90,7 @@ func readCases(folder string) ([]goldenCase, error) {
 		}
 		for _, one := range some {
 			if known[one.ID] {
-				return nil, fmt.Errorf("%s: two cases are called %s", file, one.ID)
+				return nil, fmt.Errorf("%s: duplicate case id %s", file, one.ID)
 			}
 			known[one.ID] = true
 			all = append(all, one)
@@ -111,7 +111,7 @@ func (c goldenCase) ask(folder string) (any, error) {
 	var call string
 	var given arguments
 	if len(c.Call) != 1 {
-		return nil, errors.New("a case has one call")
+		return nil, errors.New("a case must have exactly one call")
 	}
 	for name, text := range c.Call {
 		call = name
@@ -121,7 +121,7 @@ func (c goldenCase) ask(folder string) (any, error) {
 	}
 	for name, table := range c.Tables {
 		if table.Kind != "surt-prefixes" && table.Kind != "key-values" {
-			return nil, fmt.Errorf("natively there is no table of %s (%s): put this case to the component, with opilio plugin test", table.Kind, name)
+			return nil, fmt.Errorf("native tests do not support tables of %s (%s): run this case on the component with opilio plugin test", table.Kind, name)
 		}
 	}
 	plugin, faults, err := c.configured()
@@ -132,7 +132,7 @@ func (c goldenCase) ask(folder string) (any, error) {
 		return list(faults, faultJSON), nil
 	}
 	if len(faults) > 0 {
-		return nil, fmt.Errorf("the settings are refused: %v", faults)
+		return nil, fmt.Errorf("the plugin rejects its settings: %v", faults)
 	}
 	opilio.TestTables = c.Tables
 	defer func() { opilio.TestTables = nil }()
@@ -150,7 +150,7 @@ func (c goldenCase) configured() (any, []opilio.Fault, error) {
 			return plugin, faults, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("no plugin here is called %s; has its Export run?", c.Plugin)
+	return nil, nil, fmt.Errorf("no plugin with the name %s; was its Export called?", c.Plugin)
 }
 
 // A call with its arguments, and the folder that files of documents lie in.
@@ -163,7 +163,7 @@ type question struct {
 func (q question) put(plugin any) (any, error) {
 	given := q.given
 	wrong := func(wanted string) (any, error) {
-		return nil, fmt.Errorf("%s is asked of a %T, which has no %s", q.call, plugin, wanted)
+		return nil, fmt.Errorf("call %s: %T does not implement %s", q.call, plugin, wanted)
 	}
 	document := func() (*Document, error) {
 		if given.Document == nil {
@@ -272,7 +272,7 @@ func (q question) put(plugin any) (any, error) {
 		}
 		return list(plugin.Report(given.Memory, instant(given.Now)), reportJSON), nil
 	}
-	return nil, fmt.Errorf("no such call: %s", q.call)
+	return nil, fmt.Errorf("unknown call: %s", q.call)
 }
 
 // What differs, with both sides.

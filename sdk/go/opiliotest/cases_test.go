@@ -187,9 +187,9 @@ func TestACaseThatDoesNotHoldIsSaid(t *testing.T) {
 	check(`{"id": "x", "plugin": "echo", "call": {"judge-candidates": {"stage": "scope", "candidates": [{"uri": "x:"}]}},
 		"expected": [{"verdict": "reject", "reason": "why"}]}`, `"reason":"why"`)
 	check(`{"id": "x", "plugin": "echo", "call": {"evaluate": {"visit": {"lst-wait": 7}}}, "expected": null}`, `unknown field "lst-wait"`)
-	check(`{"id": "x", "plugin": "nobody", "call": {"configure": {}}, "expected": []}`, "no plugin here is called nobody")
-	check(`{"id": "x", "plugin": "echo", "call": {"compare": {}}, "expected": null}`, "has no Compare")
-	check(`{"id": "x", "plugin": "echo", "settings": {"word": 1}, "call": {"evaluate": {"visit": {}}}, "expected": null}`, "the settings are refused")
-	check(`{"id": "x", "plugin": "echo", "call": {"extract": {"documents": [{"bytes": [1], "charset": "euc-jp"}]}}, "expected": []}`, "nothing reads euc-jp")
-	check(`{"id": "headline-first", "plugin": "echo", "call": {"configure": {}}, "expected": []}`, "two cases are called headline-first")
+	check(`{"id": "x", "plugin": "nobody", "call": {"configure": {}}, "expected": []}`, "no plugin with the name nobody")
+	check(`{"id": "x", "plugin": "echo", "call": {"compare": {}}, "expected": null}`, "does not implement Compare")
+	check(`{"id": "x", "plugin": "echo", "settings": {"word": 1}, "call": {"evaluate": {"visit": {}}}, "expected": null}`, "the plugin rejects its settings")
+	check(`{"id": "x", "plugin": "echo", "call": {"extract": {"documents": [{"bytes": [1], "charset": "euc-jp"}]}}, "expected": []}`, "cannot decode euc-jp")
+	check(`{"id": "headline-first", "plugin": "echo", "call": {"configure": {}}, "expected": []}`, "duplicate case id headline-first")
 }

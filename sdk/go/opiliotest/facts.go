@@ -22,7 +22,7 @@ func (o *octets) UnmarshalJSON(text []byte) error {
 	*o = make(octets, 0, len(numbers))
 	for _, number := range numbers {
 		if number > 255 {
-			return fmt.Errorf("%d is no byte", number)
+			return fmt.Errorf("%d is not a byte", number)
 		}
 		*o = append(*o, byte(number))
 	}
@@ -118,7 +118,7 @@ func decode(content []byte, charset string) (string, error) {
 		}
 		return text.String(), nil
 	}
-	return "", fmt.Errorf("natively nothing reads %s: say its text beside its bytes, or put this case to the component, with opilio plugin test", charset)
+	return "", fmt.Errorf("native tests cannot decode %s: give `text` next to the bytes, or run this case on the component with opilio plugin test", charset)
 }
 
 type candidateFacts struct {

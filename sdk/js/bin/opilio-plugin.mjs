@@ -20,7 +20,7 @@ try {
     if (!values.out) console.error(`${basename(built.file)}: ${Math.ceil(built.bytes / 1024)} KB, ${built.engine}`);
     console.log(built.plugins.join("\n"));
   } else if (command === "test") {
-    console.log(`${await test(resolve(folder))} cases hold`);
+    console.log(`${await test(resolve(folder))} cases passed`);
   } else {
     console.error(USAGE);
     process.exitCode = 2;

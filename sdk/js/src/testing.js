@@ -59,7 +59,7 @@ function readCases(folder) {
   });
   const ids = cases.map((one) => one.id);
   const twice = ids.find((id, index) => ids.indexOf(id) !== index);
-  if (twice) throw new Error(`${folder}: two cases are called ${twice}`);
+  if (twice) throw new Error(`${folder}: duplicate case id ${twice}`);
   return cases;
 }
 
@@ -73,7 +73,7 @@ function ask(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
     exports.setup.configure(plugin, JSON.stringify(settings));
   } catch (faults) {
     if (name === "configure" && Array.isArray(faults)) return kebab(plain(faults));
-    throw Array.isArray(faults) ? new Error(`the settings are refused: ${JSON.stringify(faults)}`) : faults;
+    throw Array.isArray(faults) ? new Error(`the plugin rejects its settings: ${JSON.stringify(faults)}`) : faults;
   }
   host.rows = tables;
   const page = (facts) => documentHandle(withFile(facts, folder));
@@ -101,7 +101,7 @@ function ask(plugins, { plugin, settings = {}, tables = {}, call }, folder) {
     observe: () => exports.observer.observe(Uint8Array.from(args.memory ?? []), args.events.map(finished)),
     report: () => exports.observer.report(Uint8Array.from(args.memory ?? []), args.now ?? 0),
   };
-  if (!answers[name]) throw new Error(`no such call: ${name}`);
+  if (!answers[name]) throw new Error(`unknown call: ${name}`);
   return kebab(plain(answers[name]()));
 }
 

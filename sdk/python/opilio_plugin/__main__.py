@@ -24,7 +24,7 @@ def main() -> int:
         if given.command == "build":
             print("\n".join(build(folder, given.out and given.out.resolve())))
         else:
-            print(f"{check_cases(Project.read(folder).plugins(), folder / 'cases')} cases hold")
+            print(f"{check_cases(Project.read(folder).plugins(), folder / 'cases')} cases passed")
     except MissingTool as missing:
         print(missing, file=sys.stderr)
         return 2

@@ -79,7 +79,7 @@ def _read(folder: Path) -> list[dict[str, Any]]:
     ids = [case["id"] for case in cases]
     twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice:
-        raise ValueError(f"{folder}: two cases are called {twice}")
+        raise ValueError(f"{folder}: duplicate case id {twice}")
     return cases
 
 
@@ -94,7 +94,7 @@ def _ask(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any
     except Refused as refused:
         if call == "configure":
             return refused.value
-        raise ValueError(f"the settings are refused: {refused.value}") from None
+        raise ValueError(f"the plugin rejects its settings: {refused.value}") from None
     made.tables = case.get("tables", {})
 
     def page(name: str = "document") -> DocumentHandle:
@@ -130,7 +130,7 @@ def _ask(plugins: list[type[Plugin]], case: dict[str, Any], folder: Path) -> Any
         case "report":
             answer = component.report(memory, given.get("now", 0))
         case _:
-            raise ValueError(f"no such call: {call}")
+            raise ValueError(f"unknown call: {call}")
     return _json(answer)
 
 

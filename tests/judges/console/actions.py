@@ -52,7 +52,7 @@ def sign_in(page, served, screenshots):
 def make(page, seed, screenshots):
     page.get_by_role("link", name="New job").first.click()
     page.get_by_label("Name", exact=True).fill(JOB)
-    page.get_by_label("Profile", exact=True).select_option(label="a text of your own")
+    page.get_by_label("Profile", exact=True).select_option(label="own text")
     editor = page.get_by_role("textbox", name="Profile (TOML)")
     # A fault stands at its line.
     editor.fill(daemon.PROFILE.replace("workers = 8", "workerss = 8"))
@@ -69,7 +69,7 @@ def make(page, seed, screenshots):
     editor.press("Escape")
     expect(proposals).to_be_hidden()
     editor.fill(daemon.PROFILE)
-    expect(page.get_by_text("It is sound.")).to_be_visible()
+    expect(page.get_by_text("No errors.")).to_be_visible()
     # What would reach out of the crawl is refused, and said while it is written.
     editor.fill(daemon.PROFILE + daemon.LOOPBACK)
     expect(page.locator(".faults li").first).to_contain_text("fetch.allow-addresses")
@@ -84,13 +84,13 @@ def make(page, seed, screenshots):
     expect(editor).to_have_value(daemon.PROFILE)
     page.get_by_label("Profile", exact=True).select_option("loopback")
     expect(editor).to_be_hidden()
-    page.get_by_role("button", name="Make the job").click()
+    page.get_by_role("button", name="Create job").click()
     expect(page.get_by_role("heading", name=JOB, level=1)).to_be_visible()
     # The same name again is refused, and said where it is.
     page.get_by_role("link", name="New job").first.click()
     page.get_by_label("Name", exact=True).fill(JOB)
     page.get_by_label("Seeds", exact=True).fill(seed)
-    page.get_by_role("button", name="Make the job").click()
+    page.get_by_role("button", name="Create job").click()
     expect(page.locator("form .form-error")).to_contain_text(JOB)
     page.get_by_label("Name", exact=True).fill("")
 
@@ -138,10 +138,10 @@ def jobs(page, served):
         row.get_by_text("Actions", exact=True).click()
         row.get_by_role("button", name=act).click()
         # What was done is said, and can be put away; after some seconds it goes by itself.
-        page.get_by_role("button", name="Put away").last.click()
+        page.get_by_role("button", name="Dismiss").last.click()
         expect(row.locator(".badge").first).to_have_text(state)
     page.get_by_label("State").select_option("crashed")
-    expect(page.get_by_text("No job is like that.")).to_be_visible()
+    expect(page.get_by_text("No matching jobs.")).to_be_visible()
 
 
 def seeds(page, served, seed):
@@ -172,26 +172,26 @@ def plugins(page, served):
     dialog.get_by_role("button", name="Replace").click()
     expect(dialog.locator(".form-error")).to_contain_text("no-such-thing")
     dialog.get_by_label("Component", exact=True).fill("builtin:html")
-    dialog.get_by_label("Settings in place of those in force").fill("{")
+    dialog.get_by_label("New settings").fill("{")
     dialog.get_by_role("button", name="Replace").click()
-    expect(dialog.locator(".form-error")).to_contain_text("no JSON")
-    dialog.get_by_label("Settings in place of those in force").fill("{}")
+    expect(dialog.locator(".form-error")).to_contain_text("not JSON")
+    dialog.get_by_label("New settings").fill("{}")
     confirm(page, "Replace")
     page.get_by_role("button", name="Refresh").click()
     # Tables are read again from their files.
-    table = page.get_by_role("region", name="Tables that plugins look things up in")
+    table = page.get_by_role("region", name="Look-up tables of plugins")
     expect(table).to_contain_text("closed")
     with open(served.table, "a") as file:
         file.write("http://(localhost,harvest,shut,\n")
-    page.get_by_role("button", name="Read their files again").click()
-    notice(page, "read again")
+    page.get_by_role("button", name="Reload files").click()
+    notice(page, "reloaded")
     expect(table.locator("tbody")).to_contain_text("2")
 
 
 def logs(page, served):
     # An address with a `%` that begins nothing leads somewhere, too.
     page.goto(served.of_job("logs") + "%")
-    expect(page.get_by_text("There is no such page")).to_be_visible()
+    expect(page.get_by_text("Page not found")).to_be_visible()
     page.goto(served.of_job("logs"))
     lines = page.get_by_role("log")
     expect(lines).to_contain_text("http")
@@ -220,11 +220,11 @@ def logs(page, served):
     expect(page.get_by_text("10 lines, the last ones")).to_be_visible()
     # What cannot be searched for is said there, and stands over no other page.
     page.get_by_label("Lines with").fill("(")
-    expect(page.get_by_text("grep cannot be used")).to_be_visible()
+    expect(page.get_by_text("invalid grep")).to_be_visible()
     expect(lines).to_have_text("")
     expect(page.locator(".notice.failed")).to_have_count(0)
     page.reload()
-    expect(page.get_by_text("grep cannot be used")).to_be_visible()
+    expect(page.get_by_text("invalid grep")).to_be_visible()
     page.get_by_label("Regular expression").uncheck()
     page.get_by_label("Lines with").fill("pause")
     page.get_by_label("Log", exact=True).select_option("job.log")
@@ -240,7 +240,7 @@ def reports(page, served):
         expect(page.get_by_role("link", name="Save as text")).to_have_attribute("download", f"{JOB}-{kind}.txt")
         expect(page.locator("pre.lines")).to_contain_text(re.compile(r"\w"))
     page.get_by_label("Report", exact=True).select_option("crawl")
-    page.get_by_role("button", name="As of now").click()
+    page.get_by_role("button", name="Refresh").click()
     for link, ending, beginning in [("Save as text", "txt", "\\w"), ("Save as JSON", "json", "{")]:
         with page.expect_download() as download:
             page.get_by_role("link", name=link).click()
@@ -253,7 +253,7 @@ def reports(page, served):
 
 def settings(page, served, screenshots):
     page.goto(served.of_job("settings"))
-    lines = page.get_by_label("Settings, one a line as in a profile")
+    lines = page.get_by_label("Settings, one per line as in a profile")
     lines.fill('politeness.min-delay = "five"\npoliteness.mindelay = "1s"')
     page.get_by_role("button", name="Check only").click()
     expect(page.locator("form .form-error li")).to_have_count(2)
@@ -264,9 +264,9 @@ def settings(page, served, screenshots):
     expect(lines).to_have_value('politeness.min-delay = "200ms"')
     lines.fill('politeness.min-delay = "300ms"')
     page.get_by_role("button", name="Check only").click()
-    expect(page.get_by_text("It is sound. What would change:")).to_be_visible()
+    expect(page.get_by_text("No errors. The settings would change:")).to_be_visible()
     page.locator("form").get_by_role("button", name="Change", exact=True).click()
-    expect(page.get_by_text("What has changed:")).to_be_visible()
+    expect(page.get_by_text("Changed settings:")).to_be_visible()
     row = rows(page, "Settings").filter(has_text="politeness.min-delay")
     expect(row).to_contain_text('"300ms"')
     # What only some of the URIs are to have.
@@ -274,7 +274,7 @@ def settings(page, served, screenshots):
     page.get_by_label("For", exact=True).select_option("host")
     page.get_by_label("Which").fill("news.harvest.localhost")
     page.locator("form").get_by_role("button", name="Change", exact=True).click()
-    expect(page.get_by_text("What has changed:")).to_be_visible()
+    expect(page.get_by_text("Changed settings:")).to_be_visible()
     # Those that few need are there when they are asked for.
     page.get_by_label("Search").fill("")
     told = page.get_by_text(re.compile("^[0-9]+ of [0-9]+ settings$"))
@@ -311,17 +311,17 @@ def profile(page, served):
     expect(page.get_by_role("heading", name="New job", level=1)).to_be_visible()
     expect(editor).to_have_value(re.compile('name = "news"'))
     page.get_by_label("Profile", exact=True).select_option("snapshot")
-    page.get_by_role("button", name="Edit a copy of it").click()
+    page.get_by_role("button", name="Edit a copy").click()
     expect(editor).to_have_value(re.compile("snapshot"))
 
 
 def alerts(page, served):
     page.goto(served.of_job("alerts"))
-    expect(page.get_by_role("heading", name="Standing")).to_be_visible()
+    expect(page.get_by_role("heading", name="Active")).to_be_visible()
     # The profile wants more room than any disk has.
     page.get_by_role("button", name="Acknowledge").click()
     notice(page, "acknowledged")
-    expect(page.get_by_text("known to lena since")).to_be_visible()
+    expect(page.get_by_text("acknowledged by lena")).to_be_visible()
 
 
 def clone(page, served, screenshots):
@@ -338,9 +338,9 @@ def clone(page, served, screenshots):
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Type the name").fill("news")
     dialog.get_by_role("button", name="Delete").click()
-    expect(dialog.locator(".form-error")).to_contain_text("that is not")
+    expect(dialog.locator(".form-error")).to_contain_text("the name is not")
     dialog.get_by_label("Type the name").fill("news-copy")
-    dialog.get_by_label("Delete these, too").check()
+    dialog.get_by_label("Delete archive").check()
     confirm(page, "Delete")
     expect(page.get_by_role("heading", name="Jobs", level=1)).to_be_visible()
     expect(page.get_by_role("link", name="news-copy", exact=True)).to_have_count(0)
@@ -359,8 +359,8 @@ def back(page, screenshots):
     restore = page.get_by_role("button", name=f"Restore {name}")
     restore.focus()
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Take news-copy back?")
-    expect(dialog).to_contain_text("Archive files, logs and the history stay")
+    dialog = page.get_by_role("dialog", name="Restore news-copy?")
+    expect(dialog).to_contain_text("Archive files, logs and history are kept")
     page.screenshot(path=f"{screenshots}/restore.png")
     # Whoever is not sure leaves it as it is, and is where they were.
     page.keyboard.press("Escape")
@@ -369,21 +369,21 @@ def back(page, screenshots):
     page.keyboard.press("Enter")
     confirm(page, "Restore")
     notice(page, f"with {then} URIs|start it")
-    expect(page.get_by_text(f"it was taken back to checkpoint {name}")).to_be_visible()
+    expect(page.get_by_text(f"restored to checkpoint {name}")).to_be_visible()
     expect(tile(page, "URIs known")).to_have_text(then)
     expect(page.locator(".head .badge").first).to_have_text("stopped")
     page.screenshot(path=f"{screenshots}/checkpoints.png", full_page=True)
     job = page.url
     page.goto(f"{job}/history")
-    expect(page.locator("ol.timeline li", has_text="taken back").first).to_contain_text(name)
+    expect(page.locator("ol.timeline li", has_text="restored").first).to_contain_text(name)
     page.goto(job)
 
 
 def colours_and_keys(page, served):
     page.goto(served.address + "#/daemon")
     # Who did what is there for administrators.
-    expect(rows(page, "What was done through the daemon, the latest first").first).to_contain_text("lena")
-    expect(fact(page, "You are")).to_contain_text("lena")
+    expect(rows(page, "Audit log, newest first").first).to_contain_text("lena")
+    expect(fact(page, "Signed in as")).to_contain_text("lena")
     button = page.get_by_role("button", name="Change colours")
     for theme in ["light", "dark"]:
         button.click()
@@ -393,13 +393,13 @@ def colours_and_keys(page, served):
     button.click()
     expect(page.locator("html")).not_to_have_attribute("data-theme", re.compile("."))
     page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Single keys off").check()
+    page.get_by_label("Disable single keys").check()
     page.get_by_role("dialog").get_by_role("button", name="Close").click()
     page.keyboard.press("g")
     page.keyboard.press("j")
     expect(page.get_by_role("heading", name="Daemon", level=1)).to_be_visible()
     page.get_by_role("button", name="Keys").click()
-    page.get_by_label("Single keys off").uncheck()
+    page.get_by_label("Disable single keys").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("g")
     page.keyboard.press("j")

@@ -23,7 +23,7 @@ def frontier(page, served):
     page.get_by_label("Queue by name").fill(name[:-2])
     page.get_by_role("button", name="Open").click()
     expect(queues.first).to_contain_text(name)
-    expect(page.get_by_text(f"From {name[:-2]} on")).to_be_visible()
+    expect(page.get_by_text(f"From {name[:-2]}.")).to_be_visible()
     page.get_by_role("button", name="From the beginning").click()
     page.get_by_role("button", name="Refresh").click()
     page.get_by_label("Queue by name").fill(name)
@@ -52,7 +52,7 @@ def frontier(page, served):
     confirm(page, "Set")
     page.get_by_role("button", name="Wake all").click()
     confirm(page, "Wake all")
-    notice(page, "0 of [1-9][0-9]* queues rested for too long")
+    notice(page, "0 of [1-9][0-9]* queues had too long a delay")
 
 
 def held(page, served, seed):
@@ -61,7 +61,7 @@ def held(page, served, seed):
     served.ask("POST", f"jobs/{JOB}/seeds", {"seeds": [uri]})
     page.goto(served.of_job(f"uri?uri={quote(uri, safe='')}"))
     # The page follows: nobody opens it again.
-    ends = page.get_by_role("button", name="Break off", exact=True)
+    ends = page.get_by_role("button", name="Cancel fetch", exact=True)
     expect(ends).to_be_visible()
     expect(page.get_by_text("It is being fetched.")).to_be_visible()
     page.get_by_role("button", name="Precedence").click()
@@ -72,7 +72,7 @@ def held(page, served, seed):
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     ends.click()
-    confirm(page, "Break off")
+    confirm(page, "Cancel fetch")
     expect(ends).to_have_count(0)
     page.goto(served.of_job("logs?grep=-7000&file=crawl.log"))
     expect(page.get_by_role("log")).to_contain_text(uri)
@@ -84,7 +84,7 @@ def uris(page, served, seed, screenshots):
         page.goto(served.of_job(f"uri?uri={quote(part, safe='')}"))
         expect(fact(page, "Last status")).to_have_text("200")
     page.goto(served.of_job(f"uri?uri={quote(seed.replace('www.', 'news.'), safe='')}"))
-    expect(fact(page, "Visits")).to_contain_text(re.compile("of them ([2-9]|[1-9][0-9]+) brought"))
+    expect(fact(page, "Visits")).to_contain_text(re.compile("([2-9]|[1-9][0-9]+) of them new"))
     # Nothing is being fetched while the job is paused, so that whatever is looked at stays as it is.
     page.goto(served.of_job())
     page.get_by_role("button", name="Pause").click()
@@ -108,16 +108,16 @@ def uris(page, served, seed, screenshots):
     expect(page.get_by_text("It is in scope.")).to_be_visible()
     # Which plugin said what, and which would say what now.
     expect(fact(page, "Read by")).to_contain_text(re.compile(r"html \d+\.\d+\.\d+"))
-    expect(rows(page, "Visits as they were logged").first).to_contain_text("adaptive")
-    why = page.get_by_role("region", name="Why in scope, and what holds for it", exact=True)
-    expect(why.get_by_text("Where its next visit finds it unchanged")).to_be_visible()
+    expect(rows(page, "Visits in the log").first).to_contain_text("adaptive")
+    why = page.get_by_role("region", name="Scope, filters, waits and settings", exact=True)
+    expect(why.get_by_text("If its next visit finds it unchanged")).to_be_visible()
     expect(why.locator("li.good", has_text="adaptive")).to_have_count(2)
-    expect(why.get_by_text("robots.txt is not asked here")).to_be_visible()
-    why.get_by_text("The plugins of each stage").click()
+    expect(why.get_by_text("robots.txt is not fetched here")).to_be_visible()
+    why.get_by_text("Plugins of each stage").click()
     expect(fact(page, "wait")).to_contain_text("adaptive")
     # What few ever change is there when it is asked for.
-    why.get_by_text("The settings that hold for it").click()
-    settings = rows(page, "Settings that hold for this URI")
+    why.get_by_text("All settings of this URI").click()
+    settings = rows(page, "Settings of this URI")
     expect(settings.filter(has_text="politeness.min-delay")).to_have_count(1)
     expect(settings.filter(has_text="fetch.keep-alive")).to_have_count(0)
     why.get_by_label("Expert settings, too").check()
@@ -151,7 +151,7 @@ def uris(page, served, seed, screenshots):
     version.select_option(index=version.locator("option").count() - 1)
     expect(body).to_contain_text("Edition 1.")
     with page.expect_popup() as other:
-        page.get_by_role("link", name="What was received, by itself").click()
+        page.get_by_role("link", name="Received content").click()
     expect(other.value.locator("body")).to_contain_text("Edition 1.")
     other.value.close()
     # Something that is not needed any more.
@@ -169,7 +169,7 @@ def uris(page, served, seed, screenshots):
     page.goto(served.of_job("uris"))
     # Never all of them by mistake.
     page.get_by_role("button", name="Forget …").click()
-    expect(page.locator(".notice.failed")).to_contain_text("never meant")
+    expect(page.locator(".notice.failed")).to_contain_text("never selects")
     page.get_by_label("Regular expression").fill(r"\.png$")
     page.get_by_role("button", name="Delete …").click()
     confirm(page, "Delete")
@@ -178,7 +178,7 @@ def uris(page, served, seed, screenshots):
     expect(listed.first).to_contain_text("/story/2")
     page.get_by_role("button", name="Forget …").click()
     confirm(page, "Forget")
-    expect(page.get_by_text("No URI is like that.")).to_be_visible()
+    expect(page.get_by_text("No matching URIs.")).to_be_visible()
     page.goto(served.of_job())
     page.get_by_role("button", name="Resume").click()
     expect(page.locator(".head .badge").first).to_have_text("running")

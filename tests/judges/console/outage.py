@@ -23,7 +23,7 @@ def run(browser, served, screenshots, seed, **_):
         served.stop()
         expect(page.locator(".away")).to_contain_text("does not answer")
         page.screenshot(path=f"{screenshots}/away.png")
-        other.get_by_role("button", name="Make the job").click()
+        other.get_by_role("button", name="Create job").click()
         expect(other.locator("form .form-error")).to_contain_text("cannot be reached")
         expect(other.get_by_label("Name", exact=True)).to_have_value("half-written")
         page.get_by_role("button", name="Try now").click()
@@ -43,7 +43,7 @@ def run(browser, served, screenshots, seed, **_):
         expect(other.get_by_label("Seeds", exact=True)).to_have_value(seed)
         other.get_by_label("Start it at once").uncheck()
         other.get_by_label("Contact URL").fill("https://crawler.harvest.library/about")
-        other.get_by_role("button", name="Make the job").click()
+        other.get_by_role("button", name="Create job").click()
         expect(other.get_by_role("heading", name=re.compile("half-written"), level=1)).to_be_visible()
     return faults
 

@@ -12,8 +12,8 @@ from parts import rows
 
 # What may be pressed by somebody who may only look.
 LOOKING = re.compile(
-    r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|As of now|From the beginning|Show the capture"
-    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|The settings that hold for it|Expert settings, too|The plugins of each stage|Components and settings .*)$"
+    r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|From the beginning|Show the capture"
+    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Expert settings, too|Plugins of each stage|Components and settings .*)$"
 )
 # What an administrator alone may press; URIs are deleted by operators.
 ADMINS = re.compile(r"^(Replace .*|Delete)$")

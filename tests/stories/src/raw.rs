@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What crossed one connection.
+/// Data of one connection.
 #[derive(Clone, Debug)]
 pub struct Exchanged {
     /// Path and query asked for.

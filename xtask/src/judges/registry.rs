@@ -105,7 +105,7 @@ fn both_ways(folder: &Path, opilio: &Path, wkg: &Path) -> Result<()> {
     status(pull.arg(bound).arg(&credentials))?;
 
     let mut pull = opilio_plugin(opilio, folder, "pull");
-    refused(pull.arg(&image).arg(&nobody), "is refused")?;
+    refused(pull.arg(&image).arg(&nobody), "was refused")?;
     let mut pull = opilio_plugin(opilio, folder, "pull");
     let missing = format!("oci://{}/plugins/js:2.0", registry.host);
     refused(
@@ -156,7 +156,7 @@ fn over_tls(folder: &Path, opilio: &Path, address: IpAddr) -> Result<()> {
     refused(push.arg(&file).arg(&image).arg(&credentials), "certificate")?;
     status(trusting("push").arg(&file).arg(&image).arg(&credentials))?;
     status(trusting("pull").arg(&image).arg(&credentials))?;
-    refused(trusting("pull").arg(&image).arg(&nobody), "is refused")
+    refused(trusting("pull").arg(&image).arg(&nobody), "was refused")
 }
 
 /// Serves what lies in the folder, to those who know the password.

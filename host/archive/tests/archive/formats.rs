@@ -1,4 +1,4 @@
-//! What is written as zstd or ARC, and with an index, comes back; hostile files are answered.
+//! Files written as zstd or ARC, with an index, are read back; hostile files give errors.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -556,7 +556,7 @@ fn originals() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// Whatever it is, it is read to its end, and repaired.
+/// Any content is read to its end, and repaired.
 fn survives(name: &str, bytes: &[u8]) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join(name);

@@ -26,7 +26,7 @@ fn warcinfo_id() -> RecordId {
     uuid("urn:uuid:d7ae5c10-e6b3-4d27-967d-34780c58ba39")
 }
 
-/// What the writer makes of the records, behind the warcinfo record.
+/// Records as written, without the warcinfo record.
 #[track_caller]
 fn check(capture: &[Record], expected: &str) {
     let written = |compression| {

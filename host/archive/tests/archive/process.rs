@@ -1,4 +1,4 @@
-//! What only another process can try: to be killed in the midst of a write, and to run out of
+//! Tests that need another process: to be killed in the midst of a write, and to run out of
 //! space. The other process is this test binary again, told by a variable which part to play.
 #![cfg(unix)]
 

@@ -1,4 +1,4 @@
-//! What must go goes, with all that leads to it, and nothing else changes by a byte.
+//! Redaction removes the chosen records and all references to them, and changes nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};

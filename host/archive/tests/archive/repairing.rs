@@ -1,4 +1,4 @@
-//! What a kill leaves behind: torn tails at every byte, empty files, damage in the middle.
+//! Remains of killed processes: torn tails at every byte, empty files, damage in the middle.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! When a file ends and the next begins, and what files are called.
+//! Rotation and names of files.
 
 use std::time::Duration;
 

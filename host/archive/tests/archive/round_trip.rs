@@ -1,4 +1,4 @@
-//! Whatever is written is read back the same, however hostile.
+//! Everything that is written is read back the same, however hostile.
 
 use std::fs;
 use std::io::Read as _;
@@ -71,7 +71,7 @@ prop_compose! {
     }
 }
 
-/// What a value must look like when it is read back.
+/// A value as it must be read back.
 fn on_one_line(value: &str) -> String {
     let kept = |c: char| {
         if c.is_control() || "\u{2028}\u{2029}".contains(c) {

@@ -64,7 +64,7 @@ fn a_flipped_bit_is_found_wherever_it_is() {
     }
 }
 
-/// What the members of a file hold, if they can be unpacked.
+/// Contents of the members of a file, if they can be unpacked.
 fn unpacked(compression: Compression, bytes: &[u8]) -> Option<Vec<u8>> {
     if compression == Compression::None {
         return Some(bytes.to_vec());
@@ -175,7 +175,7 @@ fn sha256_is_written_and_verified_where_asked_for() {
     assert_eq!(text.matches("-Digest: sha256:").count(), 3);
 }
 
-/// What is wrong with one record of others' making.
+/// Errors of a record that another program has written.
 #[track_caller]
 fn check_text(text: &str, expected: &[FaultKind]) {
     let found: Vec<FaultKind> = faults(text.as_bytes())

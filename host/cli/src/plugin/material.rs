@@ -25,7 +25,7 @@ const RECORD_BYTES_MAX: usize = 256 << 20;
 /// Base of the addresses of files that have none of their own.
 const SOMEWHERE: &str = "http://example.com/";
 
-/// How documents are come by.
+/// Source of documents.
 #[derive(Clone, Debug, Args)]
 pub(super) struct MaterialArgs {
     /// URI of the document, for files without a URI of their own [default: http://example.com/FILE].

@@ -39,7 +39,7 @@ others with --insecure, it uses plain HTTP. Registries in private networks are a
     Prune(PruneArgs),
 }
 
-/// Where the store is.
+/// Location of the store.
 #[derive(Debug, Args)]
 struct StoreArgs {
     /// Folder of the store [default: opilio/plugins in your data directory, such as ~/.local/share].
@@ -47,7 +47,7 @@ struct StoreArgs {
     store: Option<PathBuf>,
 }
 
-/// How registries are asked.
+/// Access to registries.
 #[derive(Debug, Args)]
 struct RegistryArgs {
     /// File of credentials, as written by `docker login` and `podman login` [default: ~/.docker/config.json].

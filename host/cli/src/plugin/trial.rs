@@ -84,7 +84,7 @@ impl KindName {
     }
 }
 
-/// Where a filter is asked.
+/// Stage at which a filter is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum StageName {
     /// The filter decides which links of the document are in scope.
@@ -114,7 +114,7 @@ impl StageName {
     }
 }
 
-/// What plugins are asked.
+/// Call of a plugin.
 #[derive(Debug, clap::Args)]
 pub(super) struct QuestionArgs {
     /// Call the plugin only as this kind [default: all its kinds].

@@ -34,7 +34,7 @@ pub(crate) struct Row {
     pub(crate) content_type: Option<String>,
 }
 
-/// Which records.
+/// Selection of records.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct Filter {
     /// Select records of this URI; `*` matches any text. All filters may be repeated; one value of each must match.

@@ -32,7 +32,7 @@ fn packed(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What has been done: the names that files were dropped under, and what came of them.
+/// Processed files by the names under which they were dropped, with their results.
 struct Results(PathBuf);
 
 impl Results {
@@ -106,7 +106,7 @@ async fn what_is_dropped_into_the_action_directory_is_done_and_put_aside() {
     results.check("2.seeds.gz", "1 new seeds");
     results.check("2.seeds.gz", "line 2: not a seed");
     results.check("3.s.schedule", "1 line taken");
-    let outside = "line 2: http://foreign.invalid/ is out of the scope";
+    let outside = "line 2: http://foreign.invalid/ is out of scope";
     results.check("3.s.schedule", outside);
     results.check("5.groovy", "scripts are never executed");
     results.check("6.seeds", "0 new seeds, 1 known");
@@ -172,21 +172,18 @@ async fn another_crawl_is_recovered_and_known_uris_are_forced() {
     gate.open();
     assert_eq!(running.wait(), 0);
 
-    results.check("1.s.recover", "only what is in the scope is taken");
-    results.check("3.recover", "nothing was done: ");
+    results.check("1.s.recover", "only URIs in scope are accepted");
+    results.check("3.recover", "not imported: ");
     results.check("4.force", "2 lines taken");
     results.check("4.force", "line 3: ");
     results.check(
         "5.seeds.gz",
-        "0 lines taken; the file cannot be read from line 1 on: ",
+        "0 lines taken; cannot read the file from line 1: ",
     );
     results.check("6.schedule", "0 lines taken");
     results.check("6.schedule", "line 1: ");
     results.check("7.schedule", "line 1: not UTF-8");
-    results.check(
-        "notes.txt",
-        "nothing was done: the name ends in none of .seeds",
-    );
+    results.check("notes.txt", "not processed: the name must end in .seeds");
     assert_eq!(results.kept("2.recover.gz"), cut);
     assert_eq!(results.kept("notes.txt"), b"remember the milk");
     assert_eq!(fs::read_dir(&action).unwrap().count(), 0);

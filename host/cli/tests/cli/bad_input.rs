@@ -1,4 +1,4 @@
-//! What is wrong is said in one go, with the place, and nothing is made.
+//! Errors are listed all at once, with their places, and nothing is created.
 
 use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
 
@@ -227,7 +227,7 @@ fn somebodys_files_are_left_alone() {
         .run(&["crawl", "p.toml", "--seed", SEED, "--job", "job"])
         .code(1);
     assert!(
-        ended.err.contains("is not empty and holds no job"),
+        ended.err.contains("is not empty and not a job"),
         "{ended:?}"
     );
     assert_eq!(std::fs::read_dir(home.job()).unwrap().count(), 1);

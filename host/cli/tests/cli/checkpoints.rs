@@ -44,7 +44,7 @@ fn sole(job: &Path) -> String {
     entry.file_name().into_string().unwrap()
 }
 
-/// What the crawl report says that the job has worked, in seconds.
+/// Duration of the job in the crawl report, in seconds.
 fn duration(home: &Home) -> f64 {
     let report = home.run(&["job", "report", "job", "crawl", "--json"]);
     let facts: Value = serde_json::from_str(&report.code(0).out).unwrap();
@@ -55,7 +55,7 @@ fn duration(home: &Home) -> f64 {
 async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     let (home, gate) = (Home::new(), gate());
     let none = home.run(&["job", "checkpoints", "job"]).code(2);
-    assert!(none.err.contains("is no job"), "{none:?}");
+    assert!(none.err.contains("is not a job"), "{none:?}");
     let mut running = paused(&home, &gate).await;
     let none = home.run(&["job", "checkpoints", "job"]).code(0);
     assert!(none.out.contains("has no checkpoints"), "{none:?}");
@@ -116,7 +116,7 @@ async fn a_job_goes_back_to_its_own_checkpoint_and_crawls_on_from_there() {
     );
     let log = job_log(&home);
     assert!(log.contains("--in-place => refused: "), "{log}");
-    assert!(log.contains("--in-place => as it was at "), "{log}");
+    assert!(log.contains("--in-place => restored to "), "{log}");
     let seeds = home.run(&["job", "seeds", "job"]).code(0);
     assert!(!seeds.out.contains(&added), "{seeds:?}");
     home.run(&["frontier", "check", "job"]).code(0);
@@ -154,7 +154,7 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     let err = back(&format!("other/checkpoints/{of_other}"), 2);
     assert!(err.contains("a checkpoint of another job"), "{err}");
     let err = back("other", 2);
-    assert!(err.contains("is no checkpoint"), "{err}");
+    assert!(err.contains("is not a complete checkpoint"), "{err}");
 
     let whole = |problem: &str| {
         let json = home.run(&["job", "checkpoints", "job", "--json"]).code(0);
@@ -171,7 +171,7 @@ async fn what_is_no_sound_checkpoint_of_the_job_changes_nothing() {
     let listed = home.run(&["job", "checkpoints", "job"]).code(0);
     assert!(listed.out.contains("has no checkpoints"), "{listed:?}");
     let err = back(&from, 2);
-    assert!(err.contains("being made or was never finished"), "{err}");
+    assert!(err.contains("is not a complete checkpoint"), "{err}");
     fs::rename(kept.join("kept"), kept.join("checkpoint.json")).unwrap();
     fs::rename(kept.join("seeds.txt"), kept.join("kept")).unwrap();
     whole("its seeds.txt is missing");

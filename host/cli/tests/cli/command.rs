@@ -58,7 +58,7 @@ impl Home {
         self.file("p.toml", text)
     }
 
-    /// What is in the directory.
+    /// Names in the directory.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.path()).unwrap();
         let mut names: Vec<_> = entries

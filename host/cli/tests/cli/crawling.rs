@@ -22,10 +22,7 @@ async fn a_profile_a_seed_and_a_job_make_a_crawl() {
     let ended = home
         .run(&["crawl", "p.toml", "--seed", &seed, "--job", "job"])
         .code(0);
-    assert!(
-        ended.out.contains("finished: nothing is left to fetch"),
-        "{ended:?}"
-    );
+    assert!(ended.out.contains("finished: no URIs left"), "{ended:?}");
     assert!(ended.err.contains("crawling job"), "{ended:?}");
     sound(&home.job());
     assert!(archived(&home, &web, 8));
@@ -47,7 +44,7 @@ async fn who_waits_for_a_crawl_can_tell_a_limit_from_its_end() {
     let ended = home.run(&crawl).code(4);
     assert!(ended.out.contains("limit"), "{ended:?}");
     let ended = home.run(&crawl).code(0);
-    assert!(ended.out.contains("nothing is left to fetch"), "{ended:?}");
+    assert!(ended.out.contains("no URIs left"), "{ended:?}");
     assert!(archived(&home, &web, 8));
 }
 

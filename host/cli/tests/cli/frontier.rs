@@ -21,7 +21,7 @@ fn resume(home: &Home, running: &mut Running) {
     sound(&home.job());
 }
 
-/// What `opilio frontier why` says.
+/// Output of `opilio frontier why`.
 fn why(home: &Home, uri: &str) -> String {
     home.run(&["frontier", "why", "job", uri]).code(0).out
 }
@@ -90,11 +90,11 @@ async fn what_is_deleted_stays_known_and_what_is_forgotten_may_be_found_again() 
     asked.sort();
     assert_eq!(asked, ["/", "/again", "/keep"]);
     let said = why(&home, &gate.url("/drop/1"));
-    assert!(said.contains("deleted by the operator"), "{said}");
+    assert!(said.contains("deleted by an operator"), "{said}");
     let log = job_log(&home);
     assert!(
         log.contains(&format!(
-            " delete --surt {prefix:?} => 2 deleted, 0 in process left alone"
+            " delete --surt {prefix:?} => 2 deleted, 0 in process left out"
         )),
         "{log}"
     );
@@ -214,7 +214,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
     );
     assert!(said.contains("  extracted by  http 0."), "{said}");
     let said = why(&home, "http://elsewhere.org/x");
-    assert!(said.contains("no scope filter let it in"), "{said}");
+    assert!(said.contains("no scope filter accepted it"), "{said}");
     assert!(said.contains(&gate.url("/")), "{said}");
     let said = why(&home, "http://never.org/");
     assert!(said.contains("not known"), "{said}");
@@ -229,7 +229,7 @@ async fn a_queue_is_retired_and_comes_back_and_why_tells() {
     let unknown = home
         .run(&["frontier", "retire", "job", "org,none,"])
         .code(1);
-    assert!(unknown.err.contains("there is no queue"), "{unknown:?}");
+    assert!(unknown.err.contains("not found"), "{unknown:?}");
     let retired = home
         .run(&["frontier", "queues", "job", "--state", "retired", "--json"])
         .code(0);
@@ -257,7 +257,7 @@ async fn rests_that_are_too_long_are_ended_together() {
     let mut running = paused(&home, &gate).await;
     let wake = ["frontier", "wake", "job", "--all"];
     let none = home.run(&wake).code(0);
-    assert!(none.out.contains("0 of 1 queues rested"), "{none:?}");
+    assert!(none.out.contains("0 of 1 queues had"), "{none:?}");
     home.run(&[&wake[..], &[&queue(&gate)]].concat()).code(2);
     home.run(&wake[..3]).code(2);
     resume(&home, &mut running);
@@ -352,7 +352,7 @@ async fn what_is_frozen_or_retired_while_it_is_in_flight_is_so_afterwards() {
     let queue = queue(&gate);
     let said = |action: &str| home.run(&["frontier", action, "job", &queue]).code(0).out;
     let frozen = said("freeze");
-    let once = "once what is in flight is done, precedence";
+    let once = "once current fetches have finished, precedence";
     assert!(frozen.contains(&format!("is frozen {once}")), "{frozen}");
     let thawed = said("thaw");
     assert!(thawed.contains("is in-process, precedence"), "{thawed}");
@@ -426,9 +426,9 @@ async fn a_seed_is_removed_with_what_it_alone_brought_in() {
     let no = home
         .run(&["frontier", "remove-seed", "job", &gate.url("/a")])
         .code(1);
-    assert!(no.err.contains("is no seed"), "{no:?}");
+    assert!(no.err.contains("is not a seed"), "{no:?}");
     let done = home.run(&["frontier", "remove-seed", "job", &seed]).code(0);
-    assert!(done.out.contains("2 waiting URIs"), "{done:?}");
+    assert!(done.out.contains("2 queued URIs"), "{done:?}");
     // Run again, it is about what has come back to its queue meanwhile.
     let again = home.run(&["frontier", "remove-seed", "job", &seed]).code(0);
     assert!(again.out.contains("0 waiting URIs"), "{again:?}");

@@ -53,7 +53,7 @@ fn get(daemon: &Daemon, path: &str) -> Answer {
     daemon.send("GET", path, "", "")
 }
 
-/// What a job is doing, in Heritrix' words.
+/// State of a job, in the words of Heritrix.
 fn description(daemon: &Daemon, job: &str) -> String {
     let body = get(daemon, &format!("/engine/job/{job}")).body;
     let rest = body.split("<statusDescription>").nth(1).unwrap_or_default();
@@ -160,9 +160,9 @@ async fn goes_back(daemon: &Daemon, web: &opilio_test_web::Web, name: &str) {
         (
             "one",
             "action=launch&checkpoint=nope",
-            "no checkpoint \\\"nope\\\"",
+            "checkpoint \\\"nope\\\" not found",
         ),
-        ("one", "action=launch&checkpoint=..%2f..", "no checkpoint"),
+        ("one", "action=launch&checkpoint=..%2f..", "not found"),
         ("two", "action=launch&checkpoint=latest", "never built"),
     ] {
         let refused = post(daemon, &format!("/engine/job/{job}"), form, 404);

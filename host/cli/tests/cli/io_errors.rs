@@ -55,7 +55,7 @@ async fn lines_that_could_not_be_written_are_made_of_the_archive() {
     let limit = format!("trap '' XFSZ; ulimit -f {FILE_MAX}");
     let halted = Ended::of(&home.opilio_after(&limit, &command).output().unwrap()).code(1);
     assert!(
-        halted.out.contains("a log cannot be written") && halted.out.contains("(ulimit -f)"),
+        halted.out.contains("cannot write a log") && halted.out.contains("(ulimit -f)"),
         "{halted:?}"
     );
     assert!(!halted.out.contains("free space"), "{halted:?}");

@@ -61,7 +61,7 @@ impl Gate {
         self.state.opened.notify_all();
     }
 
-    /// What was asked for so far, robots.txt left out.
+    /// Requests so far, without robots.txt.
     pub(crate) fn asked(&self) -> Vec<String> {
         self.state.asked.lock().unwrap().clone()
     }
@@ -140,7 +140,7 @@ async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     let said = home.run(&["job", "pause", "job"]).code(0).out;
-    assert!(said.contains("nothing new begins"), "{said}");
+    assert!(said.contains("no new fetches start"), "{said}");
     until("it is paused", || state(&home).as_deref() == Some("paused")).await;
 
     let before = asked(&web).len();
@@ -160,11 +160,11 @@ async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
     let log = job_log(&home);
     let mut found = log.lines();
     for wanted in [
-        "crawl begin => a new job",
+        "crawl begin => new job",
         "pause => pausing",
-        "crawl pause => nothing is in flight",
-        "resume => going on",
-        "crawl resume => goes on",
+        "crawl pause => paused; no fetches in flight",
+        "resume => resumed",
+        "crawl resume => resumed",
         "crawl end => finished",
     ] {
         assert!(
@@ -212,7 +212,10 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     hang_up(running.id());
     assert!(running.wait().unwrap().success());
     let log = job_log(&home);
-    assert!(log.contains("crawl end => ended by the system"), "{log}");
+    assert!(
+        log.contains("crawl end => terminated by the system"),
+        "{log}"
+    );
 
     // As nohup begins it.
     let crawl = ["crawl", "p.toml", "--job", "job", "--paused", "--quiet"];
@@ -224,10 +227,7 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
     assert!(outlives.wait().unwrap().success());
     assert_eq!(gate.asked(), ["/", "/a"]);
     let log = job_log(&home);
-    assert!(
-        log.trim_end().ends_with("nothing is left to fetch"),
-        "{log}"
-    );
+    assert!(log.trim_end().ends_with("no URIs left"), "{log}");
 
     // Nobody is left to read the summary.
     let mut command = home.opilio(&["crawl", "p.toml", "--job", "job"]);
@@ -249,7 +249,10 @@ async fn stop_ends_politely() {
     sound(&home.job());
     assert_eq!(state(&home).as_deref(), Some("idle"));
     let log = job_log(&home);
-    assert!(log.contains(" stop => ending politely"), "{log}");
+    assert!(
+        log.contains(" stop => stopping; current fetches finish"),
+        "{log}"
+    );
     assert!(log.contains(" crawl end => stopped"), "{log}");
 }
 
@@ -271,7 +274,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
     let again = home
         .run(&["job", "checkpoint", "job", "--to", "kept"])
         .code(2);
-    assert!(again.err.contains("is there already"), "{again:?}");
+    assert!(again.err.contains("already exists"), "{again:?}");
     home.run(&["job", "checkpoint", "job"]).code(0);
     let own = std::fs::read_dir(home.job().join("checkpoints")).unwrap();
     assert_eq!(own.count(), 1);
@@ -319,12 +322,18 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     assert!(home.job().join("control").exists());
     assert_eq!(state(&home).as_deref(), Some("idle"));
     for (command, reason) in [
-        (vec!["job", "pause", "job"], "nothing to pause"),
-        (vec!["job", "resume", "job"], "opilio crawl goes on"),
-        (vec!["job", "stop", "job"], "nothing to stop"),
+        (
+            vec!["job", "pause", "job"],
+            "only a running job can be paused",
+        ),
+        (vec!["job", "resume", "job"], "resume it with opilio crawl"),
+        (
+            vec!["job", "stop", "job"],
+            "only a running job can be stopped",
+        ),
         (
             vec!["frontier", "cancel", "job", "http://a.org/"],
-            "nothing is in flight",
+            "no fetch to cancel",
         ),
         (
             vec!["frontier", "floor", "job", "3"],
@@ -348,7 +357,7 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
     assert!(lines.all(|line| line.contains(" uid-")), "{log}");
     assert!(log.contains(" checkpoint => "), "{log}");
     let none = home.run(&["job", "status", "nowhere"]).code(2);
-    assert!(none.err.contains("is no job"), "{none:?}");
+    assert!(none.err.contains("is not a job"), "{none:?}");
     let none = home.run(&["frontier", "queues", "nowhere"]).code(2);
     assert_eq!(none.out, "", "what is not there is not empty");
     home.run(&["crawl", "p.toml", "--job", "job"]).code(0);
@@ -371,7 +380,7 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     let report = home.run(&["job", "observe", "job"]).code(0);
     assert_eq!(report.out, "== counter count.txt\n03\n");
     let none = home.run(&["job", "observe", "job", "html"]).code(2);
-    assert!(none.err.contains("there are: counter"), "{none:?}");
+    assert!(none.err.contains("observers: counter"), "{none:?}");
 
     let table = home.run(&["job", "plugins", "job"]).code(0);
     let lines: Vec<&str> = table.out.lines().collect();

@@ -95,13 +95,13 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
 
     let status = home.run(&["job", "status", "jobs/b"]).code(0).out;
     assert!(
-        status.contains("why  waiting: it waits for a place"),
+        status.contains("why  waiting: waiting for a free place"),
         "{status}"
     );
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),
-        "it begins paused"
+        "the job will start paused"
     );
     let resumed = home.run(&["job", "resume", "jobs/b"]).code(0).out;
     assert_eq!(
@@ -111,7 +111,10 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     let paused = home.run(&["job", "pause", "jobs/b"]).code(0).out;
     assert_eq!(paused, "the job will start paused\n");
     let resumed = result(daemon.post("/jobs/b/resume", None, 200));
-    assert_eq!(resumed, "it begins as soon as there is a place");
+    assert_eq!(
+        resumed,
+        "the job will start as soon as a place among the concurrent crawls is free"
+    );
     let stopped = home.run(&["job", "stop", "jobs/b"]).code(0).out;
     assert_eq!(stopped, "the job will not start\n");
     home.run(&["job", "stop", "jobs/b"]).code(1);
@@ -125,7 +128,7 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
         "{status}"
     );
     let log = home.run(&["job", "log", "jobs/a"]).code(0).out;
-    assert!(log.contains("crawl begin => a new job"), "{log}");
+    assert!(log.contains("crawl begin => new job"), "{log}");
     let log = home.run(&["job", "log", "jobs/b"]).code(0).out;
     assert!(log.contains("stop => the job will not start"), "{log}");
     assert_eq!(daemon.state("b"), "new");
@@ -203,7 +206,7 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
     assert!(!listed.contains("\"dir\""), "{listed}");
     for (path, status, said) in [
         ("/profiles/bin", 422, "bin.toml:2: not UTF-8"),
-        ("/profiles/dir", 404, "there is no profile"),
+        ("/profiles/dir", 404, "not found"),
     ] {
         let answer = daemon.call("GET", &format!("/api/v1{path}"), None, "");
         assert_eq!(answer.status, status, "{path}: {answer:?}");
@@ -215,7 +218,7 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
     };
     clone("sound", "copy", 201);
     let refused = clone("faulty", "c1", 422);
-    assert_eq!(refused["detail"], "the profile has a fault", "{refused}");
+    assert_eq!(refused["detail"], "the profile has an error", "{refused}");
     assert!(refused["faults"][0]["line"].is_u64(), "{refused}");
     assert!(!home.path().join("jobs/c1").exists());
     let refused = daemon.post("/jobs/torn/start", None, 409);

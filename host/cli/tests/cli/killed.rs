@@ -176,5 +176,5 @@ fn a_job_made_of_a_checkpoint_halfway_is_made_by_the_same_command() {
     assert!(!restored.join("state/half").exists());
     home.run(&["frontier", "check", "restored"]).code(0);
     let again = home.run(&["job", "restore", "kept", "restored"]).code(2);
-    assert!(again.err.contains("is there already"), "{again:?}");
+    assert!(again.err.contains("already exists"), "{again:?}");
 }

@@ -179,7 +179,7 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
     registry.guard(Guard::Tokens("reader", "secret"));
     refused(
         home.run(&["plugin", "pull", &image]),
-        &["is refused", "--credentials"],
+        &["was refused", "--credentials"],
     );
     let missing = home.run(&["plugin", "pull", &image, "--credentials", "none.json"]);
     refused(missing, &["credentials file none.json not found"]);
@@ -193,7 +193,7 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
         .code(0);
 }
 
-/// Whoever moves the tag meanwhile, ends the registry and empties the store changes nothing in a job that has begun.
+/// A moved tag, a stopped registry and an empty store change nothing in a job that has started.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     const PAGES: usize = 200;

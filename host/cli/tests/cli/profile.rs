@@ -81,7 +81,7 @@ fn every_value_is_shown_with_its_line() {
     };
     assert_eq!(told["queue"], "org,a,");
     let robots = told["robots"].as_str().unwrap();
-    assert!(robots.starts_with("not asked here"), "{robots}");
+    assert!(robots.starts_with("not fetched here"), "{robots}");
     assert!(told["waits"].as_array().unwrap().is_empty(), "{told}");
     assert_eq!(of("strategy"), ("snapshot".into(), Some(7)));
     assert_eq!(of("politeness.min-delay"), ("1s".into(), Some(10)));

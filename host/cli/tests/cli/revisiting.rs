@@ -1,4 +1,4 @@
-//! What wait evaluators come to, small: docs/REVISITING.md has the whole measurement. Webs are simulated, the same at every
+//! Results of wait evaluators on small webs: docs/REVISITING.md has the whole measurement. Webs are simulated, the same at every
 //! run, so figures here are not subject to chance; margins are for evaluators that are made better at something else.
 
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What an operator sees of a job: logs, reports, figures, alerts; and what the command line says of itself.
+//! A job as operators see it: logs, reports, figures, alerts; and what the command line says of itself.
 
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdout, Stdio};

@@ -26,7 +26,7 @@ pub(crate) struct Daemon {
     pub(crate) trusted: Option<CertificateDer<'static>>,
 }
 
-/// What it answered.
+/// The answer of the daemon.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -309,7 +309,7 @@ async fn a_uri_is_shown_as_it_was_and_lists_go_on_page_for_page() {
     let before = shown("&at=2001-01-01T00:00:00Z");
     assert_eq!(before.status, 404);
     assert!(
-        before.body.contains("its first capture is of "),
+        before.body.contains("the first capture is of "),
         "{before:?}"
     );
     assert_eq!(shown("&at=yesterday").status, 400);
@@ -438,7 +438,8 @@ async fn a_crawl_that_the_system_ends_goes_on_when_the_machine_is_up_again() {
     send("-TERM", &first);
     let log = home.path().join("jobs/job/logs/job.log");
     until("the crawl has ended", || {
-        fs::read_to_string(&log).is_ok_and(|log| log.contains("crawl end => ended by the system"))
+        fs::read_to_string(&log)
+            .is_ok_and(|log| log.contains("crawl end => terminated by the system"))
     })
     .await;
 
@@ -473,7 +474,10 @@ async fn a_daemon_that_is_to_end_its_crawls_waits_for_them_and_the_next_one_goes
     assert!(child.wait().unwrap().success());
     let job = home.path().join("jobs/job");
     let log = fs::read_to_string(job.join("logs/job.log")).unwrap();
-    assert!(log.contains("crawl end => ended by the system"), "{log}");
+    assert!(
+        log.contains("crawl end => terminated by the system"),
+        "{log}"
+    );
     let archive = fs::read_dir(job.join("warcs")).unwrap();
     let files: Vec<_> = archive.map(|entry| entry.unwrap().file_name()).collect();
     let is_open = |file: &std::ffi::OsString| file.to_string_lossy().ends_with(".open");
@@ -570,7 +574,7 @@ async fn a_crawl_that_is_killed_goes_on_by_itself_and_one_outlives_the_daemon() 
     .await;
     let log = fs::read_to_string(home.path().join("jobs/job/logs/job.log")).unwrap();
     assert!(
-        log.contains("daemon process died => killed; it is begun again at"),
+        log.contains("daemon process died => killed; restart at"),
         "{log}"
     );
 
@@ -625,7 +629,10 @@ async fn a_job_that_is_given_up_is_an_alert_until_it_is_begun_again() {
     assert_eq!(told["alert"]["kind"], "halted", "{told}");
     assert_eq!(told["name"], "job", "{told}");
     let message = told["alert"]["message"].as_str().unwrap();
-    assert!(message.contains("it died once, killed"), "{message}");
+    assert!(
+        message.contains("the process died once, killed"),
+        "{message}"
+    );
     let holds = || {
         let alerts = daemon.get("/jobs/job/alerts");
         let alerts = alerts["alerts"].as_array().unwrap().clone();

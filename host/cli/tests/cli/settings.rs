@@ -41,7 +41,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     for said in [
         "min-delay = \"soon\"",
         "did you mean \"politeness\"",
-        "frontier.queue-key was settled when the job was made",
+        "frontier.queue-key was frozen when the job was created",
     ] {
         assert!(refused.err.contains(said), "{said}: {refused:?}");
     }
@@ -248,7 +248,7 @@ fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
         .unwrap();
     assert_eq!(contact["value"], url, "{contact}");
     let history = home.run(&["job", "history", "job"]).code(0).out;
-    assert!(history.contains("who made the job"), "{history}");
+    assert!(history.contains("who created the job"), "{history}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -270,7 +270,7 @@ async fn a_contact_url_given_when_a_job_is_gone_on_with_is_kept_once() {
     let settings = home.run(&["job", "settings", "job", "operator"]).code(0);
     assert!(settings.out.contains(url), "{settings:?}");
     let history = home.run(&["job", "history", "job"]).code(0).out;
-    assert_eq!(history.matches("who went on").count(), 1, "{history}");
+    assert_eq!(history.matches("who resumed").count(), 1, "{history}");
 }
 
 #[test]
@@ -329,7 +329,7 @@ fn a_change_that_changes_nothing_is_refused() {
         assert!(none.err.contains("--host"), "{none:?}");
     }
     let none = home.run(&["job", "set", "job", "# nothing"]).code(2);
-    assert!(none.err.contains("this sets nothing"), "{none:?}");
+    assert!(none.err.contains("no settings given"), "{none:?}");
     assert!(!home.path().join("job/changes").exists());
     let one = "override=[{match={host=['a.localhost']},retry={delay='1s'}}]";
     home.run(&["job", "set", "job", one]).code(0);

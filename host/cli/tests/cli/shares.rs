@@ -14,16 +14,16 @@ use crate::serve::Daemon;
 /// Hosts of each job: more than there are connections.
 const HOSTS: usize = 5;
 
-/// What all jobs may receive in a second.
+/// Maximum bytes that all jobs receive per second.
 const BANDWIDTH: u64 = 128 * 1024;
 
-/// What a page weighs.
+/// Size of a page in bytes.
 const PAGE_BYTES: usize = 100_000;
 
-/// What is saved up while less is received, in seconds: see the fetcher's throttle.
+/// Saved bandwidth while less is received, in seconds: see the fetcher's throttle.
 const SAVED_UP: f64 = 0.25;
 
-/// What one read may bring beyond what is paid for.
+/// Bytes that one read may bring beyond the share.
 const READ_BYTES: f64 = 64.0 * 1024.0;
 
 /// A server that holds pages back until it is opened, and knows how many are being asked for.

@@ -193,7 +193,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     }
 }
 
-/// Where nothing is visited and nothing changes, nothing is praised.
+/// Without visits and changes all results are 0.
 #[test]
 fn nothing_is_no_merit() {
     let home = Home::new();
@@ -235,7 +235,7 @@ fn nothing_is_no_merit() {
     assert!(text.contains("nothing changed"), "{text}");
 }
 
-/// What the limits correct is counted from the first visit on.
+/// Corrections by the limits are counted from the first visit on.
 #[test]
 fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
     let home = Home::new();
@@ -283,7 +283,7 @@ fn what_a_pre_fetch_filter_refuses_is_not_asked_for() {
     assert_eq!(some["visits"]["faults"], 0, "{some}");
 }
 
-/// Who works for a kind of page has its importance from the profile: by the kind's name in its URIs.
+/// A profile gives a kind of page its importance by the kind's name in its URIs.
 #[test]
 fn what_is_important_is_told_by_precedence() {
     let home = Home::new();

@@ -145,7 +145,7 @@ async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_r
     daemon.until("pausing").await;
     gate.open();
     let job = daemon.until("paused").await;
-    assert_eq!(job["ended_why"], "its crawl window is closed", "{job}");
+    assert_eq!(job["ended_why"], "the crawl window is closed", "{job}");
     assert_eq!(gate.was_asked("/a"), 0);
 
     // Another daemon, such as after an upgrade, knows whose pause it is, and makes no second job.
@@ -153,7 +153,7 @@ async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_r
     hands.turn("2026-04-01T19:59:59Z");
     let daemon = Resident::start(&home, &hands).await;
     let job = daemon.until("paused").await;
-    assert_eq!(job["ended_why"], "its crawl window is closed", "{job}");
+    assert_eq!(job["ended_why"], "the crawl window is closed", "{job}");
     assert_eq!(gate.was_asked("/a"), 0);
 
     // Ten in the evening.
@@ -184,12 +184,12 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
         problem.is_some_and(|problem| problem.contains(what))
     };
     until("it is told before the time has come", || {
-        told("there is no profile \"national\": put national.toml into")
+        told("profile \"national\" not found; put national.toml into")
     })
     .await;
     hands.turn("2026-04-01T01:00:00Z");
     until("it is told", || {
-        told("job national-2026-04-01 cannot be made")
+        told("cannot create job national-2026-04-01")
     })
     .await;
     assert_eq!(daemon.job(), None);
@@ -212,7 +212,7 @@ async fn a_job_of_the_calendars_name_that_was_crawled_before_is_not_begun_again(
     until("it is told", || {
         let about = daemon.api.get("/daemon");
         let problem = about["calendar"][0]["problem"].as_str();
-        problem.is_some_and(|problem| problem.contains("which was begun before"))
+        problem.is_some_and(|problem| problem.contains("was started before"))
     })
     .await;
     assert!(!home.path().join(&job).join("orders.json").exists());
@@ -240,7 +240,7 @@ async fn what_was_missed_is_made_up_for_and_what_died_outside_its_window_waits_f
     let daemon = Resident::start(&home, &hands).await;
     let waits = || {
         daemon.job().is_some_and(|job| {
-            job["state"] == "waiting" && job["ended_why"] == "its crawl window is closed"
+            job["state"] == "waiting" && job["ended_why"] == "the crawl window is closed"
         })
     };
     until("it waits for its window", waits).await;
@@ -300,12 +300,15 @@ async fn what_an_operator_resumes_in_a_closed_window_goes_on_when_it_opens() {
     let refused = daemon.api.post(&resume, None, 409);
     assert_eq!(
         refused["detail"],
-        "its crawl window is closed; it goes on when that opens"
+        "the crawl window is closed; the job resumes when it opens"
     );
 
     home.run(&["job", "pause", &format!("jobs/{JOB}")]).code(0);
     let done = daemon.api.post(&resume, None, 200);
-    assert_eq!(done["result"], "it goes on when its crawl window opens");
+    assert_eq!(
+        done["result"],
+        "the job resumes when its crawl window opens"
+    );
     assert!(is_closed(&home));
     assert_eq!(daemon.job().unwrap()["state"], "paused");
     hands.turn("2026-04-01T20:00:00Z");

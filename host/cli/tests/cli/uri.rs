@@ -124,7 +124,7 @@ fn a_program_gets_an_object_a_line() {
     assert_eq!(
         refused,
         [
-            json!({ "input": "ftp:", "refused": "\"ftp:\" is no URI: empty host" }),
+            json!({ "input": "ftp:", "refused": "invalid URI \"ftp:\": empty host" }),
             json!({ "input": "\0\u{fffd}", "refused": "byte 2 (0xFF) is not UTF-8" }),
         ]
     );

@@ -28,7 +28,7 @@ fn crawl(home: &Home, web: &Web) {
         .code(0);
 }
 
-/// What does not agree, by kind and whether it was repaired, sorted.
+/// Discrepancies by kind, and whether they were repaired, sorted.
 fn verify(home: &Home, repair: bool, code: i32) -> Vec<String> {
     let verify: &[&str] = match repair {
         true => &["job", "verify", "job", "--json", "--repair"],
@@ -75,7 +75,7 @@ fn without_line(job: &Path, uri: &str) {
 async fn what_does_not_agree_is_told_and_repaired() {
     let (home, web) = (Home::new(), web().await);
     let none = home.run(&["job", "verify", "job"]).code(2);
-    assert!(none.err.contains("is no job"), "{none:?}");
+    assert!(none.err.contains("is not a job"), "{none:?}");
     crawl(&home, &web);
     assert_eq!(verify(&home, false, 0), [""; 0]);
 

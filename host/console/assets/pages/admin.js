@@ -24,15 +24,15 @@ export async function open(page) {
         ["Process", String(about.pid)],
         ["Folder of jobs", h("span.mono", {}, about.jobs)],
         ["Jobs", count(about.job_count)],
-        ["Jobs at once", count(about.jobs_at_once)],
-        ["Bandwidth of all", about.bandwidth === null ? "as much as there is" : `${bytes(about.bandwidth)}/s`],
-        ["Connections of all", about.connections === null ? "as many as their workers make" : count(about.connections)],
-        ["Free on the disk", about.disk_free !== null && bytes(about.disk_free)],
-        ["You are", session.who ? [session.who, " ", badge(session.role)] : about.authentication || "anybody: no token is needed here"],
+        ["Concurrent jobs", count(about.jobs_at_once)],
+        ["Bandwidth of all jobs", about.bandwidth === null ? "no limit" : `${bytes(about.bandwidth)}/s`],
+        ["Connections of all jobs", about.connections === null ? "no limit" : count(about.connections)],
+        ["Free disk space", about.disk_free !== null && bytes(about.disk_free)],
+        ["Signed in as", session.who ? [session.who, " ", badge(session.role)] : about.authentication || "anyone (no token required)"],
       ]),
     ),
     about.calendar.length > 0 && calendar(about.calendar),
-    session.role === "admin" && region("What was done", () => audit(page)).element,
+    session.role === "admin" && region("Audit log", () => audit(page)).element,
   );
 }
 
@@ -43,7 +43,7 @@ function calendar(entries) {
     columns: [
       { title: "Entry", isHead: true, cell: (entry) => entry.name },
       { title: "Profile", cell: (entry) => entry.profile },
-      { title: "Next job", cell: (entry) => [entry.next ? when(entry.next) : "never again", entry.problem && h("div.hint", {}, entry.problem)] },
+      { title: "Next job", cell: (entry) => [entry.next ? when(entry.next) : "none", entry.problem && h("div.hint", {}, entry.problem)] },
     ],
   });
   table.show(entries);
@@ -53,13 +53,13 @@ function calendar(entries) {
 async function audit(page) {
   const { entries } = await get("audit", { limit: ENTRIES }, page.signal);
   const table = new Table({
-    caption: "What was done through the daemon, the latest first",
-    empty: "Nothing has been done yet.",
+    caption: "Audit log, newest first",
+    empty: "No entries.",
     key: (entry) => JSON.stringify(entry),
     columns: [
       { title: "When", isHead: true, cell: (entry) => when(entry.at) },
-      { title: "Who", cell: (entry) => entry.user ?? "–" },
-      { title: "What", isWide: true, cell: (entry) => h("code", {}, `${entry.method} ${entry.path}`) },
+      { title: "User", cell: (entry) => entry.user ?? "–" },
+      { title: "Request", isWide: true, cell: (entry) => h("code", {}, `${entry.method} ${entry.path}`) },
       { title: "Result", cell: (entry) => `${entry.status}${entry.problem ? `: ${entry.problem}` : ""}` },
     ],
   });

@@ -19,7 +19,7 @@ export async function open(page) {
       done(`${words(alert.kind)}: acknowledged`);
       await load();
     } catch (problem) {
-      failed(problem, "It could not be acknowledged");
+      failed(problem, "Cannot acknowledge the alert");
     }
   };
   const load = async () => {
@@ -30,9 +30,9 @@ export async function open(page) {
     const alerts = answer.alerts;
     const open = alerts.filter((alert) => !alert.until);
     const gone = alerts.filter((alert) => alert.until);
-    put(standing, h("h2", {}, "Standing"), open.length === 0 ? h("p.nothing", {}, "All is well.") : list(open, acknowledge));
+    put(standing, h("h2", {}, "Active"), open.length === 0 ? h("p.nothing", {}, "No active alerts.") : list(open, acknowledge));
     past.hidden = gone.length === 0;
-    put(past, h("h2", {}, "Passed"), list(gone));
+    put(past, h("h2", {}, "Past"), list(gone));
   };
   await load();
   put(page.main, heading(page, "Alerts"), standing, past);
@@ -53,9 +53,9 @@ function list(alerts, acknowledge) {
         " ",
         badge(alert.severity),
         h("div", {}, alert.message),
-        alert.acknowledged && h("div.hint", {}, `known to ${person(alert.acknowledged.by)} since `, when(alert.acknowledged.at)),
+        alert.acknowledged && h("div.hint", {}, `acknowledged by ${person(alert.acknowledged.by)} `, when(alert.acknowledged.at)),
         acknowledge && !alert.acknowledged && h("button.button", { type: "button", "data-needs": "operator", onclick: () => acknowledge(alert) }, "Acknowledge"),
-        h("div.hint", {}, "since ", when(alert.since), alert.until && [", over since ", when(alert.until)]),
+        h("div.hint", {}, "since ", when(alert.since), alert.until && [", ended ", when(alert.until)]),
       ),
     ),
   );

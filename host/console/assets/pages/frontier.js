@@ -20,7 +20,7 @@ export async function open(page) {
   const { query } = page;
   const table = new Table({
     caption: "Queues",
-    empty: () => (query.state ? `No queue is ${words(query.state)}.` : query.from ? "No queue comes after that." : "There is no queue."),
+    empty: () => (query.state ? `No queue is ${words(query.state)}.` : query.from ? "No queues after this name." : "No queues."),
     key: (queue) => queue.queue,
     columns: [
       { title: "Queue", isHead: true, isWide: true, cell: (queue) => queueLink(page.job, queue.queue) },
@@ -46,8 +46,8 @@ export async function open(page) {
       put(
         note,
         isByName
-          ? query.from && [`From ${query.from} on. `, h("button.bare.link", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning")]
-          : answer.queues.length === SIZE && `The first ${SIZE}; sorted by name all can be paged through.`,
+          ? query.from && [`From ${query.from}. `, h("button.bare.link", { type: "button", onclick: () => change({ from: "" }) }, "From the beginning")]
+          : answer.queues.length === SIZE && `The first ${SIZE}; sort by name to page through all queues.`,
       );
       return { rows: answer.queues, next: answer.after };
     },
@@ -118,8 +118,8 @@ export function nextDue(queue) {
 // In the words of `opilio frontier wake --all`.
 function askToWake(page, after) {
   ask({
-    title: "End all rests that are too long since a clock was ahead?",
-    text: "All queues that rest longer than politeness and back-off could have them; they rest as after one request.",
+    title: "Shorten all delays that are too long after a clock was ahead?",
+    text: "Affects queues whose delay is longer than politeness and back-off allow. They then wait as after one request.",
     yes: "Wake all",
     act: async () => {
       const answer = await send("POST", path(page.job, "wake"));
@@ -133,7 +133,7 @@ function askFloor(page) {
   const floor = h("input", { type: "number", min: 0, max: 255, id: id("floor") });
   ask({
     title: "Precedence floor",
-    text: "Queues with this precedence or a higher number give no URI while this process runs. Leave it empty to let all queues give.",
+    text: "Queues with this precedence or a higher number issue no URIs while this process runs. Leave the field empty to let all queues issue URIs.",
     fields: [field("Floor", floor)],
     yes: "Set",
     act: async () => {

@@ -6,7 +6,7 @@ import { heading, read } from "../job.js";
 import { Pages } from "../table.js";
 
 const SIZE = 50;
-const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed", restore: "taken back" };
+const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed", restore: "restored" };
 
 /** Opens the page. */
 export async function open(page) {
@@ -14,7 +14,7 @@ export async function open(page) {
   const pages = new Pages({
     size: SIZE,
     list,
-    show: (changes) => put(list, changes.length === 0 ? h("li", {}, "Nothing has been changed since the job was made.") : changes.map(entry)),
+    show: (changes) => put(list, changes.length === 0 ? h("li", {}, "No changes since the job was created.") : changes.map(entry)),
     load: async (after) => {
       const answer = await read(page, "history", { after, limit: SIZE });
       const last = answer.changes.at(-1);
@@ -26,13 +26,13 @@ export async function open(page) {
 }
 
 function entry(change) {
-  const content = change.toml ?? change.seeds?.join("\n") ?? (change.checkpoint ? `to checkpoint ${change.checkpoint}, as of ${utc(change.made)}` : change.text);
+  const content = change.toml ?? change.seeds?.join("\n") ?? (change.checkpoint ? `to checkpoint ${change.checkpoint}, of ${utc(change.made)}` : change.text);
   return h(
     "li",
     {},
     h("strong", {}, WORDS[change.change] ?? words(change.change)),
     ` by ${person(change.by)} `,
     h("div.hint", {}, change.number && `no. ${change.number}, `, when(change.at)),
-    content && h("pre.lines.small", { tabindex: "0", "aria-label": "What was changed" }, content),
+    content && h("pre.lines.small", { tabindex: "0", "aria-label": "Content of the change" }, content),
   );
 }

@@ -16,7 +16,7 @@ export async function open(page) {
   const summary = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "Jobs",
-    empty: () => (query.search || query.state ? "No job is like that." : "There is no job yet. Make one from a profile."),
+    empty: () => (query.search || query.state ? "No matching jobs." : "No jobs yet. Create one from a profile."),
     key: (job) => job.name,
     onsort: (sort, isDescending) => change({ sort: isDescending ? `-${sort}` : sort }),
     columns: [

@@ -33,11 +33,11 @@ export async function open(page) {
   const tiles = new Tiles();
   const charts = new Charts();
   const flight = new Table({
-    caption: "On their way",
-    empty: "Nothing is being fetched.",
+    caption: "In flight",
+    empty: "No current fetches.",
     key: (fetch) => fetch.uri,
     columns: [
-      { title: "On their way", isHead: true, isWide: true, cell: (fetch) => uriLink(page.job, fetch.uri) },
+      { title: "In flight", isHead: true, isWide: true, cell: (fetch) => uriLink(page.job, fetch.uri) },
       { title: "Worker", isNumber: true, cell: (fetch) => String(fetch.worker) },
       { title: "Step", cell: (fetch) => [fetch.step, ", since ", when(fetch.step_since, { isShort: true })] },
       { title: "Since", cell: (fetch) => when(fetch.since, { isShort: true }) },
@@ -81,7 +81,7 @@ export async function open(page) {
   const spans = h(
     "fieldset.spans",
     {},
-    h("legend.unseen", {}, "Span of the charts"),
+    h("legend.unseen", {}, "Period of the charts"),
     SPANS.map(([seconds, words]) =>
       h(
         "button.button.small",
@@ -130,8 +130,8 @@ class Tiles {
 
   status(status) {
     const { statistics } = status;
-    this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} refused by the scope`);
-    this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} on their way`);
+    this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} rejected by the scope`);
+    this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} in process`);
     this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded`);
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
@@ -141,16 +141,16 @@ class Tiles {
     if (pages) {
       this.set("Freshness", pages.freshness === null || pages.freshness === undefined ? "–" : percent(pages.freshness), `estimated from ${count(pages.estimated)} pages`);
       this.set("Overdue", count(pages.due), `of ${count(pages.visited + pages.unvisited)} pages`);
-      this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} wait for a first visit`);
+      this.set("Coverage", percent(pages.coverage), `${count(pages.unvisited)} not visited yet`);
     }
     if (revisits > 0) this.set("Revisits", count(revisits), `${percent(again.changed / revisits)} found a change`);
     const { bytes_per_second: most = null, connections = null } = status.share ?? {};
     if (most !== null || connections !== null) {
-      const taken = connections === null ? "any connections" : `${count(status.taken.connections)} of ${count(connections)} connections`;
-      this.set("Share", most === null ? "any bytes" : `${bytes(most)}/s`, taken);
+      const taken = connections === null ? "no limit of connections" : `${count(status.taken.connections)} of ${count(connections)} connections`;
+      this.set("Share", most === null ? "no limit" : `${bytes(most)}/s`, taken);
     }
     const run = statistics.run_time.secs ?? statistics.run_time;
-    this.set("Time crawled", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
+    this.set("Crawl time", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
   }
 
   course(samples) {
@@ -170,7 +170,7 @@ class Charts {
     this.throughput = new TimeChart({ title: "URIs per second", series: ["URIs"], kind: "area", format: perSecond, axis: short });
     this.content = new TimeChart({ title: "Content per second", series: ["content"], kind: "area", format: (value) => `${bytes(value)}/s`, axis: bytes, step: 1024 });
     this.news = new TimeChart({
-      title: "What visits found",
+      title: "Results of visits",
       series: CONTENT.map((name) => name.replace("_", " ")),
       kind: "area",
       format: perSecond,
@@ -179,12 +179,12 @@ class Charts {
     this.stock = new TimeChart({ title: "URIs", series: ["known", "queued", "succeeded"], format: count, axis: short });
     this.queues = new TimeChart({ title: "Queues by state", series: QUEUES.map((name) => name.replace("_", " ")), kind: "area", format: count, axis: short });
     this.trouble = new TimeChart({
-      title: "Trouble per minute",
-      series: ["failures", "retries", "plugin faults"],
+      title: "Errors per minute",
+      series: ["failures", "retries", "plugin errors"],
       format: rate,
       axis: short,
     });
-    this.overdue = new Histogram({ title: "How late visits were, up to", format: count, axis: short });
+    this.overdue = new Histogram({ title: "Delay of revisits, up to", format: count, axis: short });
     this.statuses = new Bars({ title: "Fetch status", format: count });
     this.types = new Bars({ title: "Media types", format: count });
     this.hosts = new Bars({ title: "Busiest hosts", format: count });
@@ -244,7 +244,7 @@ class Charts {
         return {
           name: plugin.variant ? `${plugin.name} (${plugin.variant})` : plugin.name,
           value: plugin.times.total_s,
-          detail: `${count(plugin.calls)} calls${faults > 0 ? `, ${count(faults)} faults` : ""}`,
+          detail: `${count(plugin.calls)} calls${faults > 0 ? `, ${count(faults)} errors` : ""}`,
           kind: faults > 0 ? "bad" : "c1",
         };
       }),

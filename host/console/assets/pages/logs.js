@@ -14,7 +14,7 @@ export async function open(page) {
   const { query } = page;
   const { logs } = await read(page, "logs");
   if (logs.length === 0) {
-    put(page.main, heading(page, "Logs"), h("p.nothing", {}, "Nothing has been logged yet."));
+    put(page.main, heading(page, "Logs"), h("p.nothing", {}, "No logs yet."));
     return;
   }
   const names = logs.map((log) => log.name);
@@ -52,7 +52,7 @@ export async function open(page) {
     earlier.disabled = start === 0;
     latest.hidden = before === undefined;
     if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
-    say(note, lines.length === 0 ? (pattern ? "No line is like that." : "It is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
+    say(note, lines.length === 0 ? (pattern ? "No matching lines." : "The log is empty.") : `${count(lines.length)} lines${pattern ? " that match" : ""}${before === undefined ? ", the last ones" : ""}`);
   };
   // What cannot be searched for is said where it is entered, until something else is; lines of before are no answer to it.
   const unusable = (problem) => {

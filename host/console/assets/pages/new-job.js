@@ -20,22 +20,22 @@ contact-url = "https://example.org/crawler"
 /** Opens the page. */
 export async function open(page) {
   if (session.role === "viewer") {
-    put(page.main, h("div.head", {}, h("h1", {}, "New job")), h("p.nothing", {}, "Jobs are made by operators and administrators; you have signed in as a viewer."));
+    put(page.main, h("div.head", {}, h("h1", {}, "New job")), h("p.nothing", {}, "Only operators and administrators can create jobs; you are signed in as a viewer."));
     return;
   }
   const draft = read();
   const { profiles } = await get("profiles", {}, page.signal);
   const offered = profiles.map((profile) => [profile.name, profile.ships ? `${profile.name} (built in)` : profile.name]);
   const name = h("input", { required: true, value: draft.name ?? "", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
-  const from = choice({}, [...offered, ["", "a text of your own"]], draft.profile !== undefined ? "" : (draft.from ?? offered[0][0]));
+  const from = choice({}, [...offered, ["", "own text"]], draft.profile !== undefined ? "" : (draft.from ?? offered[0][0]));
   const contact = h("input", { type: "url", value: draft.contact ?? "", autocomplete: "url", placeholder: "https://example.org/crawler" });
   const seeds = h("textarea", { rows: 7, value: draft.seeds ?? "", spellcheck: "false", placeholder: "https://example.org/" });
   const begin = h("input", { type: "checkbox", checked: draft.begin ?? true, id: id("begin") });
   const editor = new Editor({ label: "Profile (TOML)", value: draft.profile ?? START, rows: 18, check: checkProfile, onchange: () => keep() });
   const own = h("div.field", {}, h("span", { class: "label" }, "Profile (TOML)"), editor.element);
-  const copy = h("button.button", { type: "button" }, "Edit a copy of it");
+  const copy = h("button.button", { type: "button" }, "Edit a copy");
   const error = h("div.form-error", { role: "alert" });
-  const submit = h("button.button.primary", { type: "submit" }, "Make the job");
+  const submit = h("button.button.primary", { type: "submit" }, "Create job");
   readSchema(editor, page.signal);
 
   const keep = () => {
@@ -63,7 +63,7 @@ export async function open(page) {
     else body.profile = from.value;
     const made = await send("POST", "jobs", body);
     write(null);
-    done(`${made?.name ?? body.name} was made`);
+    done(`${made?.name ?? body.name} was created`);
     location.hash = place(made?.name ?? body.name);
   };
   const form = h(
@@ -84,12 +84,12 @@ export async function open(page) {
         }
       },
     },
-    field("Name", name, "Letters, digits, dots, hyphens and underscores; the folder of the job is called so."),
+    field("Name", name, "Letters, digits, dots, hyphens and underscores; also the name of the job's folder."),
     field("Profile", from),
     h("div.actions", {}, copy),
     own,
-    field("Contact URL", contact, "Said to every server, for those who want to know who crawls; a job needs one unless its profile has it."),
-    field("Seeds", seeds, "One a line, as in a file of seeds."),
+    field("Contact URL", contact, "Page that says who crawls and why; sent to every server. Required unless the profile has one."),
+    field("Seeds", seeds, "One per line, as in a seeds file."),
     h("div.check", {}, begin, h("label", { for: begin.id }, "Start it at once")),
     error,
     h("div.actions", {}, submit),

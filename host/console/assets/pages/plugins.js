@@ -27,7 +27,7 @@ export async function open(page) {
       { title: "Faults", isNumber: true, cell: faults },
       { title: "Time", isNumber: true, cell: (plugin) => duration(plugin.times.total_s) },
       { title: "Median", isNumber: true, cell: (plugin) => duration(plugin.times.median_s) },
-      { title: "99 of 100", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
+      { title: "p99", isNumber: true, cell: (plugin) => duration(plugin.times.p99_s) },
       { title: "Longest", isNumber: true, cell: (plugin) => duration(plugin.times.max_s) },
       { title: "Memory", isNumber: true, cell: (plugin) => bytes(plugin.memory_max) },
       { title: "Answers", isWide: true, cell: (plugin) => [tally({ ...plugin.outputs, ...plugin.counters }), oddWaits(plugin)] },
@@ -66,7 +66,7 @@ function faults(plugin) {
 }
 
 /** What is odd about the waits of an evaluator: the profile's limits corrected them, or they swing. */
-const ODD = { zero: "zero", "too-short": "shorter than revisit.min-wait", "too-long": "longer than revisit.max-wait", oscillating: "swinging to and fro" };
+const ODD = { zero: "zero", "too-short": "shorter than revisit.min-wait", "too-long": "longer than revisit.max-wait", oscillating: "oscillating" };
 
 function oddWaits(plugin) {
   const odd = Object.entries(plugin.odd_waits ?? {}).filter(([, number]) => number > 0);
@@ -94,7 +94,7 @@ async function readStacks(page, element) {
       stacks.filter(hasPlugins).map((setting) => h("div", {}, h("dt", {}, stageName(setting)), h("dd", {}, h("ol.stack", {}, setting.value.map((name) => h("li", {}, stackName(name))))))),
     ),
     stacks.some((setting) => !hasPlugins(setting)) &&
-      h("p.hint", {}, "No plugin stands in: ", stacks.filter((setting) => !hasPlugins(setting)).map(stageName).join(", "), "."),
+      h("p.hint", {}, "Stages without plugins: ", stacks.filter((setting) => !hasPlugins(setting)).map(stageName).join(", "), "."),
     own.length > 0 &&
       h(
         "details",
@@ -122,7 +122,7 @@ async function readTables(page, element) {
   if (tables.length === 0) return;
   const names = [...new Set(tables.flatMap((table) => Object.keys(table)))];
   const shown = new Table({
-    caption: "Tables that plugins look things up in",
+    caption: "Look-up tables of plugins",
     key: (table) => table.name ?? JSON.stringify(table),
     columns: names.map((name, n) => ({ title: words(name), isHead: n === 0, cell: (table) => value(name, table[name]) })),
   });
@@ -136,14 +136,14 @@ async function readTables(page, element) {
       onclick: async () => {
         try {
           await send("POST", path(page.job, "tables", "reload"));
-          done("the files were read again");
+          done("the files were reloaded");
           await readTables(page, element);
         } catch (problem) {
           failed(problem);
         }
       },
     },
-    "Read their files again",
+    "Reload files",
   );
   put(element, h("h2", {}, "Tables"), shown.element, h("div.actions", {}, reload));
 }
@@ -165,11 +165,11 @@ function askToReplace(page, plugin, after) {
   const settings = h("textarea", { rows: 4, spellcheck: "false", placeholder: '{ "initial-wait": "1h" }' });
   ask({
     title: `Replace ${plugin.name}`,
-    text: "It is checked, configured and put in its place between two documents; where a check fails nothing changes. Visits that have begun end with the one before.",
+    text: "The new component is checked and configured, and replaces the plugin between two documents. If a check fails, nothing changes. Visits in process finish with the old plugin.",
     fields: [
-      field("Component", component, "As profiles name it. A path is one of the machine that crawls."),
-      field("SHA-256 that its file must have", sha256, "Needed by nothing; recommended for files."),
-      field("Settings in place of those in force (JSON)", settings, "Leave it empty to keep them."),
+      field("Component", component, "As in profiles. A path refers to the machine that crawls."),
+      field("Expected SHA-256 of the file", sha256, "Optional; recommended for files."),
+      field("New settings (JSON)", settings, "Leave the field empty to keep the current settings."),
     ],
     yes: "Replace",
     act: async () => {
@@ -179,7 +179,7 @@ function askToReplace(page, plugin, after) {
         try {
           body.settings = JSON.parse(settings.value);
         } catch (problem) {
-          throw new Error(`the settings are no JSON: ${problem.message}`);
+          throw new Error(`the settings are not JSON: ${problem.message}`);
         }
       }
       const answer = await send("POST", path(page.job, "plugins", plugin.name, "replace"), body);

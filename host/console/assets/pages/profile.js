@@ -18,8 +18,8 @@ export async function open(page) {
     h(
       "p.hint",
       {},
-      "What the job was made from; settings that were changed later are under Settings and History. ",
-      !isLooking && "What you write here is for a new job and leaves this one as it is. Ctrl and space propose settings.",
+      "The profile that the job was created with. Later changes are under Settings and History. ",
+      !isLooking && "Edit it to create a new job; this job does not change. Ctrl+Space suggests settings.",
     ),
     editor.element,
   );

@@ -21,8 +21,8 @@ export async function open(page) {
   const state = h("div.card");
   const buttons = h("div.actions");
   const table = new Table({
-    caption: `URIs of ${name}, in the order in which they go`,
-    empty: "No URI stands in this queue.",
+    caption: `URIs of ${name}, in the order of issue`,
+    empty: "The queue is empty.",
     key: (uri) => uri.uri,
     columns: [
       { title: "URI", isHead: true, isWide: true, cell: (uri) => uriLink(page.job, uri.uri) },
@@ -84,12 +84,12 @@ function queueFacts(queue) {
     ["Back-offs in a row", count(queue.failures)],
     ["Crawl-delay of robots.txt", queue.crawl_delay_ms && duration(queue.crawl_delay_ms / 1000)],
     ["Server group", queue.group],
-    ["Turns finished", count(queue.finished)],
+    ["Finished visits", count(queue.finished)],
     ["Fetched", count(queue.fetched)],
     ["Succeeded", count(queue.succeeded)],
     ["New or changed", count(queue.novel)],
-    ["Content", queue.bytes !== undefined && `${bytes(queue.bytes)}, of it new ${bytes(queue.novel_bytes)}`],
-    ["Time fetching", queue.run_time_ms !== undefined && duration(queue.run_time_ms / 1000)],
+    ["Content", queue.bytes !== undefined && `${bytes(queue.bytes)}, ${bytes(queue.novel_bytes)} of it new`],
+    ["Fetch time", queue.run_time_ms !== undefined && duration(queue.run_time_ms / 1000)],
     ["Cost", queue.spent !== undefined && count(queue.spent)],
     ...Object.entries(queue)
       .filter(([key, value]) => !KNOWN.has(key) && typeof value !== "object")
@@ -120,11 +120,11 @@ function actions(page, queue, again) {
     );
   return [
     queue.state === "frozen"
-      ? button("Thaw", "thaw", "It gives URIs again.")
-      : button("Freeze", "freeze", "It gives no URI until it is thawed; what is found for it is taken."),
+      ? button("Thaw", "thaw", "The queue issues URIs again.")
+      : button("Freeze", "freeze", "The queue issues no URIs until it is thawed, but accepts new ones."),
     queue.state === "retired"
-      ? button("Unretire", "unretire", "It gives URIs again.")
-      : button("Retire", "retire", "It gives no URI any more, for good unless it is brought back; what is found for it is taken."),
+      ? button("Unretire", "unretire", "The queue issues URIs again.")
+      : button("Retire", "retire", "The queue issues no URIs until it is unretired, but accepts new ones."),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => act(page, ["queues", queue.queue, "wake"], undefined, again) }, "Wake"),
     h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(page, queue, again) }, "Precedence"),
   ];
@@ -134,7 +134,7 @@ function askPrecedence(page, queue, again) {
   const precedence = h("input", { type: "number", min: 0, max: 255, value: queue.precedence ?? "" });
   ask({
     title: `Precedence of ${queue.queue}`,
-    text: "0 goes first. Leave it empty for what the settings say.",
+    text: "0 goes first. Leave the field empty for the precedence in the settings.",
     fields: [field("Precedence", precedence)],
     yes: "Set",
     act: async () => {

@@ -13,7 +13,7 @@ export async function open(page) {
   const links = h("div.actions");
   const load = async () => {
     const content = await text(path(page.job, "reports", kind), { format: "text" }, page.signal);
-    put(shown, content || "Nothing to report yet.");
+    put(shown, content || "The report is empty.");
     put(
       links,
       h("a.button", { href: address(path(page.job, "reports", kind), { format: "text" }), download: `${page.job}-${kind}.txt` }, "Save as text"),
@@ -28,7 +28,7 @@ export async function open(page) {
   await load();
   put(
     page.main,
-    heading(page, "Reports", h("button.button", { type: "button", onclick: () => load().catch(failed) }, "As of now")),
+    heading(page, "Reports", h("button.button", { type: "button", onclick: () => load().catch(failed) }, "Refresh")),
     h("div.toolbar", {}, chooser("Report", reports, kind, change), links),
     shown,
   );

@@ -13,7 +13,7 @@ const SIZE = 50;
 export async function open(page) {
   const table = new Table({
     caption: "Seeds",
-    empty: "There is no seed.",
+    empty: "No seeds.",
     key: (seed) => seed.uri,
     columns: [
       { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
@@ -66,13 +66,13 @@ function askToAdd(page, after) {
   const lines = h("textarea", { rows: 8, required: true, spellcheck: "false", placeholder: "https://example.org/\nexample.net\n+http://(org,example,archive," });
   ask({
     title: "Add seeds",
-    text: "One a line, as in a file of seeds. What they imply belongs to the scope at once.",
+    text: "One per line, as in a seeds file. The scope includes their implied prefixes at once.",
     fields: [field("Seeds", lines)],
     yes: "Add",
     act: async () => {
       const answer = await send("POST", path(page.job, "seeds"), { seeds: lines.value.split("\n") });
       after();
-      return `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes joined the scope`;
+      return `${count(answer.added)} added, ${count(answer.known)} known before; ${count(answer.prefixes)} prefixes added to the scope`;
     },
   });
 }
@@ -80,7 +80,7 @@ function askToAdd(page, after) {
 function askToRemove(page, uri, after) {
   ask({
     title: "Remove the seed?",
-    text: `${uri}: its prefix leaves the scope, and what waits that it alone brought in leaves its queues.`,
+    text: `${uri}: removes the seed, its scope prefix, and queued URIs found only through it.`,
     yes: "Remove",
     isDangerous: true,
     act: async () => {

@@ -7,14 +7,14 @@ import { badge, heading, read, search } from "../job.js";
 import { done, faultText, field, choice } from "../notice.js";
 import { Table } from "../table.js";
 
-const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: settled when the job was made" };
+const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
 const MATCHES = [
-  ["", "wherever no override says otherwise"],
+  ["", "everything without an override"],
   ["surt", "a SURT prefix"],
   ["host", "a host"],
   ["domain", "a domain"],
   ["queue", "a queue"],
-  ["source", "what a seed brought in"],
+  ["source", "URIs found from a seed"],
   ["regex", "URIs that match an expression"],
 ];
 
@@ -26,7 +26,7 @@ export async function open(page) {
   const note = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "Settings",
-    empty: "No setting is like that.",
+    empty: "No matching settings.",
     key: (setting) => setting.key,
     columns: [
       { title: "Setting", isHead: true, isWide: true, cell: (setting) => [h("code", {}, setting.key), setting.description && h("div.hint", { title: setting.description }, setting.description.split(/(?<=\.)\s/)[0])] },
@@ -114,7 +114,7 @@ function changeForm(page, after) {
       },
     },
     h("h2", {}, "Change settings"),
-    field("Settings, one a line as in a profile", lines),
+    field("Settings, one per line as in a profile", lines),
     h("div.toolbar", {}, field("For", matching), growing(field("Which", match))),
     answer,
     h(
@@ -136,7 +136,7 @@ function changeForm(page, after) {
 
 function changed({ changed: list, notices }, onlyCheck) {
   return [
-    h("p", {}, list.length === 0 ? "Everything is so already." : onlyCheck ? "It is sound. What would change:" : "What has changed:"),
+    h("p", {}, list.length === 0 ? "No setting changes." : onlyCheck ? "No errors. The settings would change:" : "Changed settings:"),
     h(
       "ul",
       {},

@@ -41,8 +41,8 @@ export async function open(page) {
   await load();
   const [crumbs, head] = heading(page, uri, buttons);
   crumbs.append(" / ", link(page.job, "uris", {}, "URIs"));
-  const explained = region("Why in scope, and what holds for it", () => explain(page, uri));
-  logged = region("What the logs say", () => mentions(page, standsFor()));
+  const explained = region("Scope, filters, waits and settings", () => explain(page, uri));
+  logged = region("Log entries", () => mentions(page, standsFor()));
   put(page.main, crumbs, head, body, logged.element, captured, explained.element);
   const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
@@ -62,7 +62,7 @@ function record(page, why) {
   }
   const history = new Table({
     caption: "Visits",
-    empty: "It has not been visited yet.",
+    empty: "Not visited yet.",
     key: (visit) => visit.at,
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
@@ -70,8 +70,8 @@ function record(page, why) {
       { title: "Content", cell: (visit) => (visit.content ? badge(visit.content) : "–") },
       { title: "Size", isNumber: true, cell: (visit) => bytes(visit.size) },
       { title: "Digest", cell: (visit) => (visit.digest ? h("code", {}, visit.digest.replace("sha1:", "")) : visit.content === "unchanged" ? "as before" : "–") },
-      { title: "Wait decided", isNumber: true, cell: (visit) => (visit.wait_s === undefined ? "–" : duration(visit.wait_s)) },
-      { title: "Since the visit before", isNumber: true, cell: (visit) => (visit.gap ? duration(visit.gap) : "–") },
+      { title: "Next wait", isNumber: true, cell: (visit) => (visit.wait_s === undefined ? "–" : duration(visit.wait_s)) },
+      { title: "Since last visit", isNumber: true, cell: (visit) => (visit.gap ? duration(visit.gap) : "–") },
     ],
   });
   const visits = uri.history ?? [];
@@ -94,15 +94,15 @@ function record(page, why) {
         ["Directive", words(uri.directive)],
         ["Precedence", uri.precedence !== undefined && count(uri.precedence)],
         ["Strategy", uri.strategy],
-        ["Visits", `${count(uri.visits ?? 0)}, of them ${count(uri.versions ?? 0)} brought something new`],
+        ["Visits", `${count(uri.visits ?? 0)}, ${count(uri.versions ?? 0)} of them new or changed`],
         ["Media type", uri.media_type],
         ["Attempts, deferrals", (uri.attempts || uri.deferrals) && `${count(uri.attempts ?? 0)}, ${count(uri.deferrals ?? 0)}`],
       ]),
     ),
-    h("section.card", {}, h("h2", {}, "How it came here"), facts([
+    h("section.card", {}, h("h2", {}, "Discovery"), facts([
       ["Hop path", uri.hop_path || (uri.seed ? "a seed" : "–")],
       ["Found on", uri.via && uriLink(page.job, uri.via)],
-      ["There in", uri.context],
+      ["Context", uri.context],
       ["Source seed", uri.source && uriLink(page.job, uri.source)],
       ["Discovered", uri.discovered && when(uri.discovered)],
       ["Canonical form", why.canonical !== uri.uri && why.canonical],
@@ -127,11 +127,11 @@ function record(page, why) {
 
 // The plugins that a record has a hash of; where the job has kept no note of them, what of the hash tells two from each other.
 function stackOf(known, hash) {
-  if (/^0+$/.test(hash)) return "not in full: a plugin failed, and the next visit reads it again";
-  if (!known) return ["a stack of which no note was kept, ", h("code", {}, hash.slice(0, 8))];
+  if (/^0+$/.test(hash)) return "incomplete: a plugin failed; the next visit repeats it";
+  if (!known) return ["unknown stack ", h("code", {}, hash.slice(0, 8))];
   return [
     known.plugins.length > 0 ? plugins(known.plugins) : "no plugin",
-    known.is_in_force === false && h("span.hint", {}, " – by now the job has others"),
+    known.is_in_force === false && h("span.hint", {}, " – the stack of the job has changed since"),
   ];
 }
 
@@ -140,7 +140,7 @@ function plugins(list) {
   return list.map((one, n) => [
     n > 0 && ", ",
     h("span", { title: `component ${one.sha256.slice(0, 12)}, settings ${one.settings_sha256.slice(0, 12)}` }, h("strong", {}, one.name), ` ${one.name === one.plugin ? "" : `${one.plugin} `}${one.version}`),
-    one.filters?.length > 0 && ` behind ${one.filters.join(", ")}`,
+    one.filters?.length > 0 && ` with filters ${one.filters.join(", ")}`,
   ]);
 }
 
@@ -157,7 +157,7 @@ function kept(attributes) {
   return h(
     "section.card",
     {},
-    h("h2", {}, "What plugins keep with it"),
+    h("h2", {}, "Kept values of plugins"),
     plugins.map(([plugin, values]) => [
       h("h3", {}, plugin),
       facts(
@@ -187,7 +187,7 @@ function capture(page, uri) {
     put(
       holder,
       h("iframe.frame", { src: address("replay", at), sandbox: "", title: named, referrerpolicy: "no-referrer" }),
-      h("p.hint", {}, h("a", { href: address("capture", at), target: "_blank", rel: "noreferrer" }, "What was received, by itself"), " (in another tab)"),
+      h("p.hint", {}, h("a", { href: address("capture", at), target: "_blank", rel: "noreferrer" }, "Received content"), " (in a new tab)"),
     );
   };
   const versions = async () => {
@@ -196,9 +196,9 @@ function capture(page, uri) {
     const told = (one) => `${utc(one.date)} – ${one.is_revisit ? "unchanged" : (one.status ?? one.media_type ?? "")}`;
     put(
       which,
-      chooser("Version", [["", "the last archived"], ...captures.map((one) => [endOf(one.date), told(one)])], "", look),
-      after && h("p.hint", {}, `The last ${count(VERSIONS)}.`),
-      unlisted.length > 0 && h("p.hint", {}, `${count(unlisted.length)} archive files have no index; what they hold is not listed.`),
+      chooser("Version", [["", "last archived"], ...captures.map((one) => [endOf(one.date), told(one)])], "", look),
+      after && h("p.hint", {}, `Shows the last ${count(VERSIONS)} captures.`),
+      unlisted.length > 0 && h("p.hint", {}, `${count(unlisted.length)} archive files have no index; their captures are not listed.`),
     );
     which.hidden = false;
   };
@@ -218,7 +218,7 @@ function capture(page, uri) {
     "section.card",
     {},
     h("h2", {}, "The capture"),
-    h("p.hint", {}, "As it was archived, with what the archive has of its images and style sheets: without scripts, and nothing of it is fetched from the live site."),
+    h("p.hint", {}, "As archived, with images and style sheets from the archive. Scripts do not run, and nothing is fetched from the live site."),
     h("div.actions", {}, show),
     which,
     holder,
@@ -235,8 +235,8 @@ async function mentions(page, uri) {
   const { visits, lines, is_whole } = await get(path(page.job, "mentions"), { uri }, page.signal);
   const log = (one) => link(page.job, "logs", { file: one.log, grep: uri }, one.log);
   const noted = new Table({
-    caption: "Visits as they were logged",
-    empty: "No visit is in the log.",
+    caption: "Visits in the log",
+    empty: "No visits in the log.",
     key: (visit) => `${visit.log} ${visit.at}`,
     columns: [
       { title: "When", isHead: true, cell: (visit) => when(visit.at) },
@@ -251,7 +251,7 @@ async function mentions(page, uri) {
     noted.element,
     lines.length > 0 && h("h3", {}, "In other logs"),
     lines.length > 0 && h("ul.timeline", {}, lines.map((line) => h("li", {}, log(line), ": ", h("code", {}, line.text)))),
-    !is_whole && h("p.hint", {}, "The last ones; there may be more further back in the logs."),
+    !is_whole && h("p.hint", {}, "Only the latest entries; earlier parts of the logs were not searched."),
   ];
 }
 
@@ -271,11 +271,11 @@ function notes({ annotations }) {
 function whose({ wait_s: held, answers }) {
   const decider = answers.find((one) => one.decides);
   if (decider) return Math.abs(decider.wait_s - held) < 0.001 ? "." : ", within the profile's limits.";
-  if (answers.some((one) => one.answer === "failed")) return ", as before, since one of them failed.";
-  return answers.length > 0 ? ", the profile's own, since none of them has an answer." : ", which the profile says.";
+  if (answers.some((one) => one.answer === "failed")) return ", the previous wait, because a wait evaluator failed.";
+  return answers.length > 0 ? ", set by the profile, because no wait evaluator answered." : ", set by the profile.";
 }
 
-const FOUND = { any: "After a visit", new: "After its first visit", unchanged: "Where its next visit finds it unchanged", changed: "Where its next visit finds it changed" };
+const FOUND = { any: "After a visit", new: "After its first visit", unchanged: "If its next visit finds it unchanged", changed: "If its next visit finds it changed" };
 
 async function explain(page, uri) {
   const answer = await get(path(page.job, "explain"), { uri }, page.signal);
@@ -306,14 +306,14 @@ async function explain(page, uri) {
           h("strong", {}, answer.evaluator),
           answer.wait_s !== undefined && `: ${duration(answer.wait_s)}`,
           answer.reason && `: ${answer.reason}`,
-          answer.ask_again_s !== undefined && `, to be asked again in ${duration(answer.ask_again_s)}`,
+          answer.ask_again_s !== undefined && `, reconsideration in ${duration(answer.ask_again_s)}`,
           answer.decides && h("em", {}, " decides"),
         ),
       ),
     ),
   ];
   const table = new Table({
-    caption: "Settings that hold for this URI",
+    caption: "Settings of this URI",
     key: (setting) => setting.key,
     columns: [
       { title: "Setting", isHead: true, isWide: true, cell: (setting) => h("code", {}, setting.key) },
@@ -327,12 +327,12 @@ async function explain(page, uri) {
   shown();
   return [
     answer.via && h("p", {}, "As found on ", h("code", {}, answer.via), answer.hops ? `, hops ${answer.hops}.` : "."),
-    h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Filters before the fetch let it pass." : "Filters before the fetch keep it out.", answer.robots && ` robots.txt is ${answer.robots}.`),
+    h("p", {}, answer.in_scope ? "It is in scope." : "It is not in scope.", " ", answer.fetched ? "Pre-fetch filters accept it." : "Pre-fetch filters reject it.", answer.robots && ` robots.txt is ${answer.robots}.`),
     filters("Scope", answer.scope),
-    answer.pre_fetch.length > 0 && filters("Before the fetch", answer.pre_fetch),
-    answer.waits.length > 0 && h("div.part", {}, h("h3", {}, "When to come back, as wait evaluators would say now"), answer.waits.map(wait)),
-    h("details", {}, h("summary", {}, "The plugins of each stage"), facts(answer.stacks.map((stack) => [words(stack.stage), plugins(stack.plugins), true]))),
-    h("details", {}, h("summary", {}, "The settings that hold for it"), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")), table.element),
+    answer.pre_fetch.length > 0 && filters("Pre-fetch filters", answer.pre_fetch),
+    answer.waits.length > 0 && h("div.part", {}, h("h3", {}, "Next visit, by the current answers of wait evaluators"), answer.waits.map(wait)),
+    h("details", {}, h("summary", {}, "Plugins of each stage"), facts(answer.stacks.map((stack) => [words(stack.stage), plugins(stack.plugins), true]))),
+    h("details", {}, h("summary", {}, "All settings of this URI"), h("div.check", {}, isExpert, h("label", { for: isExpert.id }, "Expert settings, too")), table.element),
   ];
 }
 
@@ -362,11 +362,11 @@ function actions(page, uri, why, again) {
     );
   const isKnown = Boolean(why.uri);
   return [
-    button("Force", "force", "Fetch it now?", "It goes to the head of its queue, whatever is known of it; the rest of the queue is kept."),
-    why.in_process && button("Break off", "cancel", "Break off the fetch?", "It counts as a failed attempt."),
+    button("Force", "force", "Fetch it now?", "The URI goes to the head of its queue, even if it is known, done or out of scope."),
+    why.in_process && button("Cancel fetch", "cancel", "Cancel the fetch?", "The URI counts as failed."),
     isKnown && h("button.button", { type: "button", "data-needs": "operator", onclick: () => askPrecedence(uri, why.uri, post, again) }, "Precedence"),
-    isKnown && button("Delete", "delete", "Delete the URI?", "It leaves its queue and stays known, so that it is not found again.", true),
-    isKnown && button("Forget", "forget", "Forget the URI?", "Everything known of it is removed; it may be found again.", true),
+    isKnown && button("Delete", "delete", "Delete the URI?", "The URI leaves its queue and stays known, so that it is not found again.", true),
+    isKnown && button("Forget", "forget", "Forget the URI?", "The record of the URI is removed, so that it may be found again.", true),
   ];
 }
 

@@ -19,7 +19,7 @@ export async function open(page) {
   const meant = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "URIs",
-    empty: "No URI is like that.",
+    empty: "No matching URIs.",
     key: (row) => row.uri,
     columns: [
       { title: "URI", isHead: true, isWide: true, cell: (row) => uriLink(page.job, row.uri) },
@@ -48,18 +48,18 @@ export async function open(page) {
     listed = which();
     page.remember({ surt: listed.surt, regex: listed.regex });
     await pages.first();
-    say(meant, pages.next === null ? "" : `More than ${count(SIZE)}; count to know how many there are.`);
+    say(meant, pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`);
   };
   const tally = async () => {
     say(meant, "Counting …");
     const answer = await get(path(page.job, "uris", "count"), which(), page.signal);
-    say(meant, `${count(answer.meant)} URIs of ${count(answer.examined)} looked at`);
+    say(meant, `${count(answer.meant)} URIs of ${count(answer.examined)} examined`);
     return answer.meant;
   };
   const sweep = async (method, title, text) => {
     const chosen = which();
     if (!chosen.surt && !chosen.regex) {
-      failed(new Error("say by SURT prefix or expression which URIs are meant; all of them at once is never meant"));
+      failed(new Error("give a SURT prefix or a regular expression; this action never selects all URIs"));
       return;
     }
     try {
@@ -72,7 +72,7 @@ export async function open(page) {
         act: async () => {
           const answer = await send("POST", path(page.job, "uris", method), chosen);
           await show();
-          return `${title}: ${count(answer.meant)} URIs${answer.in_process > 0 ? `; ${count(answer.in_process)} are being fetched and stay` : ""}`;
+          return `${title}: ${count(answer.meant)} URIs${answer.in_process > 0 ? `; ${count(answer.in_process)} are being fetched and are kept` : ""}`;
         },
       });
     } catch (problem) {
@@ -108,8 +108,8 @@ export async function open(page) {
       grow(field("Regular expression", regex)),
       h("button.button", { type: "submit" }, "List"),
       h("button.button", { type: "button", onclick: () => tally().catch(failed) }, "Count"),
-      h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("delete", "Delete", "They leave their queues and stay known, so that they are not found again.") }, "Delete …"),
-      h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("forget", "Forget", "Everything known of them is removed; they may be found again.") }, "Forget …"),
+      h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("delete", "Delete", "The URIs leave their queues and stay known, so that they are not found again.") }, "Delete …"),
+      h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("forget", "Forget", "The records of the URIs are removed, so that they may be found again.") }, "Forget …"),
     ),
     meant,
     table.element,

@@ -11,14 +11,14 @@ use crate::audit::AuditEntry;
 use crate::input::Params;
 use crate::problem::Problem;
 
-/// Requests that would change something.
+/// Audit log: requests to change something.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Entries {
-    /// The latest first.
+    /// Entries, newest first.
     entries: Vec<AuditEntry>,
 }
 
-/// The last requests that would have changed something, with what came of them. For admins.
+/// Returns the audit log: the latest requests to change something, with their results. For admins.
 #[utoipa::path(get, path = "/audit", operation_id = "list_audit_entries", tag = "daemon", params(Limit), responses((status = 200, body = Entries)))]
 pub(crate) async fn list(
     State(daemon): Shared,
@@ -31,6 +31,6 @@ pub(crate) async fn list(
     let entries = read
         .await
         .map_err(|panic| Problem::failure(panic.to_string()))?
-        .map_err(|problem| Problem::failure(format!("the audit log cannot be read: {problem}")))?;
+        .map_err(|problem| Problem::failure(format!("cannot read the audit log: {problem}")))?;
     Ok(Json(Entries { entries }))
 }

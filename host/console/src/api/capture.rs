@@ -39,30 +39,30 @@ const POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline' dat
 /// Codings that browsers remove themselves.
 const CODINGS: [&str; 5] = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 
-/// Which capture.
+/// Selection of a capture.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// The URI.
+    /// URI of the capture.
     #[param(format = "uri")]
     pub(super) uri: String,
-    /// As it was then: the last capture that is not younger. None: the last archived version.
+    /// Time: selects the last capture at or before it. Not set: the last archived version.
     #[param(value_type = Option<String>, format = DateTime)]
     pub(super) at: Option<Timestamp>,
 }
 
-/// Which captures.
+/// Selection of captures.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listed {
-    /// The URI.
+    /// URI of the captures.
     #[param(format = "uri")]
     uri: String,
-    /// Behind this one, which the page before ended with.
+    /// Start after this capture: the `after` of the previous page.
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of captures.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
@@ -71,31 +71,31 @@ pub(crate) struct Listed {
 /// Captures of a URI.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ListedCaptures {
-    /// A page of them, the youngest first.
+    /// Captures of this page, newest first.
     captures: Vec<ListedCapture>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
-    /// Archive files that have no index beside them: what they hold is not listed. `opilio warc index --beside` makes one.
+    /// Archive files without an index. Their captures are not listed. `opilio warc index --beside` writes the missing indexes.
     unlisted: Vec<String>,
 }
 
 /// A capture.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ListedCapture {
-    /// When it was made, to the second.
+    /// Time of the capture, to the second.
     #[schema(value_type = String, format = DateTime)]
     date: Timestamp,
-    /// The HTTP status.
+    /// HTTP status.
     status: Option<u16>,
-    /// As the server said; none for a revisit.
+    /// Media type as sent by the server; not set for a revisit record.
     media_type: Option<String>,
-    /// Of the payload.
+    /// Payload digest.
     digest: Option<String>,
-    /// It was found unchanged, and the payload is that of an earlier capture.
+    /// Whether this is a revisit record: the payload is that of an earlier capture.
     is_revisit: bool,
-    /// The archive file.
+    /// Name of the archive file.
     file: String,
-    /// Where its record begins there.
+    /// Offset of the record in the file.
     offset: u64,
 }
 
@@ -122,8 +122,8 @@ pub(super) struct Payload {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A version of a URI: its payload, with its media type, under a policy that lets nothing in it run or load anything.
-#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The payload, under its own media type", content_type = "*/*", body = Vec<u8>)))]
+/// Returns the payload of a capture with its media type. A content security policy keeps it from running or loading anything.
+#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The payload, with its own media type", content_type = "*/*", body = Vec<u8>)))]
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
@@ -136,8 +136,8 @@ pub(crate) async fn capture(
     Ok(payload.await?.into_response())
 }
 
-/// The captures of a URI, as far as the archive has indexes.
-#[utoipa::path(get, path = "/jobs/{job}/captures", operation_id = "list_captures", tag = "frontier", params(("job" = String, Path, description = "Its name"), Listed), responses((status = 200, body = ListedCaptures)))]
+/// Lists the captures of a URI, as far as the archive has indexes.
+#[utoipa::path(get, path = "/jobs/{job}/captures", operation_id = "list_captures", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Listed), responses((status = 200, body = ListedCaptures)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -154,7 +154,7 @@ pub(crate) async fn list(
         && !youngest_first.any(|entry| cursor(entry) == *after)
     {
         return Err(Problem::not_found(format!(
-            "{after:?} is no cursor: take the one that an earlier page ended with"
+            "invalid cursor {after:?}; pass the `after` of an earlier page"
         )));
     }
     let page: Vec<&CdxjEntry> = youngest_first.by_ref().take(limit).collect();
@@ -274,7 +274,7 @@ impl Archive {
 
     fn captures(&self, uri: &str) -> Result<Captures, Problem> {
         captures(&self.directories, uri).map_err(|problem| {
-            Problem::conflict(format!("an index of the archive cannot be read: {problem}"))
+            Problem::conflict(format!("cannot read an index of the archive: {problem}"))
         })
     }
 
@@ -298,10 +298,10 @@ impl Archive {
         }
         Err(Problem::not_found(
             match (places.first(), found.unlisted.len()) {
-                (None, 0) => "nothing of it is archived".to_owned(),
-                (Some(first), 0) => format!("its first capture is of {}", first.date),
+                (None, 0) => "no capture found".to_owned(),
+                (Some(first), 0) => format!("the first capture is of {}", first.date),
                 (_, unlisted) => format!(
-                    "no index of the archive lists a capture that old; {unlisted} files have none, which `opilio warc index --beside` makes"
+                    "no index of the archive lists a capture that old; {unlisted} files have no index (`opilio warc index --beside` writes them)"
                 ),
             },
         ))
@@ -318,7 +318,7 @@ impl Archive {
     fn open(&self, place: &Location) -> Result<(Reader, PathBuf), Problem> {
         let file = find(&self.directories, &place.file).ok_or_else(|| {
             Problem::not_found(format!(
-                "{} is not where the job writes its archive; it may have been handed over",
+                "{} is not in the archive folders of the job; it may have been handed over",
                 place.file
             ))
         })?;
@@ -335,7 +335,7 @@ impl Archive {
             Stored::Elsewhere { uri, date } => {
                 let nowhere = || {
                     Problem::not_found(format!(
-                        "it was found unchanged; its payload is with the capture of {uri} of {date}, which no index of this archive lists"
+                        "the capture is a revisit record; its payload is in the capture of {uri} of {date}, which no index of this archive lists"
                     ))
                 };
                 let found = self.captures(&uri)?;
@@ -363,7 +363,7 @@ impl Archive {
         let record = reader.next_record().map_err(unreadable(&file))?;
         let mut record = record.ok_or_else(|| {
             Problem::conflict(format!(
-                "{} cannot be read: there is no record at {}",
+                "cannot read {}: no record at {}",
                 file.display(),
                 place.offset
             ))
@@ -424,7 +424,7 @@ enum Stored {
 }
 
 fn unreadable(file: &Path) -> impl Fn(ReadError) -> Problem {
-    move |problem| Problem::conflict(format!("{} cannot be read: {problem}", file.display()))
+    move |problem| Problem::conflict(format!("cannot read {}: {problem}", file.display()))
 }
 
 impl Location {

@@ -18,23 +18,23 @@ use crate::problem::Problem;
 /// Checkpoints of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CheckpointList {
-    /// A page of them.
+    /// Checkpoints of this page.
     checkpoints: Vec<KeptCheckpoint>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
 }
 
-/// What a job is to go back to.
+/// Checkpoint to return to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GoingBack {
-    /// The name of a checkpoint in its folder `checkpoints`.
+    /// Name of a checkpoint in the job's folder `checkpoints`.
     checkpoint: String,
 }
 
-/// The checkpoints in the job's folder `checkpoints`, by their names, the last first: those that nobody has named otherwise are called
-/// by the time at which they were made. The job is not opened for that.
-#[utoipa::path(get, path = "/jobs/{job}/checkpoints", operation_id = "list_checkpoints", tag = "jobs", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = CheckpointList)))]
+/// Lists the checkpoints in the job's folder `checkpoints`, by name in descending order. The default name of a checkpoint is
+/// its time. The job is not opened.
+#[utoipa::path(get, path = "/jobs/{job}/checkpoints", operation_id = "list_checkpoints", tag = "jobs", params(("job" = String, Path, description = "Name of the job"), Page), responses((status = 200, body = CheckpointList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -55,9 +55,9 @@ pub(crate) async fn list(
     }))
 }
 
-/// Takes a job at rest back to a checkpoint of its own: frontier, settings, seeds and plugins are as they were then. Its archive, its
-/// logs and the history of its changes stay; what it crawled since is crawled again. It is not started.
-#[utoipa::path(post, path = "/jobs/{job}/restore", operation_id = "restore_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = GoingBack, responses((status = 200, body = Done)))]
+/// Returns a job that is not running to one of its checkpoints: frontier, settings, seeds and plugins. Archive, logs and
+/// history of changes are kept. The job crawls again what it has crawled since. It is not started.
+#[utoipa::path(post, path = "/jobs/{job}/restore", operation_id = "restore_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), request_body = GoingBack, responses((status = 200, body = Done)))]
 pub(crate) async fn restore(
     State(daemon): Shared,
     caller: Caller,
@@ -66,7 +66,7 @@ pub(crate) async fn restore(
 ) -> Result<Json<Done>, Problem> {
     let made = daemon.go_back(&job, &caller, &checkpoint).await?;
     let result = format!(
-        "it is as it was at {:.0}, with {} URIs; start it, and it goes on from there",
+        "restored to {:.0}, with {} URIs; start the job to resume it",
         made.made, made.uris
     );
     Ok(Json(Done { result }))

@@ -11,44 +11,44 @@ use super::Shared;
 /// The daemon.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct About {
-    /// Its version.
+    /// Version of the daemon.
     version: &'static str,
-    /// When it began.
+    /// Time at which the daemon started.
     began: Timestamp,
-    /// Its process.
+    /// Process id.
     pid: u32,
-    /// The folder of jobs.
+    /// Folder of jobs.
     jobs: String,
-    /// Jobs there.
+    /// Number of jobs in the folder.
     job_count: usize,
-    /// Jobs that may crawl at once.
+    /// Maximum number of jobs that crawl at once.
     jobs_at_once: usize,
-    /// Bytes that all jobs receive in a second; none: as many as come.
+    /// Maximum bytes per second that all jobs receive; not set: no limit.
     bandwidth: Option<u64>,
-    /// Connections that all jobs have open; none: as many as their workers make.
+    /// Maximum number of open connections of all jobs; not set: no limit besides their workers.
     connections: Option<usize>,
-    /// Bytes free where the jobs are, as far as the system says.
+    /// Free bytes on the disk with the folder of jobs, if the system reports them.
     disk_free: Option<u64>,
-    /// Whether a token is needed.
+    /// Whether requests need a token.
     authentication: bool,
-    /// What the calendar will begin next.
+    /// Next jobs of the calendar.
     calendar: Vec<Coming>,
 }
 
-/// What the calendar will begin.
+/// Next job of a calendar entry.
 #[derive(Debug, Serialize, ToSchema)]
 struct Coming {
-    /// The entry of the calendar.
+    /// Name of the calendar entry.
     name: String,
-    /// The profile of its jobs.
+    /// Profile of its jobs.
     profile: String,
-    /// When its next job begins; none: never again.
+    /// Start of its next job; not set: the entry makes no more jobs.
     next: Option<Timestamp>,
-    /// Why its job could not be made; it is tried again for a day.
+    /// Reason why the last attempt to make the job failed. The daemon retries for a day.
     problem: Option<String>,
 }
 
-/// What the daemon is and may do.
+/// Shows the daemon, its limits and its calendar.
 #[utoipa::path(get, path = "/daemon", operation_id = "show_daemon", tag = "daemon", responses((status = 200, body = About)))]
 pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
     let (config, now) = (&daemon.config, Timestamp::now());

@@ -26,12 +26,12 @@ pub(crate) const STREAMS_MAX: usize = 500;
 /// Interval of keep-alive events: proxies close connections that are silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How a job gets on.
+/// Status of a job.
 #[derive(Serialize, ToSchema)]
 pub(crate) struct JobStatus {
-    /// At a glance.
+    /// Overview of the job.
     pub overview: JobOverview,
-    /// Its process, its fetches, its statistics.
+    /// Process, fetches and statistics of the job.
     #[serde(flatten)]
     pub status: Status,
 }
@@ -40,12 +40,12 @@ pub(crate) struct JobStatus {
 #[derive(Serialize)]
 struct Changed<'j> {
     jobs: Vec<&'j JobOverview>,
-    /// Names of jobs that are gone.
+    /// Names of jobs that were removed.
     gone: Vec<&'j String>,
 }
 
-/// All jobs: an event `jobs` with those that have changed, at first all, about each second in which something has.
-#[utoipa::path(get, path = "/events", operation_id = "follow_jobs", tag = "jobs", responses((status = 200, description = "Events `jobs`, without end", content_type = "text/event-stream", body = String)))]
+/// Streams all jobs: an event `jobs` with the jobs that have changed, at most one a second. The first event has all jobs.
+#[utoipa::path(get, path = "/events", operation_id = "follow_jobs", tag = "jobs", responses((status = 200, description = "Endless stream of events `jobs`", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let mut before = Arc::<Jobs>::default();
     let mut is_first = true;
@@ -70,8 +70,8 @@ pub(crate) async fn all(State(daemon): Shared) -> Result<Sse<KeepAliveStream<Rec
     })
 }
 
-/// A job: an event `status` about each second while it crawls, and when it changes.
-#[utoipa::path(get, path = "/jobs/{job}/events", operation_id = "follow_job", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, description = "Events `status`, until the job is gone", content_type = "text/event-stream", body = String)))]
+/// Streams a job: an event `status` about every second while the job crawls, and after each change.
+#[utoipa::path(get, path = "/jobs/{job}/events", operation_id = "follow_job", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "Stream of events `status` until the job is deleted", content_type = "text/event-stream", body = String)))]
 pub(crate) async fn of_job(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -100,7 +100,7 @@ fn follow(
     mut say: impl FnMut(&Arc<Jobs>) -> Option<Option<Event>> + Send + 'static,
 ) -> Result<Sse<KeepAliveStream<Received>>, Problem> {
     let place = daemon.streams.clone().try_acquire_owned().map_err(|_| {
-        let problem = format!("{STREAMS_MAX} streams of events are open already; close some");
+        let problem = format!("{STREAMS_MAX} event streams are open, the maximum; close some");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, problem).retry_after(10)
     })?;
     let (sender, receiver) = mpsc::channel(4);

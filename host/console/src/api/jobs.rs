@@ -23,30 +23,30 @@ use crate::overview::{JobOverview, JobState};
 use crate::problem::Problem;
 use crate::process;
 
-/// Which jobs, and in which order.
+/// Selection and order of jobs.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// Found in the name or in that of the profile, in capitals or not.
+    /// Text to search for in the names of jobs and profiles, ignoring case.
     search: Option<String>,
-    /// In this state.
+    /// Select jobs in this state.
     #[param(inline)]
     state: Option<JobState>,
-    /// By this; with `-` before it the other way round.
+    /// Order; a leading `-` reverses it.
     #[serde(default)]
     #[param(inline)]
     sort: JobSort,
-    /// Behind so many, as the page before ended with.
+    /// Skip this number of jobs: the `after` of the previous page.
     #[param(minimum = 0, maximum = 4294967295_usize)]
     after: Option<u32>,
-    /// So many at most.
+    /// Maximum number of jobs.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
 }
 
-/// The order of jobs.
+/// Order of jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum JobSort {
@@ -71,69 +71,69 @@ enum JobSort {
     StartedDown,
 }
 
-/// Jobs.
+/// List of jobs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobList {
-    /// A page of them.
+    /// Jobs of this page.
     jobs: Vec<JobOverview>,
-    /// How many there are on all pages.
+    /// Number of jobs on all pages.
     total: usize,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<usize>,
 }
 
-/// A job to be made.
+/// Job to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Making {
-    /// Its name: letters, digits, `.`, `-` and `_`.
+    /// Name of the job: letters, digits, `.`, `-` and `_`.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
     name: String,
-    /// The name of a profile; or `profile_toml`.
+    /// Name of a profile; give this or `profile_toml`.
     #[schema(value_type = String, required = false)]
     profile: Option<String>,
-    /// A profile; or `profile`.
+    /// Text of a profile; give this or `profile`.
     #[schema(value_type = String, required = false, format = "profile")]
     profile_toml: Option<String>,
-    /// Seeds beside those of the profile.
+    /// Seeds in addition to those of the profile.
     #[serde(default)]
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
-    /// A page that says who crawls and why, in place of the profile's.
+    /// Page that says who crawls and why; replaces the contact URL of the profile.
     #[schema(format = "contact-url", pattern = "^https?://")]
     contact_url: Option<String>,
-    /// It begins at once.
+    /// Whether to start the job at once.
     #[serde(default)]
     start: bool,
 }
 
-/// A job that was made.
+/// Job that was created.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MadeJob {
-    /// Its name.
+    /// Name of the job.
     name: String,
 }
 
-/// The name of a new job.
+/// Name of a new job.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewName {
-    /// Letters, digits, `.`, `-` and `_`.
+    /// Name: letters, digits, `.`, `-` and `_`.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
     name: String,
 }
 
-/// What is deleted with a job.
+/// Scope of a deletion.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deleting {
-    /// Its archive, logs and reports, too.
+    /// Whether to delete archive, logs and reports, too.
     #[serde(default)]
     archive: bool,
 }
 
-/// All jobs, a page at a time.
+/// Lists all jobs, a page at a time.
 #[utoipa::path(get, path = "/jobs", operation_id = "list_jobs", tag = "jobs", params(Wanted), responses((status = 200, body = JobList)))]
 pub(crate) async fn list(
     State(daemon): Shared,
@@ -190,9 +190,9 @@ impl JobSort {
     }
 }
 
-/// Makes a job: its profile is checked, copied and frozen. What is wrong with it is told with line and column, and nothing is
-/// made. A profile that comes along may not name programs to be run or files of this machine, and only an admin's may name components
-/// of registries.
+/// Creates a job: checks, copies and freezes its profile. If the profile has errors, the response lists them with line and
+/// column, and no job is created. A profile in the request must not name programs to run or files of this machine. Only an
+/// admin's profile may name components in registries.
 #[utoipa::path(post, path = "/jobs", operation_id = "make_job", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn make(
     State(daemon): Shared,
@@ -210,7 +210,7 @@ pub(crate) async fn make(
         }
         _ => {
             return Err(Problem::unusable(
-                "give either profile, the name of one, or profile_toml, its text",
+                "give either profile (a name) or profile_toml (a text)",
             ));
         }
     };
@@ -239,8 +239,8 @@ fn created(name: String) -> impl IntoResponse {
     )
 }
 
-/// A job: at a glance, and what it is doing.
-#[utoipa::path(get, path = "/jobs/{job}", operation_id = "show_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+/// Shows a job: its overview and its status.
+#[utoipa::path(get, path = "/jobs/{job}", operation_id = "show_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -248,9 +248,8 @@ pub(crate) async fn show(
     Ok(Json(status_of(&daemon.known(&job).await?)))
 }
 
-/// Deletes a job that is not running: what it knows. Its archive, logs, reports, profile and seeds stay unless `archive` says
-/// otherwise. For admins.
-#[utoipa::path(delete, path = "/jobs/{job}", operation_id = "delete_job", tag = "jobs", params(("job" = String, Path, description = "Its name"), Deleting), responses((status = 204, description = "It is gone")))]
+/// Deletes a job that is not running. Archive, logs, reports, profile and seeds are kept unless `archive` is set. For admins.
+#[utoipa::path(delete, path = "/jobs/{job}", operation_id = "delete_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job"), Deleting), responses((status = 204, description = "The job was deleted")))]
 pub(crate) async fn delete(
     State(daemon): Shared,
     caller: Caller,
@@ -270,9 +269,9 @@ pub(crate) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes a job with the profile, changes included, the seeds and the plugins of another one, and nothing of what that found. The
-/// profile is checked as for a new job: with faults nothing is made.
-#[utoipa::path(post, path = "/jobs/{job}/clone", operation_id = "clone_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
+/// Creates a job with the profile, the changes, the seeds and the plugins of another job, but without its crawl data. The
+/// profile is checked as for a new job; if it has errors, no job is created.
+#[utoipa::path(post, path = "/jobs/{job}/clone", operation_id = "clone_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), request_body = NewName, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn copy(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -284,8 +283,9 @@ pub(crate) async fn copy(
     Ok(created(name))
 }
 
-/// Begins a job, or goes on with it, as soon as there is a place; from then on it is begun again when it dies.
-#[utoipa::path(post, path = "/jobs/{job}/start", operation_id = "start_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 202, body = Done)))]
+/// Starts or resumes a job as soon as a place among the concurrent crawls is free. The daemon restarts the job if its process
+/// dies.
+#[utoipa::path(post, path = "/jobs/{job}/start", operation_id = "start_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 202, body = Done)))]
 pub(crate) async fn start(
     State(daemon): Shared,
     caller: Caller,
@@ -304,7 +304,12 @@ pub(crate) async fn start(
             let why = ended_why.unwrap_or_default();
             return Err(Problem::conflict(format!("the job is damaged: {why}")));
         }
-        _ => return Err(Problem::conflict(format!("it is {} already", word(state)))),
+        _ => {
+            return Err(Problem::conflict(format!(
+                "the job is already {}",
+                word(state)
+            )));
+        }
     }
     // The daemon's view of the job may be a second old.
     let is_wanted = daemon.order_for(&job, |orders| {
@@ -315,14 +320,15 @@ pub(crate) async fn start(
         was
     })?;
     if is_wanted {
-        return Err(Problem::conflict("it is to begin already"));
+        return Err(Problem::conflict("the job already waits to be started"));
     }
-    let result = "it begins as soon as there is a place".to_owned();
+    let result =
+        "the job will start as soon as a place among the concurrent crawls is free".to_owned();
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
-/// Ends a job politely: what is in flight finishes. One that waits to begin does not.
-#[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+/// Stops a job; current fetches finish. A job that waits to be started is not started.
+#[utoipa::path(post, path = "/jobs/{job}/stop", operation_id = "stop_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn stop(
     State(daemon): Shared,
     caller: Caller,
@@ -341,7 +347,7 @@ pub(crate) async fn stop(
         });
         if waits {
             ordered?;
-            let result = "it does not begin".to_owned();
+            let result = "the job will not start".to_owned();
             return Ok(Json(Done { result }));
         }
     }
@@ -352,9 +358,9 @@ pub(crate) async fn stop(
     stopped
 }
 
-/// Begins nothing new; what is in flight finishes. That lasts until somebody resumes it, over deaths of its process and
-/// restarts of daemon and machine, too. One that waits to begin begins paused.
-#[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+/// Pauses a job: it starts no new fetches, and current fetches finish. The pause lasts until somebody resumes the job, also
+/// across restarts of the job, the daemon and the machine. A job that waits to be started will start paused.
+#[utoipa::path(post, path = "/jobs/{job}/pause", operation_id = "pause_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn pause(
     State(daemon): Shared,
     caller: Caller,
@@ -362,7 +368,7 @@ pub(crate) async fn pause(
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, true)? {
-        let result = "it begins paused".to_owned();
+        let result = "the job will start paused".to_owned();
         return Ok(Json(Done { result }));
     }
     let paused = daemon.have_done(&job, &caller, Command::Pause).await?;
@@ -376,8 +382,8 @@ pub(crate) async fn pause(
     Ok(paused)
 }
 
-/// Goes on after a pause. One that waits to begin does not begin paused.
-#[utoipa::path(post, path = "/jobs/{job}/resume", operation_id = "resume_job", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+/// Resumes a paused job. A job that waits to be started will not start paused.
+#[utoipa::path(post, path = "/jobs/{job}/resume", operation_id = "resume_job", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn resume(
     State(daemon): Shared,
     caller: Caller,
@@ -385,7 +391,8 @@ pub(crate) async fn resume(
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
     if has_orders && daemon.order_awaited(&job, false)? {
-        let result = "it begins as soon as there is a place".to_owned();
+        let result =
+            "the job will start as soon as a place among the concurrent crawls is free".to_owned();
         return Ok(Json(Done { result }));
     }
     let now = daemon.clock.now();
@@ -397,11 +404,11 @@ pub(crate) async fn resume(
                 std::mem::take(&mut orders.paused)
             })?;
         if was_paused {
-            let result = "it goes on when its crawl window opens".to_owned();
+            let result = "the job resumes when its crawl window opens".to_owned();
             return Ok(Json(Done { result }));
         }
         return Err(Problem::conflict(
-            "its crawl window is closed; it goes on when that opens",
+            "the crawl window is closed; the job resumes when it opens",
         ));
     }
     let resumed = daemon.have_done(&job, &caller, Command::Resume).await?;
@@ -411,8 +418,8 @@ pub(crate) async fn resume(
     Ok(resumed)
 }
 
-/// Keeps a copy of the job's state in its folder `checkpoints`. The crawl goes on meanwhile.
-#[utoipa::path(post, path = "/jobs/{job}/checkpoint", operation_id = "make_checkpoint", tag = "jobs", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Checkpoint)))]
+/// Saves a copy of the job's state in its folder `checkpoints`. A running crawl continues.
+#[utoipa::path(post, path = "/jobs/{job}/checkpoint", operation_id = "make_checkpoint", tag = "jobs", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Checkpoint)))]
 pub(crate) async fn checkpoint(
     State(daemon): Shared,
     caller: Caller,
@@ -438,7 +445,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|panic| Err(Problem::failure(format!("it panicked: {panic}"))))
+    done.unwrap_or_else(|panic| Err(Problem::failure(format!("the request panicked: {panic}"))))
 }
 
 impl Daemon {

@@ -24,34 +24,34 @@ const LINES_MAX: usize = 10_000;
 /// Maximum size of a compiled expression.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-/// Logs.
+/// Logs of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Logs {
-    /// By name, those that were rotated included.
+    /// Log files by name, including rotated ones.
     logs: Vec<LogFile>,
 }
 
-/// Which lines of a log are wanted.
+/// Selection of lines of a log.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Lines {
-    /// The last so many. With `limit` the lesser of both counts.
+    /// Number of last lines. If `limit` is given, too, the smaller number applies.
     #[param(minimum = 1, maximum = 10000)]
     tail: Option<usize>,
-    /// So many, from the first that is meant.
+    /// Maximum number of lines, from the first selected one.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<usize>,
-    /// In which this regular expression is found.
+    /// Regular expression that lines must contain a match of.
     #[param(format = "regex")]
     grep: Option<String>,
-    /// From this place on: `end` of an earlier page.
+    /// Position to start at: the `end` of an earlier page.
     #[param(minimum = 0, maximum = 9007199254740991_usize)]
     after: Option<u64>,
-    /// Before this place: `start` of an earlier page.
+    /// Position to end at: the `start` of an earlier page.
     #[param(minimum = 0, maximum = 9007199254740991_usize)]
     before: Option<u64>,
-    /// Of this time and later.
+    /// Time of the first line.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
 }
@@ -68,7 +68,7 @@ pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
     };
     own_files(job)?;
     let places = JobFolders::of(job).map_err(|problem| {
-        Problem::conflict(format!("the job's profile cannot be read: {problem}"))
+        Problem::conflict(format!("cannot read the job's profile: {problem}"))
     })?;
     inside(&places.logs)?;
     inside(&job.join("reports"))?;
@@ -77,11 +77,11 @@ pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
 }
 
 fn unreadable(problem: &std::io::Error) -> Problem {
-    Problem::failure(format!("the log cannot be read: {problem}"))
+    Problem::failure(format!("cannot read the log: {problem}"))
 }
 
-/// The logs of a job.
-#[utoipa::path(get, path = "/jobs/{job}/logs", operation_id = "list_logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Logs)))]
+/// Lists the logs of a job.
+#[utoipa::path(get, path = "/jobs/{job}/logs", operation_id = "list_logs", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Logs)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -92,8 +92,8 @@ pub(crate) async fn list(
     Ok(Json(Logs { logs }))
 }
 
-/// Lines of a log. However large it is, only what is asked for is read.
-#[utoipa::path(get, path = "/jobs/{job}/logs/{file}", operation_id = "read_log", tag = "watch", params(("job" = String, Path, description = "Its name"), ("file" = String, Path, description = "The name of the log"), Lines), responses((status = 200, body = LogPage)))]
+/// Returns lines of a log. Only the selected part of the file is read.
+#[utoipa::path(get, path = "/jobs/{job}/logs/{file}", operation_id = "read_log", tag = "watch", params(("job" = String, Path, description = "Name of the job"), ("file" = String, Path, description = "Name of the log"), Lines), responses((status = 200, body = LogPage)))]
 pub(crate) async fn page(
     State(daemon): Shared,
     Place((job, file)): Place<(String, String)>,
@@ -105,7 +105,7 @@ pub(crate) async fn page(
         let files = read::files(&folder).map_err(|problem| unreadable(&problem))?;
         // Looked up in the list: no name can lead elsewhere.
         if !files.iter().any(|known| known.name == file) {
-            return Err(Problem::not_found(format!("there is no log {file:?}")));
+            return Err(Problem::not_found(format!("log {file:?} not found")));
         }
         read::page(&folder.join(file), &wanted).map_err(|problem| unreadable(&problem))
     });
@@ -120,14 +120,14 @@ impl Lines {
             .clone()
             .any(|count| !(1..=LINES_MAX).contains(&count))
         {
-            let problem = format!("tail and limit may be 1 to {LINES_MAX}");
+            let problem = format!("invalid tail or limit; give 1 to {LINES_MAX}");
             return Err(Problem::unusable(problem));
         }
         let compiled = self.grep.map(|expression| {
             RegexBuilder::new(&expression)
                 .size_limit(REGEX_BYTES_MAX)
                 .build()
-                .map_err(|problem| Problem::unusable(format!("grep cannot be used: {problem}")))
+                .map_err(|problem| Problem::unusable(format!("invalid grep: {problem}")))
         });
         Ok(Wanted {
             tail: self.tail.is_some(),
@@ -140,8 +140,8 @@ impl Lines {
     }
 }
 
-/// Has every log go on in a new file.
-#[utoipa::path(post, path = "/jobs/{job}/logs/rotate", operation_id = "rotate_logs", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+/// Rotates all logs: each continues in a new file.
+#[utoipa::path(post, path = "/jobs/{job}/logs/rotate", operation_id = "rotate_logs", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn rotate(
     State(daemon): Shared,
     caller: Caller,

@@ -35,45 +35,45 @@ const LINES_MAX: usize = 20;
 /// Bytes of a log, with its rotated files, after which no further page of it is searched.
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
-/// What the logs say of a URI.
+/// Log entries about a URI.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Mentions {
-    /// The URI as normalised, which is how logs have it.
+    /// The normalised URI, as in logs.
     uri: String,
-    /// Its visits by `crawl.log`, the latest first.
+    /// Visits in `crawl.log`, newest first.
     visits: Vec<LoggedVisit>,
-    /// Lines of other logs that name it, the latest of each log first.
+    /// Lines of other logs that contain the URI, newest of each log first.
     lines: Vec<LoggedLine>,
-    /// All logs were searched to their beginnings; otherwise there may be more, further back.
+    /// Whether all logs were searched to their beginnings. Otherwise there may be earlier entries.
     is_whole: bool,
 }
 
-/// A visit as `crawl.log` has it.
+/// Visit in `crawl.log`.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 struct LoggedVisit {
-    /// When it was logged.
+    /// Time of the log line.
     at: Timestamp,
-    /// Status of HTTP, or a code of the glossary.
+    /// HTTP status, or a status code of the glossary.
     status: i32,
-    /// What was noted of it, by plugins, too.
+    /// Annotations of the crawl and of plugins.
     annotations: Vec<String>,
-    /// In which file.
+    /// Name of the log file.
     log: String,
 }
 
-/// A line of a log.
+/// Line of a log.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 struct LoggedLine {
-    /// In which file.
+    /// Name of the log file.
     log: String,
-    /// Where it begins there.
+    /// Offset of the line in the file.
     at: u64,
-    /// What it says.
+    /// Text of the line.
     text: String,
 }
 
-/// What the logs say of a URI: what was noted of its visits, and lines that name it.
-#[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = Mentions)))]
+/// Returns the log entries about a URI: its visits with their annotations, and other lines that contain the URI.
+#[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Name of the job"), Asked), responses((status = 200, body = Mentions)))]
 pub(crate) async fn mentions(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -84,7 +84,7 @@ pub(crate) async fn mentions(
     let found = blocking(move || {
         let logs = places(&directory)?.logs;
         Mentions::of(&uri, &logs)
-            .map_err(|problem| Problem::failure(format!("the logs cannot be read: {problem}")))
+            .map_err(|problem| Problem::failure(format!("cannot read the logs: {problem}")))
     });
     Ok(Json(found.await?))
 }

@@ -12,55 +12,55 @@ use crate::access::{Caller, Role};
 use crate::input::{Body, Place};
 use crate::problem::Problem;
 
-/// Plugins.
+/// Plugins of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Plugins {
-    /// In the order of a URI's way.
+    /// Plugins in the order of the stages.
     plugins: Vec<PluginReport>,
 }
 
-/// Tables.
+/// Tables of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Tables {
-    /// By name.
+    /// Tables by name.
     tables: Vec<TableReport>,
 }
 
 /// Reports of observers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Observed {
-    /// One after the other.
+    /// Reports, in order.
     reports: Vec<ObserverReport>,
 }
 
-/// A report of an observer.
+/// Report of an observer.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ObserverReport {
-    /// Its name in the profile.
+    /// Name of the observer in the profile.
     observer: String,
-    /// The report's name.
+    /// Name of the report.
     file: String,
-    /// What it says.
+    /// Text of the report.
     content: String,
 }
 
-/// What takes a plugin's place.
+/// Replacement of a plugin.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Replacing {
-    /// The component, as profiles name it; a path is absolute.
+    /// Component, as in profiles. A path must be absolute.
     #[schema(format = "component")]
     component: String,
-    /// What the digest of its file must be, in hexadecimal.
+    /// Expected SHA-256 of the component's file, in hexadecimal.
     #[schema(pattern = "^[0-9A-Fa-f]{64}$")]
     sha256: Option<String>,
-    /// Settings in place of those in force.
+    /// Settings that replace those in effect.
     #[schema(value_type = Option<Object>)]
     settings: Option<serde_json::Value>,
 }
 
-/// What was seen of each plugin: calls, faults, times.
-#[utoipa::path(get, path = "/jobs/{job}/plugins", operation_id = "list_plugins", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Plugins)))]
+/// Shows statistics of each plugin: calls, errors, times.
+#[utoipa::path(get, path = "/jobs/{job}/plugins", operation_id = "list_plugins", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Plugins)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -74,9 +74,9 @@ pub(crate) async fn list(
     Ok(Json(Plugins { plugins }))
 }
 
-/// Puts a component in the place of a plugin, between two documents. One that does not check changes nothing. For admins, since
-/// other code decides from then on, and a path may lead to any file of this machine.
-#[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", operation_id = "replace_plugin", tag = "change", params(("job" = String, Path, description = "Its name"), ("plugin" = String, Path, description = "The plugin's name in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
+/// Replaces a plugin between two documents. A component that fails its checks changes nothing. For admins, because the new code
+/// decides from then on, and a path may name any file of this machine.
+#[utoipa::path(post, path = "/jobs/{job}/plugins/{plugin}/replace", operation_id = "replace_plugin", tag = "change", params(("job" = String, Path, description = "Name of the job"), ("plugin" = String, Path, description = "Name of the plugin in the profile")), request_body = Replacing, responses((status = 200, body = Done)))]
 pub(crate) async fn replace(
     State(daemon): Shared,
     caller: Caller,
@@ -93,8 +93,8 @@ pub(crate) async fn replace(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// The lists that plugins look things up in.
-#[utoipa::path(get, path = "/jobs/{job}/tables", operation_id = "list_tables", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+/// Lists the look-up tables of plugins.
+#[utoipa::path(get, path = "/jobs/{job}/tables", operation_id = "list_tables", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Tables)))]
 pub(crate) async fn tables(
     State(daemon): Shared,
     caller: Caller,
@@ -103,8 +103,8 @@ pub(crate) async fn tables(
     tables_of(&daemon, &caller, &job, false).await
 }
 
-/// Reads the files of these lists again.
-#[utoipa::path(post, path = "/jobs/{job}/tables/reload", operation_id = "reload_tables", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Tables)))]
+/// Reads the files of all look-up tables again.
+#[utoipa::path(post, path = "/jobs/{job}/tables/reload", operation_id = "reload_tables", tag = "change", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Tables)))]
 pub(crate) async fn reload_tables(
     State(daemon): Shared,
     caller: Caller,
@@ -132,8 +132,8 @@ async fn tables_of(
     Ok(Json(Tables { tables }))
 }
 
-/// What observers report on what has been crawled so far.
-#[utoipa::path(get, path = "/jobs/{job}/observers", operation_id = "list_observer_reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Observed)))]
+/// Returns the reports of observers about the crawl so far.
+#[utoipa::path(get, path = "/jobs/{job}/observers", operation_id = "list_observer_reports", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Observed)))]
 pub(crate) async fn observers(
     State(daemon): Shared,
     caller: Caller,

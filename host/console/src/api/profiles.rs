@@ -47,47 +47,47 @@ const OUTSIDE: [&[&str]; 22] = [
     &["actions", "directory"],
 ];
 
-/// Profiles.
+/// List of profiles.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Profiles {
-    /// The operator's own first, then those that ship.
+    /// Profiles: the operator's first, then the shipped ones.
     profiles: Vec<ProfileName>,
 }
 
 /// A profile.
 #[derive(Debug, Serialize, ToSchema)]
 struct ProfileName {
-    /// Its name.
+    /// Name of the profile.
     name: String,
-    /// It comes with Opilio.
+    /// Whether the profile is shipped with Opilio.
     ships: bool,
 }
 
-/// A profile's text.
+/// Text of a profile.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ProfileText {
-    /// Its name.
+    /// Name of the profile.
     name: String,
-    /// As it was written.
+    /// TOML text, as written.
     toml: String,
 }
 
-/// A profile to be checked.
+/// Profile to check.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Checking {
-    /// Its text.
+    /// TOML text of the profile.
     toml: String,
 }
 
-/// What is wrong with a profile.
+/// Errors in a profile.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Checked {
-    /// All of it, at its places; nothing: it may be used.
+    /// Errors with their places; empty if the profile is valid.
     faults: Vec<FaultFound>,
 }
 
-/// The profiles that jobs can be made of by name.
+/// Lists the profiles that jobs can use by name.
 #[utoipa::path(get, path = "/profiles", operation_id = "list_profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
 pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
     let own = daemon.own_profiles();
@@ -106,13 +106,13 @@ pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
     })
 }
 
-/// The text of a profile.
-#[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Its name")), responses((status = 200, body = ProfileText)))]
+/// Returns the text of a profile.
+#[utoipa::path(get, path = "/profiles/{profile}", operation_id = "show_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile")), responses((status = 200, body = ProfileText)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(name): Place<String>,
 ) -> Result<Json<ProfileText>, Problem> {
-    let unknown = || Problem::not_found(format!("there is no profile {name:?}"));
+    let unknown = || Problem::not_found(format!("profile {name:?} not found"));
     let toml = match daemon.profile(&name)? {
         ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
         ProfileSource::File(file) => Some(text_of(&file)?),
@@ -125,8 +125,8 @@ pub(crate) async fn show(
 /// Reads the text of an operator's own file, and reports errors in it.
 fn text_of(file: &Path) -> Result<String, Problem> {
     let bytes = std::fs::read(file).map_err(|problem| {
-        let said = format!("{} cannot be read: {problem}", file.display());
-        Problem::conflict(format!("{said}; mend it where it is"))
+        let said = format!("cannot read {}: {problem}", file.display());
+        Problem::conflict(format!("{said}; correct the file"))
     })?;
     String::from_utf8(bytes).map_err(|problem| {
         let until = problem.utf8_error().valid_up_to();
@@ -138,7 +138,7 @@ fn text_of(file: &Path) -> Result<String, Problem> {
     })
 }
 
-/// Checks a profile, the settings of its plugins included. Makes nothing.
+/// Checks a profile and the settings of its plugins. Creates nothing.
 #[utoipa::path(post, path = "/profiles/check", operation_id = "check_profile", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
 pub(crate) async fn check(
     State(daemon): Shared,
@@ -167,7 +167,7 @@ pub(crate) async fn check(
     Ok(Json(Checked { faults }))
 }
 
-/// The JSON Schema of profiles.
+/// Returns the JSON Schema of profiles.
 #[utoipa::path(get, path = "/profile-schema", operation_id = "show_profile_schema", tag = "profiles", responses((status = 200, description = "A JSON Schema of draft 2020-12", body = Object)))]
 pub(crate) async fn schema() -> Json<Value> {
     Json(Profile::schema())
@@ -180,8 +180,8 @@ pub(crate) fn faulty(faults: &Faults) -> Problem {
         .filter(|fault| fault.level != Level::Info)
         .count();
     let detail = match count {
-        1 => "the profile has a fault".to_owned(),
-        _ => format!("the profile has {count} faults"),
+        1 => "the profile has an error".to_owned(),
+        _ => format!("the profile has {count} errors"),
     };
     Problem::unusable(detail).with_faults(found(faults))
 }
@@ -233,7 +233,7 @@ pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem
         return match in_registries.is_empty() || caller.role >= Role::Admin {
             true => Ok(()),
             false => Err(Problem::forbidden(format!(
-                "that needs the role admin, since it brings in code of registries: {}; or have whoever administers the daemon put such a profile into its folder of profiles, and make jobs of it by its name",
+                "this requires the role admin, because it loads plugins from registries: {}; or ask an administrator to put the profile into the folder of profiles of the daemon, and use it by name",
                 in_registries.join(", ")
             ))),
         };
@@ -241,7 +241,7 @@ pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem
     named.sort();
     named.dedup();
     Err(Problem::forbidden(format!(
-        "these settings name programs, files, secrets or networks of this machine, which nobody may over the API: {}; put such a profile into the daemon's folder of profiles, and make jobs of it by its name",
+        "these settings name programs, files, secrets or networks of this machine, which the API does not allow: {}; put the profile into the folder of profiles of the daemon, and use it by name",
         named.join(", ")
     )))
 }

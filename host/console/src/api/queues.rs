@@ -12,94 +12,94 @@ use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
 
-/// Which queues, and in which order.
+/// Selection and order of queues.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// In this state.
+    /// Select queues in this state.
     #[param(inline)]
     state: Option<QueueState>,
-    /// In this order; only by name there are further pages.
+    /// Order of the queues. Only the order by name has further pages.
     #[serde(default)]
     #[param(inline)]
     sort: QueueSort,
-    /// Behind this one, which the page before ended with.
+    /// Start after this queue: the `after` of the previous page.
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of queues.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
 }
 
-/// Queues.
+/// List of queues.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Queues {
-    /// A page of them.
+    /// Queues of this page.
     #[schema(value_type = Vec<Object>)]
     queues: Vec<Value>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
 }
 
 /// URIs of a queue.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QueuedUris {
-    /// In the order in which they would go.
+    /// URIs in the order in which they would be issued.
     uris: Vec<QueuedUri>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
 }
 
-/// A URI of a queue.
+/// URI in a queue.
 #[derive(Debug, Serialize, ToSchema)]
 struct QueuedUri {
-    /// What is known of it.
+    /// Record of the URI.
     #[serde(flatten)]
     #[schema(value_type = Object)]
     uri: Value,
-    /// It is among those that are ready.
+    /// Whether the URI is ready to be issued.
     is_ready: Option<bool>,
-    /// It is being fetched.
+    /// Whether the URI is being fetched.
     in_process: Option<bool>,
 }
 
-/// What is done with a queue.
+/// Action on a queue.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum QueueAction {
-    /// It gives no URI any more, but takes them.
+    /// The queue issues no URIs, but accepts new ones.
     Retire,
-    /// It gives URIs again.
+    /// The queue issues URIs again.
     Unretire,
-    /// It gives no URI for a while.
+    /// The queue issues no URIs until it is thawed.
     Freeze,
-    /// It gives URIs again.
+    /// The queue issues URIs again.
     Thaw,
-    /// Its rest or back-off ends.
+    /// The politeness delay or back-off of the queue ends.
     Wake,
 }
 
-/// A precedence.
+/// Precedence of a queue.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Precedence {
-    /// 0 first; none: what its settings say.
+    /// Precedence, 0 first; not set: the precedence in the queue's settings.
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 255)]
     precedence: Option<PrecedenceNumber>,
 }
 
-/// A floor.
+/// Floor of the crawl.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Floor {
-    /// Queues of this precedence or a higher number give no URI while this process runs; none: all give.
+    /// Queues of this precedence or a higher number issue nothing while this process runs; not set: all queues issue URIs.
     #[schema(value_type = Option<u8>, minimum = 0, maximum = 255)]
     floor: Option<PrecedenceNumber>,
 }
 
-/// Queues, with the names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/queues", operation_id = "list_queues", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Queues)))]
+/// Lists queues, with the field names of `docs/TRANSFER.md`.
+#[utoipa::path(get, path = "/jobs/{job}/queues", operation_id = "list_queues", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, body = Queues)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -125,8 +125,8 @@ fn as_queue(answer: Answer) -> Option<Value> {
     }
 }
 
-/// A queue.
-#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}", operation_id = "show_queue", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), responses((status = 200, description = "The queue", body = Object)))]
+/// Shows a queue.
+#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}", operation_id = "show_queue", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("queue" = String, Path, description = "Name of the queue")), responses((status = 200, description = "The queue", body = Object)))]
 pub(crate) async fn show(
     State(daemon): Shared,
     caller: Caller,
@@ -136,8 +136,8 @@ pub(crate) async fn show(
     Ok(Json(daemon.one(&job, &caller, command, as_queue).await?))
 }
 
-/// The URIs of a queue.
-#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}/uris", operation_id = "list_queue_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), Page), responses((status = 200, body = QueuedUris)))]
+/// Lists the URIs of a queue.
+#[utoipa::path(get, path = "/jobs/{job}/queues/{queue}/uris", operation_id = "list_queue_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("queue" = String, Path, description = "Name of the queue"), Page), responses((status = 200, body = QueuedUris)))]
 pub(crate) async fn uris(
     State(daemon): Shared,
     caller: Caller,
@@ -169,8 +169,8 @@ pub(crate) async fn uris(
     }))
 }
 
-/// Does something with a queue.
-#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/{action}", operation_id = "act_on_queue", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name"), ("action" = inline(QueueAction), Path, description = "What is done")), responses((status = 200, body = Done)))]
+/// Carries out an action on a queue.
+#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/{action}", operation_id = "act_on_queue", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("queue" = String, Path, description = "Name of the queue"), ("action" = inline(QueueAction), Path, description = "Action")), responses((status = 200, body = Done)))]
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
@@ -186,8 +186,8 @@ pub(crate) async fn act(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// Changes the precedence of a queue.
-#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/precedence", operation_id = "set_queue_precedence", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("queue" = String, Path, description = "The queue's name")), request_body = Precedence, responses((status = 200, body = Done)))]
+/// Sets the precedence of a queue.
+#[utoipa::path(post, path = "/jobs/{job}/queues/{queue}/precedence", operation_id = "set_queue_precedence", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("queue" = String, Path, description = "Name of the queue")), request_body = Precedence, responses((status = 200, body = Done)))]
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,
@@ -199,8 +199,8 @@ pub(crate) async fn precedence(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// Lets only queues of low precedence numbers give URIs.
-#[utoipa::path(post, path = "/jobs/{job}/floor", operation_id = "set_precedence_floor", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = Floor, responses((status = 200, body = Done)))]
+/// Sets the floor: only queues with a lower precedence number issue URIs.
+#[utoipa::path(post, path = "/jobs/{job}/floor", operation_id = "set_precedence_floor", tag = "frontier", params(("job" = String, Path, description = "Name of the job")), request_body = Floor, responses((status = 200, body = Done)))]
 pub(crate) async fn floor(
     State(daemon): Shared,
     caller: Caller,
@@ -212,8 +212,8 @@ pub(crate) async fn floor(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// Ends the rests of queues that are longer than politeness and back-off could have them, as after a clock that was ahead.
-#[utoipa::path(post, path = "/jobs/{job}/wake", operation_id = "wake_queues", tag = "frontier", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Done)))]
+/// Shortens all delays of queues that are longer than politeness and back-off allow, as after a clock was ahead.
+#[utoipa::path(post, path = "/jobs/{job}/wake", operation_id = "wake_queues", tag = "frontier", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Done)))]
 pub(crate) async fn wake(
     State(daemon): Shared,
     caller: Caller,

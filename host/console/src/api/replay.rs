@@ -37,9 +37,9 @@ const PARTS_MAX: usize = 500;
 /// Maximum depth of style sheets that import each other.
 const IMPORTS_MAX: usize = 4;
 
-/// A version of a URI as a page, with its parts of the same time written into it, under a policy that lets nothing in it run or
-/// load anything. What is no HTML is given as it is.
-#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, description = "The page, or the payload under its own media type", content_type = "*/*", body = Vec<u8>)))]
+/// Returns a capture as a page, with embeds of the same time inserted. A content security policy keeps it from running or
+/// loading anything. A payload that is not HTML is returned unchanged.
+#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The page, or the payload with its own media type", content_type = "*/*", body = Vec<u8>)))]
 pub(crate) async fn replay(
     State(daemon): Shared,
     caller: Caller,

@@ -13,28 +13,28 @@ use crate::guard::{COOKIE, PeerAddress, cookie, refused};
 use crate::input::Body;
 use crate::problem::Problem;
 
-/// Who one is to the daemon.
+/// Session of the client.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// One is let in.
+    /// Whether the client is signed in.
     authenticated: bool,
-    /// Only whoever has a token is let in.
+    /// Whether a token is required.
     required: bool,
-    /// Whose token it is.
+    /// User of the token.
     user: Option<String>,
-    /// What it allows.
+    /// Role of the token.
     role: Option<Role>,
 }
 
-/// A token.
+/// Token to sign in with.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SignIn {
-    /// As `opilio token new` has shown it.
+    /// The token, as printed by `opilio token new`.
     token: String,
 }
 
-/// Who one is.
+/// Shows the user and the role of the client.
 #[utoipa::path(get, path = "/session", operation_id = "show_session", tag = "daemon", security(()), responses((status = 200, body = Session)))]
 pub(crate) async fn show(
     State(daemon): Shared,
@@ -49,7 +49,7 @@ pub(crate) async fn show(
     })
 }
 
-/// Begins a session: the answer sets a cookie.
+/// Signs in: the response sets a cookie.
 #[utoipa::path(post, path = "/session", operation_id = "sign_in", tag = "daemon", security(()), request_body = SignIn, responses((status = 200, body = Session)))]
 pub(crate) async fn sign_in(
     State(daemon): Shared,
@@ -57,7 +57,7 @@ pub(crate) async fn sign_in(
     Body(SignIn { token }): Body<SignIn>,
 ) -> Result<impl IntoResponse, Problem> {
     if !daemon.config.authentication {
-        return Err(Problem::conflict("nobody needs to sign in here"));
+        return Err(Problem::conflict("this daemon requires no sign-in"));
     }
     let (cookie, caller) = daemon.access.sign_in(&token, from.0).map_err(refused)?;
     let session = Session {
@@ -80,8 +80,8 @@ pub(crate) async fn sign_in(
 #[derive(Clone)]
 pub(crate) struct SignedIn(pub(crate) String);
 
-/// Ends the session.
-#[utoipa::path(delete, path = "/session", operation_id = "sign_out", tag = "daemon", security(()), responses((status = 204, description = "It is over")))]
+/// Signs out.
+#[utoipa::path(delete, path = "/session", operation_id = "sign_out", tag = "daemon", security(()), responses((status = 204, description = "The client is signed out")))]
 pub(crate) async fn sign_out(State(daemon): Shared, headers: HeaderMap) -> impl IntoResponse {
     if let Some(cookie) = cookie(&headers) {
         daemon.access.sign_out(cookie);

@@ -20,10 +20,10 @@ use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
 
-/// Settings.
+/// Settings of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Settings {
-    /// In the order of their names.
+    /// Settings by name.
     settings: Vec<SettingInForce>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Settings {
 fn setting_lines() -> Array {
     texts(
         "setting",
-        "`key = value` each, as a profile has it: `politeness.min-delay = \"10s\"`.",
+        "Settings as `key = value`, as in a profile: `politeness.min-delay = \"10s\"`.",
     )
 }
 
@@ -42,65 +42,65 @@ fn conditions() -> RefOr<Schema> {
         .unwrap_or_else(|_| Object::new().into())
 }
 
-/// A change of settings.
+/// Change of settings.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Changing {
     #[schema(schema_with = setting_lines)]
     set: Vec<String>,
-    /// None: wherever no override says otherwise.
+    /// Conditions; not set: the values apply everywhere except where an override sets them.
     #[schema(schema_with = conditions)]
     matching: Option<MatchFile>,
-    /// Only say what would come of it.
+    /// Whether to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
 }
 
-/// What a change came to.
+/// Result of a change of settings.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ChangedSettings {
-    /// The change's number in the job's history; none where it was only checked.
+    /// Number of the change in the job's history; not set if the change was only checked.
     number: Option<u64>,
-    /// What has another value now, and from when on.
+    /// Settings that change, with the time at which each takes effect.
     changed: Vec<SettingChanged>,
-    /// What is accepted, and said nevertheless.
+    /// Warnings about the accepted change.
     notices: Vec<FaultFound>,
 }
 
-/// What was changed.
+/// History of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
-    /// The oldest first.
+    /// Changes, oldest first.
     changes: Vec<Change>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<u64>,
 }
 
-/// A page of the history.
+/// Page of the history.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HistoryPage {
-    /// Behind the change of this number.
+    /// Start after the change with this number.
     #[serde(default)]
     #[param(minimum = 0, maximum = 9007199254740991_usize)]
     after: u64,
-    /// So many at most.
+    /// Maximum number of changes.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
 }
 
-/// Seeds.
+/// Seeds of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Seeds {
-    /// A page of them, with what became of each.
+    /// Seeds of this page, with the status of each.
     seeds: Vec<SeedReport>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
 }
 
-/// New seeds.
+/// Seeds to add.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewSeeds {
@@ -108,32 +108,32 @@ pub(crate) struct NewSeeds {
     seeds: Vec<String>,
 }
 
-/// What became of new seeds.
+/// Result of adding seeds.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AddedSeeds {
-    /// The change's number in the job's history; none where there was nothing new.
+    /// Number of the change in the job's history; not set if nothing was added.
     number: Option<u64>,
-    /// Seeds that were none before.
+    /// Number of new seeds.
     added: u64,
-    /// SURT prefixes that are in the scope now and were not written before.
+    /// Number of new SURT prefixes in the scope.
     prefixes: u64,
-    /// Seeds that were known.
+    /// Number of seeds that were known already.
     known: u64,
-    /// What is accepted, and said nevertheless.
+    /// Warnings about the accepted change.
     notices: Vec<FaultFound>,
 }
 
-/// A seed.
+/// Seed to remove.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OneSeed {
-    /// The seed.
+    /// URI of the seed.
     #[schema(format = "uri")]
     uri: String,
 }
 
-/// Every setting of a job: its value, where that comes from, and when a change of it takes effect.
-#[utoipa::path(get, path = "/jobs/{job}/settings", operation_id = "list_settings", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Settings)))]
+/// Lists the settings of a job: value, source of the value, and time at which a change takes effect.
+#[utoipa::path(get, path = "/jobs/{job}/settings", operation_id = "list_settings", tag = "change", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Settings)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -147,8 +147,9 @@ pub(crate) async fn list(
     Ok(Json(Settings { settings }))
 }
 
-/// Changes settings, or only checks a change. All or nothing: where one is faulty, all faults are told and nothing is changed.
-#[utoipa::path(patch, path = "/jobs/{job}/settings", operation_id = "change_settings", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = Changing, responses((status = 200, body = ChangedSettings)))]
+/// Changes settings, or only checks a change. If one setting has an error, the response lists all errors, and nothing is
+/// changed.
+#[utoipa::path(patch, path = "/jobs/{job}/settings", operation_id = "change_settings", tag = "change", params(("job" = String, Path, description = "Name of the job")), request_body = Changing, responses((status = 200, body = ChangedSettings)))]
 pub(crate) async fn change(
     State(daemon): Shared,
     caller: Caller,
@@ -178,8 +179,8 @@ pub(crate) async fn change(
     Ok(Json(changed.await?))
 }
 
-/// What was changed since the job was made, by whom and when.
-#[utoipa::path(get, path = "/jobs/{job}/history", operation_id = "list_changes", tag = "change", params(("job" = String, Path, description = "Its name"), HistoryPage), responses((status = 200, body = History)))]
+/// Lists the changes made to a job since it was created, with user and time.
+#[utoipa::path(get, path = "/jobs/{job}/history", operation_id = "list_changes", tag = "change", params(("job" = String, Path, description = "Name of the job"), HistoryPage), responses((status = 200, body = History)))]
 pub(crate) async fn history(
     State(daemon): Shared,
     caller: Caller,
@@ -201,8 +202,8 @@ pub(crate) async fn history(
     Ok(Json(History { changes, after }))
 }
 
-/// The seeds of a job, and what became of each.
-#[utoipa::path(get, path = "/jobs/{job}/seeds", operation_id = "list_seeds", tag = "change", params(("job" = String, Path, description = "Its name"), Page), responses((status = 200, body = Seeds)))]
+/// Lists the seeds of a job with their status.
+#[utoipa::path(get, path = "/jobs/{job}/seeds", operation_id = "list_seeds", tag = "change", params(("job" = String, Path, description = "Name of the job"), Page), responses((status = 200, body = Seeds)))]
 pub(crate) async fn seeds(
     State(daemon): Shared,
     caller: Caller,
@@ -223,8 +224,8 @@ pub(crate) async fn seeds(
     }))
 }
 
-/// Adds seeds. What they imply belongs to the scope at once.
-#[utoipa::path(post, path = "/jobs/{job}/seeds", operation_id = "add_seeds", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = NewSeeds, responses((status = 200, body = AddedSeeds)))]
+/// Adds seeds. The scope includes their implied prefixes at once.
+#[utoipa::path(post, path = "/jobs/{job}/seeds", operation_id = "add_seeds", tag = "change", params(("job" = String, Path, description = "Name of the job")), request_body = NewSeeds, responses((status = 200, body = AddedSeeds)))]
 pub(crate) async fn add_seeds(
     State(daemon): Shared,
     caller: Caller,
@@ -251,8 +252,8 @@ pub(crate) async fn add_seeds(
     Ok(Json(added.await?))
 }
 
-/// Removes a seed, its prefix from the scope, and what waits that it alone brought in.
-#[utoipa::path(post, path = "/jobs/{job}/seeds/remove", operation_id = "remove_seed", tag = "change", params(("job" = String, Path, description = "Its name")), request_body = OneSeed, responses((status = 200, body = Done)))]
+/// Removes a seed, its prefix from the scope, and the queued URIs found only through it.
+#[utoipa::path(post, path = "/jobs/{job}/seeds/remove", operation_id = "remove_seed", tag = "change", params(("job" = String, Path, description = "Name of the job")), request_body = OneSeed, responses((status = 200, body = Done)))]
 pub(crate) async fn remove_seed(
     State(daemon): Shared,
     caller: Caller,
@@ -263,8 +264,8 @@ pub(crate) async fn remove_seed(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// The profile that a job was made with, as it was written.
-#[utoipa::path(get, path = "/jobs/{job}/profile", operation_id = "show_job_profile", tag = "change", params(("job" = String, Path, description = "Its name")), responses((status = 200, description = "The profile, in TOML", content_type = "text/plain", body = String)))]
+/// Returns the profile of a job, as written when the job was created.
+#[utoipa::path(get, path = "/jobs/{job}/profile", operation_id = "show_job_profile", tag = "change", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, description = "The profile, in TOML", content_type = "text/plain", body = String)))]
 pub(crate) async fn profile(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -273,7 +274,7 @@ pub(crate) async fn profile(
     let text = blocking(move || {
         own_files(&directory)?;
         std::fs::read_to_string(directory.join("profile.toml"))
-            .map_err(|problem| Problem::failure(format!("profile.toml cannot be read: {problem}")))
+            .map_err(|problem| Problem::failure(format!("cannot read profile.toml: {problem}")))
     });
     Ok(plain(text.await?))
 }

@@ -24,55 +24,55 @@ use crate::metrics::{MEDIA_TYPE, of_daemon};
 use crate::overview::Known;
 use crate::problem::Problem;
 
-/// From when on the course of a job is wanted.
+/// Period of a time series.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Since {
-    /// From then on; none: from the beginning, as far as it is kept.
+    /// Time of the first sample; not set: the oldest stored sample.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
-    /// So many moments at most.
+    /// Maximum number of samples.
     #[param(minimum = 2, maximum = 5000)]
     points: Option<u64>,
 }
 
-/// The course of a job.
+/// Time series of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Course {
-    /// The oldest first. Counters: what happened between two moments is their difference.
+    /// Samples, oldest first. Their values are counters: the activity between two samples is the difference of the values.
     samples: Vec<Sample>,
 }
 
 /// Alerts of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Alerts {
-    /// Those that hold, the worst first, then those that are over, the latest first.
+    /// Active alerts, most severe first, then past alerts, latest first.
     alerts: Vec<Alert>,
 }
 
-/// The reports that there are.
+/// Kinds of reports.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Reports {
-    /// Their kinds.
+    /// Names of the kinds.
     reports: Vec<&'static str>,
 }
 
 /// A report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Report {
-    /// Single figures, by their names.
+    /// Single values by name.
     facts: Value,
-    /// Rows, by the names of their columns.
+    /// Rows, with values by column name.
     rows: Vec<Value>,
 }
 
-/// How a report is wanted.
+/// Format of a report.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AsReport {
-    /// `json`, or `text` as it stands in the job's folder `reports`.
+    /// `json`, or `text` as in the job's folder `reports`.
     #[serde(default)]
     #[param(inline)]
     format: ReportForm,
@@ -87,7 +87,7 @@ impl AsReport {
     }
 }
 
-/// The form of a report.
+/// Format of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 enum ReportForm {
@@ -130,8 +130,8 @@ pub(crate) fn status_of(known: &Known) -> JobStatus {
     }
 }
 
-/// What a job is doing, as last looked at. Those at rest are not opened for it.
-#[utoipa::path(get, path = "/jobs/{job}/status", operation_id = "show_status", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = JobStatus)))]
+/// Shows the latest known status of a job. A job that is not running is not opened.
+#[utoipa::path(get, path = "/jobs/{job}/status", operation_id = "show_status", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobStatus)))]
 pub(crate) async fn status(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -139,8 +139,8 @@ pub(crate) async fn status(
     Ok(Json(status_of(&daemon.known(&job).await?)))
 }
 
-/// The crawl in numbers.
-#[utoipa::path(get, path = "/jobs/{job}/statistics", operation_id = "show_statistics", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Statistics)))]
+/// Returns the statistics of the crawl.
+#[utoipa::path(get, path = "/jobs/{job}/statistics", operation_id = "show_statistics", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Statistics)))]
 pub(crate) async fn statistics(
     State(daemon): Shared,
     caller: Caller,
@@ -153,8 +153,8 @@ pub(crate) async fn statistics(
     Ok(Json(found.await?))
 }
 
-/// The course of a job, for charts.
-#[utoipa::path(get, path = "/jobs/{job}/series", operation_id = "show_series", tag = "watch", params(("job" = String, Path, description = "Its name"), Since), responses((status = 200, body = Course)))]
+/// Returns the time series of a job, for charts.
+#[utoipa::path(get, path = "/jobs/{job}/series", operation_id = "show_series", tag = "watch", params(("job" = String, Path, description = "Name of the job"), Since), responses((status = 200, body = Course)))]
 pub(crate) async fn series(
     State(daemon): Shared,
     caller: Caller,
@@ -162,7 +162,7 @@ pub(crate) async fn series(
     Params(Since { since, points }): Params<Since>,
 ) -> Result<Json<Course>, Problem> {
     if points.is_some_and(|points| !(2..=5_000).contains(&points)) {
-        return Err(Problem::unusable("points may be 2 to 5000"));
+        return Err(Problem::unusable("invalid points; give 2 to 5000"));
     }
     let command = Command::Series { since, points };
     let samples = daemon.one(&job, &caller, command, |answer| match answer {
@@ -173,8 +173,8 @@ pub(crate) async fn series(
     Ok(Json(Course { samples }))
 }
 
-/// What a job has brought in, by status, media type and host.
-#[utoipa::path(get, path = "/jobs/{job}/breakdown", operation_id = "show_breakdown", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Breakdown)))]
+/// Returns counts and bytes by status, media type and host.
+#[utoipa::path(get, path = "/jobs/{job}/breakdown", operation_id = "show_breakdown", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Breakdown)))]
 pub(crate) async fn breakdown(
     State(daemon): Shared,
     caller: Caller,
@@ -187,8 +187,8 @@ pub(crate) async fn breakdown(
     Ok(Json(found.await?))
 }
 
-/// What the operator should know, and lately should have known.
-#[utoipa::path(get, path = "/jobs/{job}/alerts", operation_id = "list_alerts", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Alerts)))]
+/// Lists active alerts and recent past ones.
+#[utoipa::path(get, path = "/jobs/{job}/alerts", operation_id = "list_alerts", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Alerts)))]
 pub(crate) async fn alerts(
     State(daemon): Shared,
     caller: Caller,
@@ -202,19 +202,19 @@ pub(crate) async fn alerts(
     Ok(Json(Alerts { alerts }))
 }
 
-/// An alert that somebody knows of.
+/// Alert to acknowledge.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct KnownAlert {
-    /// What it is about.
+    /// Kind of the alert.
     kind: AlertKind,
-    /// Which one; none: all of that kind.
+    /// Subject of the alert; not set: all alerts of this kind.
     #[serde(default)]
     subject: Option<String>,
 }
 
-/// Says that somebody knows of an alert: it still holds, and is no longer counted as open.
-#[utoipa::path(post, path = "/jobs/{job}/alerts/acknowledge", operation_id = "acknowledge_alert", tag = "watch", params(("job" = String, Path, description = "Its name")), request_body = KnownAlert, responses((status = 200, body = Done)))]
+/// Acknowledges an alert: it stays active but no longer counts as open.
+#[utoipa::path(post, path = "/jobs/{job}/alerts/acknowledge", operation_id = "acknowledge_alert", tag = "watch", params(("job" = String, Path, description = "Name of the job")), request_body = KnownAlert, responses((status = 200, body = Done)))]
 pub(crate) async fn acknowledge(
     State(daemon): Shared,
     caller: Caller,
@@ -225,8 +225,8 @@ pub(crate) async fn acknowledge(
     daemon.have_done(&job, &caller, command).await
 }
 
-/// The reports that there are.
-#[utoipa::path(get, path = "/jobs/{job}/reports", operation_id = "list_reports", tag = "watch", params(("job" = String, Path, description = "Its name")), responses((status = 200, body = Reports)))]
+/// Lists the kinds of reports.
+#[utoipa::path(get, path = "/jobs/{job}/reports", operation_id = "list_reports", tag = "watch", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = Reports)))]
 pub(crate) async fn reports(
     State(daemon): Shared,
     Place(job): Place<String>,
@@ -236,8 +236,8 @@ pub(crate) async fn reports(
     Ok(Json(Reports { reports }))
 }
 
-/// A report, as of now.
-#[utoipa::path(get, path = "/jobs/{job}/reports/{kind}", operation_id = "show_report", tag = "watch", params(("job" = String, Path, description = "Its name"), ("kind" = String, Path, description = "One of those that there are"), AsReport), responses((status = 200, description = "The report", content((Report = "application/json"), (String = "text/plain")))))]
+/// Makes a report of the current state.
+#[utoipa::path(get, path = "/jobs/{job}/reports/{kind}", operation_id = "show_report", tag = "watch", params(("job" = String, Path, description = "Name of the job"), ("kind" = String, Path, description = "Kind of the report"), AsReport), responses((status = 200, description = "The report", content((Report = "application/json"), (String = "text/plain")))))]
 pub(crate) async fn report(
     State(daemon): Shared,
     caller: Caller,
@@ -248,7 +248,7 @@ pub(crate) async fn report(
     let unknown = || {
         let all: Vec<&str> = ReportKind::ALL.iter().map(|kind| kind.name()).collect();
         Problem::not_found(format!(
-            "there is no report {kind:?}; there are {}",
+            "unknown report {kind:?}; available: {}",
             all.join(", ")
         ))
     };

@@ -14,78 +14,78 @@ use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
 
-/// Which URIs: those of which both hold. Neither means all.
+/// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
-    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    /// SURT prefix of the URIs, such as `http://(org,example,`.
     surt: Option<String>,
-    /// This is found in them.
+    /// Regular expression that URIs must contain a match of.
     #[param(format = "regex")]
     regex: Option<String>,
-    /// Behind this one, which the page before ended with.
+    /// Start after this URI: the `after` of the previous page.
     after: Option<String>,
-    /// So many at most.
+    /// Maximum number of URIs.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
 }
 
-/// Which URIs are counted: those of which both hold. Neither means all.
+/// Selection of URIs to count. With both conditions, URIs must match both; with neither, all URIs are counted.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Counted {
-    /// They begin with this SURT prefix, such as `http://(org,example,`.
+    /// SURT prefix of the URIs, such as `http://(org,example,`.
     surt: Option<String>,
-    /// This is found in them.
+    /// Regular expression that URIs must contain a match of.
     #[param(format = "regex")]
     regex: Option<String>,
 }
 
-/// URIs.
+/// List of URIs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Uris {
-    /// A page of them, in the order of their SURTs.
+    /// URIs of this page, in SURT order.
     #[schema(value_type = Vec<Object>)]
     uris: Vec<Value>,
-    /// Where the next page begins; none: this is the last.
+    /// Start of the next page; not set on the last page.
     after: Option<String>,
 }
 
-/// What a sweep over URIs came to.
+/// Result of an action on many URIs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Swept {
-    /// URIs looked at.
+    /// Number of URIs examined.
     examined: u64,
-    /// URIs that were meant, those in process left out.
+    /// Number of URIs that matched, without those in process.
     meant: u64,
-    /// URIs that were meant and are in process: they stay.
+    /// Number of URIs that matched and are in process. The action leaves them out.
     in_process: u64,
 }
 
-/// What is done with many URIs.
+/// Action on many URIs.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Sweep {
-    /// They leave their queues and stay known.
+    /// Remove the URIs from their queues and keep them known.
     Delete,
-    /// They are removed, so that they may be found again.
+    /// Remove the records of the URIs, so that they may be found again.
     Forget,
 }
 
-/// What is done with a URI.
+/// Action on a URI.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum UriAction {
-    /// It is fetched now, whatever is known of it.
+    /// Fetch the URI now, even if it is known, done or out of scope.
     Force,
-    /// Its fetch is broken off.
+    /// Cancel the fetch of the URI.
     Cancel,
-    /// It leaves its queue and stays known.
+    /// Remove the URI from its queue and keep it known.
     Delete,
-    /// It is removed, so that it may be found again.
+    /// Remove the record of the URI, so that it may be found again.
     Forget,
 }
 
@@ -98,19 +98,19 @@ pub(crate) struct OneUri {
     uri: String,
 }
 
-/// A URI and its precedence.
+/// New precedence of a URI.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UriPrecedence {
     /// The URI.
     #[schema(format = "uri")]
     uri: String,
-    /// From now on, 0 first.
+    /// Precedence, 0 first.
     #[schema(value_type = u8, minimum = 0, maximum = 255)]
     precedence: PrecedenceNumber,
 }
 
-/// The URI that is asked about.
+/// URI to look up.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -120,7 +120,7 @@ pub(crate) struct Asked {
     pub(super) uri: String,
 }
 
-/// The URI that is asked about, and how it would be found.
+/// URI to explain, and its assumed discovery.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -128,24 +128,24 @@ pub(crate) struct AskedWith {
     /// The URI.
     #[param(format = "uri")]
     uri: String,
-    /// The page it is found on.
+    /// Page on which the URI was found.
     #[param(format = "uri")]
     via: Option<String>,
-    /// The hops from the seed, such as `LLE`.
+    /// Hop path from the seed, such as `LLE`.
     #[param(pattern = "^[LEXRIPSM]*$")]
     hops: Option<String>,
-    /// The seed it descends from.
+    /// Seed that the URI descends from.
     #[param(format = "uri")]
     source: Option<String>,
-    /// The media type of its response.
+    /// Media type of the response.
     media_type: Option<String>,
-    /// When, such as `2026-07-01T23:00:00Z`; now, where nobody says.
+    /// Time to evaluate settings for, such as `2026-07-01T23:00:00Z`; not set: now.
     #[param(value_type = Option<String>, format = DateTime)]
     at: Option<Timestamp>,
 }
 
-/// URIs, with the names of `docs/TRANSFER.md`.
-#[utoipa::path(get, path = "/jobs/{job}/uris", operation_id = "list_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Wanted), responses((status = 200, body = Uris)))]
+/// Lists URIs, with the field names of `docs/TRANSFER.md`.
+#[utoipa::path(get, path = "/jobs/{job}/uris", operation_id = "list_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, body = Uris)))]
 pub(crate) async fn list(
     State(daemon): Shared,
     caller: Caller,
@@ -175,8 +175,8 @@ pub(crate) async fn list(
     }))
 }
 
-/// How many URIs these are.
-#[utoipa::path(get, path = "/jobs/{job}/uris/count", operation_id = "count_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), Counted), responses((status = 200, body = Swept)))]
+/// Counts URIs.
+#[utoipa::path(get, path = "/jobs/{job}/uris/count", operation_id = "count_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Counted), responses((status = 200, body = Swept)))]
 pub(crate) async fn count(
     State(daemon): Shared,
     caller: Caller,
@@ -204,8 +204,8 @@ fn as_swept(answer: Answer) -> Option<Swept> {
     }
 }
 
-/// Does something with all URIs of a pattern.
-#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", operation_id = "act_on_uris", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(Sweep), Path, description = "What is done")), request_body = Which, responses((status = 200, body = Swept)))]
+/// Carries out an action on all selected URIs.
+#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", operation_id = "act_on_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("action" = inline(Sweep), Path, description = "Action")), request_body = Which, responses((status = 200, body = Swept)))]
 pub(crate) async fn sweep(
     State(daemon): Shared,
     caller: Caller,
@@ -214,7 +214,7 @@ pub(crate) async fn sweep(
 ) -> Result<Json<Swept>, Problem> {
     if which.surt.is_none() && which.regex.is_none() {
         return Err(Problem::unusable(
-            "that would mean all URIs; give surt or regex",
+            "this would select all URIs; give surt or regex",
         ));
     }
     let command = match action {
@@ -224,8 +224,8 @@ pub(crate) async fn sweep(
     Ok(Json(daemon.one(&job, &caller, command, as_swept).await?))
 }
 
-/// Why a URI was, or was not, fetched, and all that is known of it: visits, digests, waits, versions, and which plugins its record speaks of.
-#[utoipa::path(get, path = "/jobs/{job}/why", operation_id = "describe_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), Asked), responses((status = 200, body = WhyAnswer)))]
+/// Explains why a URI was or was not fetched, and returns its record: visits, digests, waits, versions, plugins.
+#[utoipa::path(get, path = "/jobs/{job}/why", operation_id = "describe_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Asked), responses((status = 200, body = WhyAnswer)))]
 pub(crate) async fn why(
     State(daemon): Shared,
     caller: Caller,
@@ -239,8 +239,8 @@ pub(crate) async fn why(
     Ok(Json(found.await?))
 }
 
-/// What the job makes of a URI: every setting that holds for it, the answer of each filter, its stacks, and the wait that would follow its next visit.
-#[utoipa::path(get, path = "/jobs/{job}/explain", operation_id = "explain_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), AskedWith), responses((status = 200, body = ExplainedUri)))]
+/// Explains how a job handles a URI: its settings, the answer of every filter, its stacks, and the wait after its next visit.
+#[utoipa::path(get, path = "/jobs/{job}/explain", operation_id = "explain_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), AskedWith), responses((status = 200, body = ExplainedUri)))]
 pub(crate) async fn explain(
     State(daemon): Shared,
     caller: Caller,
@@ -262,8 +262,8 @@ pub(crate) async fn explain(
     Ok(Json(found.await?))
 }
 
-/// Does something with a URI.
-#[utoipa::path(post, path = "/jobs/{job}/uri/{action}", operation_id = "act_on_uri", tag = "frontier", params(("job" = String, Path, description = "Its name"), ("action" = inline(UriAction), Path, description = "What is done")), request_body = OneUri, responses((status = 200, body = Done)))]
+/// Carries out an action on a URI.
+#[utoipa::path(post, path = "/jobs/{job}/uri/{action}", operation_id = "act_on_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("action" = inline(UriAction), Path, description = "Action")), request_body = OneUri, responses((status = 200, body = Done)))]
 pub(crate) async fn act(
     State(daemon): Shared,
     caller: Caller,
@@ -283,21 +283,20 @@ pub(crate) async fn act(
             let which = exactly(&uri)?;
             (
                 Command::Delete { which },
-                "it has left its queue and stays known",
+                "removed from its queue; it stays known",
             )
         }
         UriAction::Forget => {
             let which = exactly(&uri)?;
-            (
-                Command::Forget { which },
-                "it is removed and may be found again",
-            )
+            (Command::Forget { which }, "removed; it may be found again")
         }
     };
     let swept = daemon.one(&job, &caller, command, as_swept).await?;
     match (swept.meant, swept.in_process) {
-        (0, 0) => Err(Problem::not_found("the job does not know it")),
-        (0, _) => Err(Problem::conflict("it is being fetched; cancel that first")),
+        (0, 0) => Err(Problem::not_found("the job does not know the URI")),
+        (0, _) => Err(Problem::conflict(
+            "the URI is being fetched; cancel the fetch first",
+        )),
         _ => Ok(Json(Done {
             result: what.to_owned(),
         })),
@@ -318,8 +317,8 @@ fn exactly(uri: &str) -> Result<Which, Problem> {
     })
 }
 
-/// Changes the precedence of a URI.
-#[utoipa::path(post, path = "/jobs/{job}/uri/precedence", operation_id = "set_uri_precedence", tag = "frontier", params(("job" = String, Path, description = "Its name")), request_body = UriPrecedence, responses((status = 200, body = Done)))]
+/// Sets the precedence of a URI.
+#[utoipa::path(post, path = "/jobs/{job}/uri/precedence", operation_id = "set_uri_precedence", tag = "frontier", params(("job" = String, Path, description = "Name of the job")), request_body = UriPrecedence, responses((status = 200, body = Done)))]
 pub(crate) async fn precedence(
     State(daemon): Shared,
     caller: Caller,
@@ -340,10 +339,10 @@ mod tests {
     #[test]
     fn what_is_no_uri_is_said_to_be_none_once() {
         for (text, expected) in [
-            ("http://[", "\"http://[\" is no URI: invalid IPv6 address"),
+            ("http://[", "invalid URI \"http://[\": invalid IPv6 address"),
             (
                 "http://a..org/",
-                "\"http://a..org/\" is no URI: host \"a..org\" cannot exist: an empty label",
+                "invalid URI \"http://a..org/\": host \"a..org\" cannot exist: an empty label",
             ),
         ] {
             let problem = exactly(text).unwrap_err();

@@ -61,14 +61,14 @@ impl Door {
             let mode = fs::metadata(&file.password_file)?.permissions().mode();
             if mode & 0o007 != 0 {
                 return Err(io::Error::other(
-                    "everybody on this machine may read the password; chmod 600 mends that",
+                    "all users of this machine can read the password; run chmod 600 on the file",
                 ));
             }
         }
         let password = fs::read_to_string(&file.password_file)?;
         let password = password.trim_end_matches(['\r', '\n']);
         if password.is_empty() {
-            return Err(io::Error::other("there is no password in it"));
+            return Err(io::Error::other("the file contains no password"));
         }
         Ok(Door {
             digest: md5(&format!("{}:{REALM}:{password}", file.user)),

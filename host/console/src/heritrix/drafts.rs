@@ -98,11 +98,11 @@ impl Drafts {
         files: &[(String, Vec<u8>)],
     ) -> Result<(), Problem> {
         if !is_name(name) {
-            return Err(Problem::unusable(format!("{name:?} is no name of a job")));
+            return Err(Problem::unusable(format!("invalid job name {name:?}")));
         }
         if self.find(name).is_some() || self.jobs.join(name).symlink_metadata().is_ok() {
             return Err(Problem::conflict(format!(
-                "there is {name:?} already; choose another name"
+                "{name:?} already exists; choose another name"
             )));
         }
         let draft = Draft {
@@ -191,5 +191,5 @@ pub(super) fn is_editable(name: &str) -> bool {
 }
 
 fn failed(path: &Path, problem: &io::Error) -> Problem {
-    Problem::failure(format!("{} cannot be used: {problem}", path.display()))
+    Problem::failure(format!("cannot use {}: {problem}", path.display()))
 }

@@ -67,10 +67,10 @@ pub(super) async fn act(
         }
         Some("exit java process" | "exit") => {
             return Err(Problem::forbidden(
-                "the daemon does not end so; `systemctl stop opilio`, or whatever has started it, does that",
+                "this action does not stop the daemon; stop it with `systemctl stop opilio` or the tool that started it",
             ));
         }
-        Some(other) => return Err(Problem::unusable(format!("there is no action {other:?}"))),
+        Some(other) => return Err(Problem::unusable(format!("unknown action {other:?}"))),
         None => return Err(Problem::unusable("action is missing")),
     }
     Ok(see_other(url))
@@ -82,7 +82,7 @@ impl Daemon {
         let drafts = self.drafts();
         let mut names = drafts
             .names()
-            .map_err(|problem| Problem::failure(format!("the jobs cannot be listed: {problem}")))?;
+            .map_err(|problem| Problem::failure(format!("cannot list the jobs: {problem}")))?;
         let jobs = self.jobs.borrow().clone();
         names.extend(jobs.keys().cloned());
         names.sort();
@@ -113,13 +113,13 @@ impl Daemon {
         let name = name.and_then(|name| name.to_str());
         let Some(name) = name.filter(|name| is_name(name)) else {
             return Err(Problem::forbidden(format!(
-                "{path} is no folder in that of jobs, {}; put it there",
+                "{path} is not in the folder of jobs, {}; move it there",
                 jobs.display()
             )));
         };
         match self.drafts().find(name).is_some() || self.folder.job(name).is_ok() {
             true => Ok(()),
-            false => Err(Problem::unusable(format!("there is no {CONFIG} in {path}"))),
+            false => Err(Problem::unusable(format!("{CONFIG} not found in {path}"))),
         }
     }
 }

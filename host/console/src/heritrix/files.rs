@@ -66,7 +66,7 @@ fn shown_in(
     is_shown: fn(&str) -> bool,
 ) -> Result<Vec<String>, Problem> {
     let unreadable = |problem: io::Error| {
-        Problem::failure(format!("{} cannot be listed: {problem}", folder.display()))
+        Problem::failure(format!("cannot list {}: {problem}", folder.display()))
     };
     let entries = match fs::read_dir(folder) {
         Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -153,9 +153,7 @@ pub(super) async fn show(
             _ => None,
         };
         found.ok_or_else(|| {
-            Problem::not_found(format!(
-                "there is no {path:?} that could be seen; jobdir/ lists what can"
-            ))
+            Problem::not_found(format!("{path:?} not found; jobdir/ lists the files"))
         })
     })
     .await?;
@@ -187,7 +185,7 @@ pub(super) async fn any_path(
 ) -> Result<Response, Problem> {
     let outside = || {
         Problem::forbidden(format!(
-            "only files of jobs can be seen, which are in {}",
+            "only files of jobs, which are in {}, can be read",
             daemon.folder.path().display()
         ))
     };
@@ -211,27 +209,27 @@ pub(super) async fn put(
     let case = daemon.case(&name).await?;
     if case.known.is_some() {
         return Err(Problem::conflict(
-            "a job was made of its configuration, which stays as it is; tear the job down if it has not begun, or copy it",
+            "the configuration cannot be changed, because a job was built from it; tear the job down if it has not started, or copy it",
         ));
     }
     if !is_editable(&file) {
         return Err(Problem::forbidden(
-            "configurations are texts: .cxml, .xml and .txt, in no folder",
+            "configurations are text files (.cxml, .xml, .txt) and not in a folder",
         ));
     }
     if body.len() as u64 > BYTES_MAX {
         return Err(Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("a file of a configuration has {BYTES_MAX} bytes at most"),
+            format!("the file is larger than {BYTES_MAX} bytes, the maximum for a configuration"),
         ));
     }
     let draft = case
         .draft
-        .ok_or_else(|| Problem::not_found("its configuration is gone"))?;
+        .ok_or_else(|| Problem::not_found("its configuration no longer exists"))?;
     blocking(move || {
         let path = draft.folder.join(&file);
         crate::written::write(&path, &body)
-            .map_err(|problem| Problem::failure(format!("{file} cannot be written: {problem}")))
+            .map_err(|problem| Problem::failure(format!("cannot write {file}: {problem}")))
     })
     .await?;
     Ok(StatusCode::OK)

@@ -94,7 +94,7 @@ pub(super) async fn report(
     let Some((_, kind)) = REPORTS.iter().find(|(named, _)| *named == report) else {
         let all = REPORTS.map(|(named, _)| named).join(", ");
         return Err(Problem::not_found(format!(
-            "there is no report {report:?}; there are {all}"
+            "unknown report {report:?}; available: {all}"
         )));
     };
     let place = Place((name, kind.name().to_owned()));
@@ -181,10 +181,10 @@ pub(super) async fn act(
         Some("teardown") => daemon.tear_down(case, caller).await?,
         Some("delete") => {
             return Err(Problem::forbidden(
-                "jobs are not deleted here; an admin does that with `opilio job delete`, which keeps the archive",
+                "jobs cannot be deleted here; an admin can delete them with `opilio job delete`, which keeps the archive",
             ));
         }
-        Some(other) => return Err(Problem::unusable(format!("there is no action {other:?}"))),
+        Some(other) => return Err(Problem::unusable(format!("unknown action {other:?}"))),
         None => return Err(Problem::unusable("action is missing")),
     }
     Ok(see_other(format!("{url}/job/{name}")))
@@ -200,7 +200,7 @@ impl Daemon {
         };
         let draft = drafts.find(name);
         if known.is_none() && draft.is_none() {
-            return Err(Problem::not_found(format!("there is no job {name:?}")));
+            return Err(Problem::not_found(format!("job {name:?} not found")));
         }
         Ok(Case {
             name: name.to_owned(),
@@ -221,14 +221,14 @@ impl Daemon {
             }
             if case.is_profile() {
                 return Err(Problem::conflict(format!(
-                    "{:?} is there to be copied, not to be built",
+                    "{:?} is a profile: copy it, and build the copy",
                     case.name
                 )));
             }
             let was = drafts.clear(&case.name)?;
             let draft = drafts
                 .find(&case.name)
-                .ok_or_else(|| Problem::not_found("its configuration is gone"))?;
+                .ok_or_else(|| Problem::not_found("its configuration no longer exists"))?;
             let made = built.make_of(&case.name, &draft, &caller);
             if let (Err(_), Some(was)) = (&made, was) {
                 drafts.put_back(&case.name, &was)?;
@@ -242,7 +242,7 @@ impl Daemon {
 
     fn make_of(&self, name: &str, draft: &Draft, caller: &Caller) -> Result<(), Problem> {
         let cannot = |what: &str, problem: &dyn std::fmt::Display| {
-            Problem::unusable(format!("{what} cannot be used: {problem}"))
+            Problem::unusable(format!("cannot use {what}: {problem}"))
         };
         let xml = std::fs::read_to_string(draft.config())
             .map_err(|problem| cannot("crawler-beans.cxml", &problem))?;
@@ -262,7 +262,7 @@ impl Daemon {
                     .is_ok_and(|it| it.is_file() && it.len() <= BYTES_MAX);
             if !is_beside {
                 return Err(Problem::forbidden(format!(
-                    "seeds-file: {file:?} is no seed list beside the configuration, and no other file of this machine is read: put it into jobdir/, with .txt at its end, and name it without folders"
+                    "seeds-file: {file:?} is not a seed list next to the configuration, and other files of this machine are not read: put it into jobdir/ with a name that ends in .txt, and name it without folders"
                 )));
             }
             let text = std::fs::read_to_string(&path).map_err(|problem| cannot(file, &problem))?;
@@ -313,13 +313,13 @@ impl Daemon {
         match case.stage() {
             Stage::Unbuilt | Stage::Ready => {}
             Stage::Active(state) => {
-                return Err(Problem::conflict(format!("it is {state} already")));
+                return Err(Problem::conflict(format!("the job is already {state}")));
             }
             // The job continues from its checkpoint, which cannot be mistaken for its beginning.
             Stage::Finished(_) if went_back => {}
             Stage::Finished(_) => {
                 return Err(Problem::conflict(
-                    "it has ended; tear it down first, and it goes on where it was, or copy it, and the copy begins anew",
+                    "the job has ended; tear it down and launch it to resume it, or copy it to start anew",
                 ));
             }
         }
@@ -354,11 +354,11 @@ impl Daemon {
         checkpoint: &str,
     ) -> Result<(), Problem> {
         if let Stage::Active(state) = case.stage() {
-            return Err(Problem::conflict(format!("it is {state} already")));
+            return Err(Problem::conflict(format!("the job is already {state}")));
         }
         let none = |what: &str| {
             Problem::not_found(format!(
-                "{what}; checkpointFiles of the job lists what it has"
+                "{what}; checkpointFiles of the job lists its checkpoints"
             ))
         };
         let Some(known) = &case.known else {
@@ -371,9 +371,9 @@ impl Daemon {
             "latest" => latest_first(kept)
                 .into_iter()
                 .next()
-                .ok_or_else(|| none("the job has no checkpoint that is whole"))?,
+                .ok_or_else(|| none("the job has no complete checkpoint"))?,
             name if kept.iter().any(|kept| kept.name == name) => name.to_owned(),
-            name => return Err(none(&format!("there is no checkpoint {name:?}"))),
+            name => return Err(none(&format!("checkpoint {name:?} not found"))),
         };
         self.go_back(&case.name, caller, &name).await.map(drop)
     }
@@ -389,7 +389,7 @@ impl Daemon {
         match case.stage() {
             // The job has ended, as wanted.
             Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
-            Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("it does not crawl")),
+            Stage::Unbuilt | Stage::Ready => Err(Problem::conflict("the job is not running")),
             Stage::Active(_) => {
                 jobs::stop(State(self), caller, Place(case.name.clone()))
                     .await
@@ -428,10 +428,10 @@ impl Daemon {
         match &case.draft {
             Some(draft) => drafts.make(to, as_profile, &drafts.files(draft)?),
             None if as_profile => Err(Problem::unusable(
-                "it has no crawler-beans.cxml, which a profile is; it can be copied as a job",
+                "it has no crawler-beans.cxml and cannot be a profile; copy it as a job",
             )),
             None if drafts.find(to).is_some() => Err(Problem::conflict(format!(
-                "there is {to:?} already; choose another name"
+                "{to:?} already exists; choose another name"
             ))),
             None => {
                 self.folder.copy(&case.name, to)?;
@@ -466,7 +466,7 @@ fn left_out(left: &LeftOut) -> String {
     match left.line {
         0 => {
             let setting = left.problem.split(": ").next().unwrap_or_default();
-            format!("{CONFIG}: {setting}: it cannot be used here\n")
+            format!("{CONFIG}: {setting}: cannot be used here\n")
         }
         line => format!("{CONFIG}:{line}: {}: {}\n", left.bean, left.problem),
     }

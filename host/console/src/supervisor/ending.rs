@@ -33,16 +33,13 @@ impl Supervisor {
                     .await;
                 match ending {
                     Ok(_) => {
-                        tracing::info!(
-                            job = name,
-                            "it ends, and is begun again by the next daemon"
-                        );
+                        tracing::info!(job = name, "stopping; the next daemon restarts the job");
                         asked.insert(name.clone());
                     }
                     Err(problem) if problem.is_unusable() => {
                         tracing::warn!(
                             job = name,
-                            "its process is of another version and is not waited for; `opilio job stop` ends it"
+                            "the process has another version, so the daemon does not wait for it; stop it with `opilio job stop`"
                         );
                         deaf.insert(name.clone());
                     }

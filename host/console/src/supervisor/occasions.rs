@@ -32,7 +32,7 @@ impl Supervisor {
                     return Ok(());
                 }
                 if !matches!(Course::read(&directory), Ok(None)) {
-                    return Err("there is one of that name, which was begun before".to_owned());
+                    return Err("a job of this name exists and was started before".to_owned());
                 }
             }
             Ok(Err(problem)) => return Err(problem.to_string()),
@@ -50,7 +50,10 @@ impl Supervisor {
             let since = self.seen_to.since(&entry.name, now);
             let Some(due) = entry.due(since, now) else {
                 if self.hindered.remove(&entry.name).is_some() {
-                    tracing::error!(entry = entry.name, "its job is left out: a day has passed");
+                    tracing::error!(
+                        entry = entry.name,
+                        "the job is skipped: it could not be created for a day"
+                    );
                     self.daemon.calendar_problem(&entry.name, None);
                 }
                 continue;
@@ -63,7 +66,7 @@ impl Supervisor {
                     tracing::info!(entry = entry.name, job = due.job, "made");
                 }
                 Err(problem) => {
-                    let problem = format!("job {} cannot be made: {problem}", due.job);
+                    let problem = format!("cannot create job {}: {problem}", due.job);
                     if self.hindered.get(&entry.name) != Some(&problem) {
                         tracing::error!(entry = entry.name, "{problem}");
                         self.daemon
@@ -78,7 +81,7 @@ impl Supervisor {
                 .seen_to
                 .write(&self.daemon.config.own().join("calendar.json"))
         {
-            tracing::error!("calendar.json cannot be written: {problem}");
+            tracing::error!("cannot write calendar.json: {problem}");
         }
     }
 }

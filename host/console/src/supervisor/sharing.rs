@@ -110,15 +110,15 @@ impl Supervisor {
                 return true;
             }
             Ok(Err(problem)) if problem.is_unusable() => {
-                let why = "its process is of another version and knows no shares; it has one when it is begun again";
+                let why = "the process has another version without shares; it gets a share at its next start";
                 (Deaf::Process(pid), why.to_owned())
             }
             Ok(Err(problem)) => (Deaf::Now, problem.detail().to_owned()),
-            Err(_) => (Deaf::Now, "it does not answer".to_owned()),
+            Err(_) => (Deaf::Now, "the process does not answer".to_owned()),
         };
         // Logged once, not at every look.
         if self.deaf.insert(name.to_owned(), deaf) != Some(deaf) {
-            tracing::warn!(job = name, "it takes what it took before: {problem}");
+            tracing::warn!(job = name, "its share is unchanged: {problem}");
         }
         false
     }

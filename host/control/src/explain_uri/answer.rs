@@ -4,41 +4,41 @@ use opilio_stacks::StackedPlugin;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What a profile or a job makes of a URI.
+/// Explanation how a profile or a job handles a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedUri {
-    /// The URI as normalised.
+    /// The URI, normalised.
     pub uri: String,
-    /// What it counts as.
+    /// Canonical form of the URI.
     pub canonical: String,
-    /// The queue that it stands in.
+    /// Queue of the URI.
     pub queue: String,
-    /// The rest of that queue after a fetch that took a second, in seconds.
+    /// Politeness delay of the queue after a fetch of one second, in seconds.
     pub rest_s: f64,
-    /// The page that it is judged as found on: as was asked, or as it was found; none for a seed.
+    /// Page on which the URI is assumed to be found: from the request, or from its record; not set for a seed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
-    /// The hops from the seed, likewise; empty for a seed.
+    /// Hop path from the seed, from the request or from its record; empty for a seed.
     #[serde(default)]
     pub hops: String,
-    /// It belongs to the crawl.
+    /// Whether the URI is in scope.
     pub in_scope: bool,
-    /// What the filters of the scope answer, in the order asked.
+    /// Answers of the scope's filters, in the order of the calls.
     pub scope: Vec<FilterAnswer>,
-    /// It is fetched when its turn has come.
+    /// Whether the URI would be fetched when it is issued.
     pub fetched: bool,
-    /// What the filters before a fetch answer, in the order asked.
+    /// Answers of the pre-fetch filters, in the order of the calls.
     pub pre_fetch: Vec<FilterAnswer>,
-    /// What of robots.txt, which is not asked here; none where no site has one for such a URI.
+    /// Treatment of robots.txt, which is not fetched here; not set if it does not apply to such a URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robots: Option<String>,
-    /// What would follow its next visit, by what that may find; none where it is not visited again.
+    /// Waits after the next visit, by its possible results; empty if the URI is not visited again.
     #[serde(default)]
     pub waits: Vec<ExplainedWait>,
-    /// The plugins that stand in its way, by stages in the order of its way; those without plugins are left out.
+    /// Plugins of the stages that the URI passes, in order; stages without plugins are left out.
     #[serde(default)]
     pub stacks: Vec<ExplainedStack>,
-    /// Every setting that holds for it.
+    /// Settings that apply to the URI.
     pub settings: Vec<ExplainedSetting>,
 }
 
@@ -50,75 +50,75 @@ impl ExplainedUri {
     }
 }
 
-/// A stack that a URI goes through.
+/// Stack that a URI passes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedStack {
-    /// The stage, as in the profile's `[stacks]`.
+    /// Stage, as in `[stacks]` of the profile.
     pub stage: String,
-    /// Its plugins, in order.
+    /// Plugins, in order.
     pub plugins: Vec<StackedPlugin>,
 }
 
-/// The wait that would follow a visit.
+/// Wait after a visit.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedWait {
-    /// What the visit finds: `new`, `changed`, `unchanged`; `any` where that makes no difference.
+    /// Result of the visit: `new`, `changed`, `unchanged`; `any` if the result makes no difference.
     pub found: String,
-    /// The wait until the visit after it, in seconds, within the profile's limits.
+    /// Wait until the next visit, in seconds, within the profile's limits.
     pub wait_s: f64,
-    /// What wait evaluators would say, in the order asked, as things stand now. They are asked without a document: what other
-    /// plugins would have noted on it is not there.
+    /// Answers of the wait evaluators at present, in the order of the calls. They are called without a document, so notes of
+    /// other plugins about it are missing.
     pub answers: Vec<WaitAnswer>,
 }
 
-/// What a wait evaluator would say.
+/// Answer of a wait evaluator.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct WaitAnswer {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub evaluator: String,
-    /// `wait`, `pass`; `failed` where it could not be asked, `not-asked` where it does not handle such documents, its own
-    /// filters keep it from seeing this one, or one before it has answered.
+    /// `wait` or `pass`; `failed` if the call failed; `not-asked` if the evaluator does not handle such documents, its own
+    /// filters reject this one, or an earlier one has answered.
     pub answer: String,
-    /// Why; may be empty.
+    /// Reason; may be empty.
     pub reason: String,
-    /// The wait it wants, in seconds, before the profile's limits.
+    /// Requested wait in seconds, before the profile's limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_s: Option<f64>,
-    /// When it wants to be asked again without a visit, in seconds.
+    /// Time after which the evaluator wants to be called again without a visit, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_again_s: Option<f64>,
-    /// Its answer is the one that holds.
+    /// Whether this answer decides.
     pub decides: bool,
 }
 
-/// What a filter answers about a URI.
+/// Answer of a filter about a URI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FilterAnswer {
-    /// Its name in the profile.
+    /// Name in the profile.
     pub filter: String,
-    /// `accept`, `reject`, `pass`; `failed` where it could not be asked, `not-asked` where it does not handle such URIs or
-    /// its own filters keep it from seeing this one.
+    /// `accept`, `reject` or `pass`; `failed` if the call failed; `not-asked` if the filter does not handle such URIs or its
+    /// own filters reject this one.
     pub answer: String,
-    /// Why; may be empty.
+    /// Reason; may be empty.
     pub reason: String,
-    /// Its answer is the one that holds.
+    /// Whether this answer decides.
     pub decides: bool,
 }
 
-/// A setting that holds for a URI.
+/// Setting that applies to a URI.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ExplainedSetting {
-    /// Its name with its tables.
+    /// Name with its tables.
     pub key: String,
-    /// Its value.
+    /// Value of the setting.
     pub value: Value,
-    /// The value as TOML writes it.
+    /// The value as TOML.
     pub toml: String,
-    /// The file that says so; none: its default.
+    /// File that sets the value; not set if the setting has its default.
     pub file: Option<String>,
-    /// The line there.
+    /// Line in that file.
     pub line: Option<usize>,
-    /// Few ever change it.
+    /// Whether the setting is rarely changed.
     #[serde(default)]
     pub expert: bool,
 }

@@ -189,7 +189,7 @@ impl Desk<'_> {
         }
         match last {
             Some(pages) => freshness(pages, page),
-            None => page.words("not counted: `opilio job report JOB freshness` counts\n"),
+            None => page.words("not counted; `opilio job report JOB freshness` counts\n"),
         }
     }
 }
@@ -198,7 +198,7 @@ impl Desk<'_> {
 fn last_end(course: Option<Course>) -> String {
     match course.map(|course| course.ended) {
         Some(Some(ended)) => ended.why,
-        Some(None) => "its process has not come to its end".to_owned(),
+        Some(None) => "its process has not ended".to_owned(),
         None => "not begun".to_owned(),
     }
 }
@@ -208,7 +208,7 @@ fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError
     page.facts(&[
         ("pages visited", "visited", pages.visited.into()),
         (
-            "pages to be visited for the first time",
+            "pages without a first visit",
             "unvisited",
             pages.unvisited.into(),
         ),
@@ -218,11 +218,7 @@ fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError
             "freshness",
             pages.freshness.map_or(Value::Null, share),
         ),
-        (
-            "pages it is estimated on",
-            "estimated",
-            pages.estimated.into(),
-        ),
+        ("pages in the estimate", "estimated", pages.estimated.into()),
         ("pages due", "due", pages.due.into()),
         ("counted", "counted", json!(pages.at)),
     ])?;

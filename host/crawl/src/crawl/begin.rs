@@ -241,8 +241,8 @@ fn open_job(
         layers: profile.extended(),
     };
     let by = match directory::is_job(directory) {
-        true => "who went on with the job",
-        false => "who made the job",
+        true => "who resumed the job",
+        false => "who created the job",
     };
     let job = Job::open(directory, &copies, Timestamp::now())?;
     if let Some(url) = contact_url {
@@ -272,7 +272,7 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
     kept.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
     if let Err(problem) = sources.begun(job.directory(), plugins.job.frozen()) {
         tracing::warn!(
-            "the store does not know of the job: {}",
+            "cannot register the job in the plugin store: {}",
             opilio_stacks::chain(&problem)
         );
     }
@@ -330,12 +330,12 @@ impl Crawl {
         };
         let file = file.display();
         for problem in &problems {
-            tracing::warn!("{file}: {problem}; the line is left out");
+            tracing::warn!("{file}: {problem}; skipped the line");
         }
         let left_out = problems.len();
         context.job_log.crawl(
             &format!("cookies {file}"),
-            &format!("{count} cookies read, {left_out} lines left out"),
+            &format!("{count} cookies read, {left_out} lines skipped"),
         );
         Ok(())
     }

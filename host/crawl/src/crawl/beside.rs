@@ -173,7 +173,7 @@ async fn note_course(
             course.goes_on(&job, statistics)
         });
         if let Ok(Err(problem)) = noted.await {
-            tracing::warn!("course.json cannot be written: {problem}");
+            tracing::warn!("cannot write course.json: {problem}");
         }
     }
 }
@@ -186,7 +186,7 @@ async fn write_reports(context: Arc<CrawlContext>, job: PathBuf, mut ended: watc
             plugin_report::write(&job, &context.plugins_seen())
         });
         if let Ok(Err(problem)) = written.await {
-            tracing::error!("reports on plugins cannot be written: {problem}");
+            tracing::error!("cannot write statistics of plugins: {problem}");
         }
     }
 }

@@ -122,7 +122,7 @@ impl Crawl {
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
         if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
-            tracing::error!("course.json cannot be written: {problem}");
+            tracing::error!("cannot write course.json: {problem}");
         }
         drop(course);
         // The reports say how the crawl ended.
@@ -177,11 +177,11 @@ impl Crawl {
         match unlogged.complete(&context.outputs.logs) {
             Ok(0) => {}
             Ok(count) => {
-                let words = format!("{count} captures had no line; it was made of the archive");
+                let words = format!("wrote {count} missing lines from the archive");
                 self.log.crawl("crawl.log", &words);
             }
             Err(problem) => tracing::warn!(
-                "crawl.log may lack lines: {problem}; opilio job verify --repair writes them when the job has ended"
+                "crawl.log may lack lines: {problem}; run opilio job verify --repair when the job has ended"
             ),
         }
     }
@@ -195,7 +195,7 @@ impl Crawl {
         let file = self.job.directory().join(name);
         if let Err(problem) = Cookies::save(&context.frontier, &file, Timestamp::now()) {
             let problem = opilio_stacks::chain(&problem);
-            tracing::warn!("cookies are not saved to {}: {problem}", file.display());
+            tracing::warn!("cannot save cookies to {}: {problem}", file.display());
         }
     }
 }

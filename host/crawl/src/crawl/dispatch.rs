@@ -181,9 +181,9 @@ impl Paused {
         };
         match (self, next) {
             (before, Paused::Yes) if before != Paused::Yes => {
-                log.crawl("pause", "nothing is in flight");
+                log.crawl("pause", "paused; no fetches in flight");
             }
-            (before, Paused::No) if before != Paused::No => log.crawl("resume", "goes on"),
+            (before, Paused::No) if before != Paused::No => log.crawl("resume", "resumed"),
             _ => {}
         }
         next

@@ -298,7 +298,7 @@ impl Files {
                 let count = files.get_or_insert(fs::read_dir(&self.lines)?.count());
                 if *count >= FILES_MAX {
                     return Err(io::Error::other(format!(
-                        "an observer may have {FILES_MAX} files; {file} is one more"
+                        "{file} exceeds the maximum of {FILES_MAX} files of an observer"
                     )));
                 }
                 *count += 1;

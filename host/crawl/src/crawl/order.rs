@@ -70,7 +70,7 @@ pub(super) fn other_profile(
             std::fs::read_to_string(path).ok(),
         ),
         ProfileSource::Builtin(name) => (
-            format!("the built-in profile {name}"),
+            format!("the shipped profile {name}"),
             Profile::builtin_text(name).map(str::to_owned),
         ),
         ProfileSource::Text { file, text } => (file.clone(), Some(text.clone())),
@@ -80,7 +80,7 @@ pub(super) fn other_profile(
     }
     let job = directory.display();
     vec![format!(
-        "{named} differs from the profile that job {job} was made with; the job goes on with its own copy, \
+        "{named} differs from the profile that job {job} was created with; the job uses its own copy, \
          {job}/profile.toml: change that, or name another directory with --job"
     )]
 }

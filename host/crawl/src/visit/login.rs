@@ -57,7 +57,7 @@ impl CrawlVisit<'_> {
             return Ok(());
         };
         let (Part::Page(name) | Part::Form { name, .. }) = &part;
-        let why = "its page or form cannot be fetched";
+        let why = "cannot fetch its page or form";
         let came = logins.fail(frontier, name, why, Timestamp::now())?;
         self.tell_of_login(&came);
         Ok(())
@@ -71,8 +71,7 @@ impl CrawlVisit<'_> {
                 self.context.job_log.crawl(&what, "logged in");
             }
             Came::Refused(name, why) => {
-                let why =
-                    format!("{why}; the pages that need it fail, and it is tried again in an hour");
+                let why = format!("{why}; pages that need it fail; retry in an hour");
                 tracing::warn!("login {name}: {why}");
                 self.context
                     .job_log

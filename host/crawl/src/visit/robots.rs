@@ -16,7 +16,7 @@ use super::look_up::LookUp;
 use crate::error::Halt;
 use crate::records::{self, About};
 
-/// How long a robots.txt waits for the queue of the host that it redirects to, before it is put off.
+/// Longest time for which a robots.txt waits for the queue of the host that it redirects to; then the visit is deferred.
 const TURN_PATIENCE: Duration = Duration::from_secs(60);
 
 impl CrawlVisit<'_> {

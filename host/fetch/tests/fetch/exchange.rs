@@ -42,7 +42,7 @@ fn all(spool: &Spool) -> Vec<u8> {
     bytes
 }
 
-/// What the server sends after the request, whether it then closes, and what becomes of it.
+/// Data that the server sends after the request, whether it then closes, and the result.
 struct Case {
     response: Vec<u8>,
     close: bool,

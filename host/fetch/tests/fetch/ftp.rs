@@ -21,7 +21,7 @@ const FILE: &[u8] = b"The first line\r\nand the second\n";
 const MLSD: &[u8] = b"type=dir;modify=20261101000000; sub\r\ntype=file;size=31; file.txt\r\n";
 const LIST: &[u8] = b"-rw-r--r--   1 ftp ftp   31 Nov 20  2026 file.txt\r\n";
 
-/// What sets a server apart from a well-made one.
+/// Defect of a server.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quirk {
     None,

@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// How a server refuses HTTP/1.1.
+/// Ways to refuse HTTP/1.1.
 #[derive(Clone, Copy)]
 enum Refusal {
     /// In the handshake.

@@ -16,7 +16,7 @@ pub(crate) struct Server {
     task: JoinHandle<()>,
 }
 
-/// What crossed one connection.
+/// Data of one connection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Capture {
     pub(crate) received: Vec<u8>,
@@ -29,7 +29,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Stream for S {}
 /// The server's side of one connection.
 pub(crate) struct Connection {
     stream: Box<dyn Stream>,
-    /// Which connection this is, from 0.
+    /// Number of the connection, from 0.
     pub(crate) number: usize,
     captures: Arc<Mutex<Vec<Capture>>>,
 }

@@ -605,7 +605,7 @@ fn findings_are_sentences() {
         (
             Fault::NotInQueue,
             false,
-            "k is queued and stands in no order of its queue",
+            "k is queued, but not listed in its queue",
         ),
         (
             Fault::Malformed("tallies"),

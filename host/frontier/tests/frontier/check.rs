@@ -1,4 +1,4 @@
-//! What no history may break: after any, whenever the process ends, a check finds nothing.
+//! Invariants of all histories: a check finds nothing, whenever the process ends.
 
 use opilio_frontier::{
     Candidate, Config, Directive, Error, Frontier, Issue, Next, Outcome, Strategy, SweepAction,
@@ -168,7 +168,7 @@ fn act(frontier: &mut Frontier, busy: &mut Vec<Issue>, now: &mut i64, step: Step
     }
 }
 
-/// What a check finds after a history.
+/// Findings of a check after a history.
 fn after(config: &Config, steps: Vec<Step>) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let open = || Frontier::open(dir.path(), config.clone()).unwrap();

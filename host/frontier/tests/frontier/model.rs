@@ -142,7 +142,7 @@ struct Sent {
     hundreds: u64,
 }
 
-/// What an operator may set.
+/// Settings that operators may change.
 #[derive(Debug, Clone)]
 struct Settings {
     config: Config,
@@ -415,7 +415,7 @@ struct Pair {
     settings: Settings,
     busy: Vec<Issue>,
     now: i64,
-    /// When the last request to each queue of valence 1 ended.
+    /// End of the last request to each queue of valence 1.
     last_request: BTreeMap<String, i64>,
 }
 
@@ -454,7 +454,7 @@ impl Pair {
         assert_eq!(self.site.frontier().statistics(), self.naive.statistics());
     }
 
-    /// What was in process has been requested until now, for all that is known.
+    /// Counts URIs in process as requested until now.
     fn lose(&mut self) {
         for issue in self.busy.drain(..) {
             if issue.uri.scheme() != "dns" {
@@ -635,7 +635,7 @@ impl Pair {
         assert_eq!(answer, expected);
     }
 
-    /// What no history may break, whatever the double says.
+    /// Invariants of all histories, independent of the double.
     fn check_politeness(&self, issue: &Issue) {
         let settings = |queue: &str| {
             let overrides = &self.settings.overrides;
@@ -905,7 +905,7 @@ impl Pair {
     }
 }
 
-/// What a visit has kept with its URI or with the URI's site.
+/// Values that a visit has kept with its URI or with the URI's site.
 fn kept(keeps: Option<(bool, Option<u8>)>, for_site: bool) -> Vec<KeptChange> {
     let mine = keeps.filter(|(is_site, _)| *is_site == for_site);
     let change = mine.map(|(_, number)| KeptChange {
@@ -970,7 +970,7 @@ const PLAIN: u16 = 74;
 const PAGES: std::ops::Range<usize> = 0..2;
 const EMBEDS: [usize; 3] = [7, 9, 11];
 
-/// What fading depends on, and no limits.
+/// Settings that fading depends on, without limits.
 fn settings_of_embeds() -> BoxedStrategy<Settings> {
     (1u32..4, 0u32..3)
         .prop_map(|(fade_after, embed_preference_hops_of_revisits)| Settings {

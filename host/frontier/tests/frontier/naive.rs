@@ -32,7 +32,7 @@ pub(crate) struct Naive {
     /// Canonical form to the URI that has it.
     pub(crate) canonicals: BTreeMap<String, String>,
     pub(crate) queues: BTreeMap<String, Queue>,
-    /// When each slot of a server group may issue again.
+    /// Times at which the slots of a server group may issue again.
     groups: BTreeMap<String, Vec<i64>>,
     tallies: BTreeMap<(TallyKind, String), Tally>,
     /// Page and embed, both by record key, to visits of the page without it in a row.
@@ -93,7 +93,7 @@ pub(crate) struct Rank {
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) settings: QueueSettings,
-    /// When each slot of its valence may issue again.
+    /// Times at which the slots of its valence may issue again.
     slots: Vec<i64>,
     paid_until: i64,
     pub(crate) failures: u32,
@@ -126,13 +126,13 @@ struct Busy {
     queue: String,
     slot: usize,
     group: Option<(String, usize)>,
-    /// What it will count in.
+    /// Tallies that it will count in.
     tallies: Vec<(TallyKind, String)>,
     issued: i64,
     overdue: u64,
 }
 
-/// What a queue could give.
+/// URI that a queue could issue.
 enum Gives {
     Nothing,
     /// Nothing more until something of it is finished.
@@ -141,7 +141,7 @@ enum Gives {
     At(i64, bool),
 }
 
-/// Where candidates come from.
+/// Origin of candidates.
 #[derive(Clone, Copy)]
 pub(crate) enum Origin<'o> {
     Caller,
@@ -512,7 +512,7 @@ impl Naive {
         self.touch(&candidate.queue, false);
     }
 
-    /// What another crawl knows.
+    /// Knowledge of another crawl.
     pub(crate) fn include(&mut self, known: &[Elsewhere], now: i64) -> Vec<Scheduled> {
         let mut answers = Vec::new();
         for one in known {
@@ -674,7 +674,7 @@ impl Naive {
         })
     }
 
-    /// What it will count in, or what it exceeds; none where neither is certain.
+    /// Tallies that it will count in, or the quota that it exceeds; none if neither is certain.
     #[expect(clippy::type_complexity, reason = "the only such value")]
     fn admittance(
         &self,
@@ -1172,7 +1172,7 @@ impl Naive {
         self.line_up(now);
     }
 
-    /// What was in process is back, and its slots rest as after the longest fetch.
+    /// URIs in process are back in their queues, and their slots wait as after the longest fetch.
     fn put_back(&mut self, now: i64) {
         for busy in std::mem::take(&mut self.recovered) {
             if !is_dns(&busy.text) {
@@ -1601,7 +1601,7 @@ fn rest(slots: &mut Vec<i64>, slot: usize, until: i64) {
     slots[slot] = slots[slot].max(until);
 }
 
-/// Where there are fewer slots than there were, those that are left rest for the others too.
+/// After the number of slots has shrunk, the remaining slots keep the delays of the removed ones, too.
 fn rested(slots: &[i64], slot: usize, valence: usize) -> i64 {
     let shared = slots.iter().skip(slot).step_by(valence);
     shared.copied().max().unwrap_or(LONG_AGO)

@@ -32,7 +32,7 @@ fn why_says_which_filter_which_limit_which_state() {
         let why = why(site, text, seconds);
         assert!(why.contains(part), "{text}: {why:?}, not {part:?}");
     };
-    check(&mut site, "http://a.org/2", 0, "is ready: its turn comes");
+    check(&mut site, "http://a.org/2", 0, "is ready to issue it");
     check(&mut site, "http://b.org/", 0, "not known");
     let page = site.issue(0, "http://a.org/1");
     check(&mut site, "http://a.org/1", 0, "being fetched");
@@ -59,7 +59,7 @@ fn why_says_which_filter_which_limit_which_state() {
         1,
         "counts as http://a.org/1",
     );
-    check(&mut site, "http://a.org/2", 1, "rests until");
+    check(&mut site, "http://a.org/2", 1, "waits until");
     site.frontier().freeze("org,a,", true, at(1)).unwrap();
     check(&mut site, "http://a.org/2", 5, "frozen");
     site.frontier().freeze("org,a,", false, at(5)).unwrap();
@@ -78,7 +78,7 @@ fn why_says_which_filter_which_limit_which_state() {
     site.frontier()
         .delete(&uri("http://a.org/2"), at(27))
         .unwrap();
-    check(&mut site, "http://a.org/2", 27, "deleted by the operator");
+    check(&mut site, "http://a.org/2", 27, "deleted by an operator");
 }
 
 #[test]

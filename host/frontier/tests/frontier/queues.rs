@@ -1,4 +1,4 @@
-//! What queues promise: slots, server groups, bandwidth, precedence, budgets, quotas.
+//! Guarantees of queues: slots, server groups, bandwidth, precedence, budgets, quotas.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What visiting again promises: strategies by URI, embeds that fade and are refreshed, signals, scope that changes.
+//! Guarantees of revisits: strategies by URI, embeds that fade and are refreshed, signals, scope that changes.
 
 use std::time::Duration;
 

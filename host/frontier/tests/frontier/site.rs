@@ -1,4 +1,4 @@
-//! What the tests are made of: candidates, outcomes, and a frontier in a folder of its own.
+//! Parts of the tests: candidates, outcomes, and a frontier in a folder of its own.
 
 use std::time::Duration;
 

@@ -60,7 +60,7 @@ impl Board {
     pub fn open(job: &Path) -> Board {
         let file = job.join(FILE);
         let alerts = Alerts::read(&file).unwrap_or_else(|problem| {
-            tracing::warn!("{} begins anew: {problem}", file.display());
+            tracing::warn!("{} is created again: {problem}", file.display());
             Alerts::default()
         });
         Board {
@@ -181,7 +181,7 @@ impl Board {
         let text = serde_json::to_string_pretty(alerts).map_err(io::Error::other);
         let kept = text.and_then(|text| write_text(&self.file, text + "\n"));
         if let Err(problem) = kept {
-            tracing::error!("{} cannot be written: {problem}", self.file.display());
+            tracing::error!("cannot write {}: {problem}", self.file.display());
         }
     }
 

@@ -29,7 +29,7 @@ fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> {
     let profile = frozen_profile(job)?;
     let _held = directory::hold(job)?;
     let at = Timestamp::now();
-    let message = format!("it is not begun again: {why}");
+    let message = format!("the daemon does not restart the job: {why}");
     let board = Board::open(job);
     let raised = board.raise(AlertKind::Halted, "", Severity::Critical, &message, at);
     let Some(alert) = raised else {
@@ -39,7 +39,7 @@ fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> {
     let folder = job.join(&profile.logs.directory);
     let logged = JobLogs::open(&folder, &profile.logs, Arc::default());
     if let Err(problem) = logged.and_then(|logs| logs.alert(&line)) {
-        tracing::error!("alerts.log cannot be written: {problem}");
+        tracing::error!("cannot write alerts.log: {problem}");
     }
     let notice = Notice::new(job, &profile, Event::Raised, alert);
     Ok(Way::of(&profile.alerts, job).map(|way| (way, notice)))

@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// Notice that is sent: a change of one alert.
 #[derive(Clone, Debug, Serialize)]
 pub struct Notice {
-    /// The job's directory.
+    /// Directory of the job.
     pub job: PathBuf,
     /// Name of the job, also used in metrics and reports.
     pub name: String,
@@ -100,7 +100,7 @@ impl Notifier {
             return;
         }
         if self.notices.try_send((notice, settings.clone())).is_err() {
-            tracing::warn!("more than {WAITING_MAX} alerts wait to be sent; one is left out");
+            tracing::warn!("more than {WAITING_MAX} alerts wait to be sent; dropped one");
         }
     }
 
@@ -112,7 +112,7 @@ impl Notifier {
         } = self;
         drop(notices);
         if tokio::time::timeout(GRACE, &mut sending).await.is_err() {
-            tracing::warn!("alerts that could not be sent in time are left out");
+            tracing::warn!("dropped alerts that could not be sent in time");
             sending.abort();
         }
     }
@@ -127,7 +127,7 @@ impl Way {
         let webhook = settings.webhook.clone().and_then(|address| {
             let client = http_client(&address, settings.webhook_timeout);
             let client = client.inspect_err(|problem| {
-                tracing::error!("alerts are not sent to {address}: {problem}")
+                tracing::error!("cannot send alerts to {address}: {problem}")
             });
             Some((client.ok()?, address))
         });
@@ -144,12 +144,12 @@ impl Way {
         if let Some((client, address)) = &self.webhook
             && let Err(problem) = post(client, address, notice).await
         {
-            tracing::warn!("an alert was not taken by {address}: {problem}");
+            tracing::warn!("{address} did not accept an alert: {problem}");
         }
         if !self.command.is_empty()
             && let Err(problem) = self.run(notice).await
         {
-            tracing::warn!("an alert was not taken by {}: {problem}", self.command[0]);
+            tracing::warn!("{} did not accept an alert: {problem}", self.command[0]);
         }
     }
 
@@ -176,13 +176,10 @@ impl Way {
             child.wait().await
         };
         match tokio::time::timeout(self.command_timeout, ended).await {
-            Err(_) => Err(format!(
-                "it took longer than {} s and was killed",
-                self.command_timeout.as_secs()
-            )),
+            Err(_) => Err(format!("killed after {} s", self.command_timeout.as_secs())),
             Ok(Err(problem)) => Err(said(problem)),
             Ok(Ok(status)) if status.success() => Ok(()),
-            Ok(Ok(status)) => Err(format!("it ended with {status}")),
+            Ok(Ok(status)) => Err(format!("exited with {status}")),
         }
     }
 }
@@ -236,9 +233,9 @@ async fn post(client: &reqwest::Client, address: &str, notice: &Notice) -> Resul
                 let status = response.status();
                 // A repeated request would get the same answer.
                 if status.is_client_error() && status.as_u16() != 429 {
-                    return Err(format!("it answered {status}"));
+                    return Err(format!("status {status}"));
                 }
-                format!("it answered {status}")
+                format!("status {status}")
             }
             Err(problem) => opilio_stacks::chain(&problem.without_url()),
         };

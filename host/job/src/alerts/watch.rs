@@ -112,10 +112,10 @@ impl Watch {
             // After the clock went back, the end of a politeness delay is far ahead.
             let message = match by < 0 {
                 true => format!(
-                    "the machine's clock went back by {length}; dates of captures go by it, and queues that rested rest for so much longer: `opilio frontier wake JOB --all` ends what is too long"
+                    "the clock of the machine went back by {length}; dates of captures depend on it, and politeness delays last that much longer; `opilio frontier wake JOB --all` shortens them"
                 ),
                 false => format!(
-                    "the machine's clock went forward by {length}, or the machine slept; due times and dates of captures go by it"
+                    "the clock of the machine went forward by {length}, or the machine slept; due times and dates of captures depend on it"
                 ),
             };
             acts.push(Act::Raise(
@@ -189,22 +189,22 @@ impl Watch {
                 AlertKind::FaultRate,
                 since(|sample| sample.faults),
                 self.settings.faults_percent,
-                "faults of plugins",
-                "runtime-errors.log has each",
+                "plugin errors",
+                "see runtime-errors.log",
             ),
             (
                 AlertKind::FailureRate,
                 since(|sample| sample.failures),
                 self.settings.failures_percent,
                 "failed fetches",
-                "crawl.log has their statuses; look at the network and the name servers first",
+                "see the statuses in crawl.log, and check the network and the name servers first",
             ),
             (
                 AlertKind::BotWalls,
                 since(|sample| sample.walls),
                 self.settings.walls_percent,
-                "walls against robots",
-                "crawl.log has botblock: and the service; slow down, or talk to the sites",
+                "bot walls",
+                "see the annotations botblock: in crawl.log; slow down, or contact the sites",
             ),
         ];
         for (kind, count, limit, what, remedy) in shares {
@@ -213,7 +213,7 @@ impl Watch {
                 limit > 0 && percent >= f64::from(limit) && turns >= self.settings.window_uris;
             let is_well = limit == 0 || is_telling && percent < f64::from(limit) * CLEARED_AT;
             let message = format!(
-                "{count} {what} to {turns} URIs finished in the last {minutes} minutes; {remedy}"
+                "{count} {what} in {turns} finished URIs in the last {minutes} minutes; {remedy}"
             );
             self.hold(kind, is_over, is_well, message, acts);
         }
@@ -229,7 +229,7 @@ impl Watch {
         let is_over = limit > 0 && percent >= f64::from(limit) && hosts >= HOSTS_MIN;
         let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
         let message = format!(
-            "{} of {hosts} queues back off after failures, among them {}",
+            "{} of {hosts} queues back off after failures, including {}",
             queues.failing,
             queues.failing_named.join(" ")
         );
@@ -261,10 +261,10 @@ impl Watch {
         };
         let message = match seen.waits_until.filter(|_| seen.is_overlong) {
             Some(until) => format!(
-                "nothing has been finished for {long}, and until {until:.0} queues rest for longer than any request makes them, as after a clock that was ahead: `opilio frontier wake JOB --all` ends that"
+                "no URI has been finished for {long}, and politeness delays last until {until:.0}, too long for any request, as after a clock was ahead; `opilio frontier wake JOB --all` shortens them"
             ),
             None => format!(
-                "nothing has been finished for {long} although URIs are due; `opilio job status` shows what is in flight"
+                "no URI has been finished for {long} although URIs are due; `opilio job status` shows current fetches"
             ),
         };
         self.hold(AlertKind::Stalled, is_over, is_well, message, acts);

@@ -13,7 +13,7 @@ pub enum JobError {
         "job {directory} is in use by process {process}; stop it, or name another directory with --job"
     )]
     InUse {
-        /// The job's directory.
+        /// Directory of the job.
         directory: String,
         /// The lock file's text about its holder.
         process: String,
@@ -23,21 +23,21 @@ pub enum JobError {
         "job {directory} has layout version {found}, this build reads {JOB_VERSION}; use the version that made it, or name another directory with --job"
     )]
     Version {
-        /// The job's directory.
+        /// Directory of the job.
         directory: String,
         /// The version found.
         found: u32,
     },
     /// The directory contains something that no job left there.
     #[error(
-        "{directory} is not empty and holds no job (no job.json); name another directory with --job"
+        "{directory} is not empty and not a job (no job.json); name another directory with --job"
     )]
     NotAJob {
         /// The directory.
         directory: String,
     },
     /// A job cannot be made from a checkpoint in a directory that is not empty.
-    #[error("{directory} is there already; name a new directory, or go back with --in-place")]
+    #[error("{directory} already exists; name a new directory, or restore with --in-place")]
     NotEmpty {
         /// The directory.
         directory: String,
@@ -53,7 +53,7 @@ pub enum JobError {
     },
     /// The frontier's store is missing, though the job has crawled.
     #[error(
-        "{state} is missing or empty, though the job has crawled: bring it back (is a disk not mounted?), or make a job of a checkpoint with opilio job restore; without it everything would be fetched again"
+        "{state} is missing or empty, though the job has crawled: restore it (is a disk not mounted?), or create a job from a checkpoint with opilio job restore; without it everything would be fetched again"
     )]
     StateGone {
         /// The expected path of the frontier's store.

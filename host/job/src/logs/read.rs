@@ -22,14 +22,14 @@ const LINES: usize = 1000;
 const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
-/// A log file of a job.
+/// Log file of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogFile {
-    /// Its name in the job's folder of logs.
+    /// Name in the job's folder of logs.
     pub name: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was last written.
+    /// Time of the last write.
     pub modified: Timestamp,
 }
 
@@ -50,25 +50,25 @@ pub struct Wanted {
     pub lines: Option<usize>,
 }
 
-/// Lines of a log.
+/// Page of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogPage {
-    /// Without their ends.
+    /// Lines, without line ends.
     pub lines: Vec<LogText>,
-    /// Where what was looked at begins: `before` for the page before this.
+    /// Start of the examined part: `before` for the previous page.
     pub start: u64,
-    /// Where what was looked at ends: `after` for the page behind this, or for what is written later.
+    /// End of the examined part: `after` for the next page, or for lines that are written later.
     pub end: u64,
-    /// The size of the file.
+    /// Size of the file in bytes.
     pub size: u64,
 }
 
-/// A line of a log.
+/// Line of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LogText {
-    /// Where it begins in the file.
+    /// Offset of the line in the file.
     pub at: u64,
-    /// What it says.
+    /// Text of the line.
     pub text: String,
 }
 

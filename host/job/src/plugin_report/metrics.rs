@@ -24,13 +24,13 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_calls_total",
         kind: MetricKind::Counter,
-        help: "Calls of the plugin, faults included.",
+        help: "Calls of the plugin, including those that ended in an error.",
         samples: |plugin| vec![Sample::sole(plugin.calls)],
     },
     Metric {
         name: "opilio_plugin_faults_total",
         kind: MetricKind::Counter,
-        help: "Calls that failed, by kind of fault.",
+        help: "Plugin errors by kind.",
         samples: |plugin| {
             let faults = plugin.faults.iter();
             faults
@@ -41,7 +41,7 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_call_seconds",
         kind: MetricKind::Summary,
-        help: "How long calls took, in seconds of wall-clock time.",
+        help: "Durations of calls, in seconds of wall-clock time.",
         samples: |plugin| {
             let times = &plugin.times;
             let at = |quantile: &str, value| Sample {
@@ -66,7 +66,7 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_call_seconds_max",
         kind: MetricKind::Gauge,
-        help: "How long the longest call took, in seconds.",
+        help: "Duration of the longest call, in seconds.",
         samples: |plugin| {
             vec![Sample {
                 suffix: "",
@@ -78,13 +78,13 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_memory_bytes_max",
         kind: MetricKind::Gauge,
-        help: "Most linear memory that a call had, in bytes.",
+        help: "Maximum linear memory of a call, in bytes.",
         samples: |plugin| vec![Sample::sole(plugin.memory_max)],
     },
     Metric {
         name: "opilio_plugin_outputs_total",
         kind: MetricKind::Counter,
-        help: "What the plugin answered, by what an answer is.",
+        help: "Answers of the plugin by kind.",
         samples: |plugin| {
             let outputs = plugin.outputs.iter();
             outputs
@@ -95,7 +95,7 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_odd_waits_total",
         kind: MetricKind::Counter,
-        help: "Waits of an evaluator that are outside of the profile's limits or oscillate, by why.",
+        help: "Waits of an evaluator that were corrected, by reason: outside of the profile's limits, or oscillating.",
         samples: |plugin| {
             let odd = plugin.odd_waits.iter();
             odd.map(|(why, count)| Sample::of("why", why.clone(), *count))
@@ -105,7 +105,7 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_counter_total",
         kind: MetricKind::Counter,
-        help: "The plugin's own counters, by name.",
+        help: "Counters of the plugin by name.",
         samples: |plugin| {
             let counters = plugin.counters.iter();
             counters
@@ -116,13 +116,13 @@ const METRICS: [Metric; 10] = [
     Metric {
         name: "opilio_plugin_trips_total",
         kind: MetricKind::Counter,
-        help: "Times the plugin has failed too often.",
+        help: "Number of times the plugin has failed too often.",
         samples: |plugin| vec![Sample::sole(plugin.trips)],
     },
     Metric {
         name: "opilio_plugin_lost_events_total",
         kind: MetricKind::Counter,
-        help: "Events that an observer has lost by failing.",
+        help: "Events that an observer has lost because of errors.",
         samples: |plugin| vec![Sample::sole(plugin.lost_events)],
     },
 ];
@@ -208,32 +208,32 @@ mod tests {
         };
         let labels = r#"plugin="a\"b\\c\nd",variant="1a2b3c4d""#;
         let expected = format!(
-            r#"# HELP opilio_plugin_calls_total Calls of the plugin, faults included.
+            r#"# HELP opilio_plugin_calls_total Calls of the plugin, including those that ended in an error.
 # TYPE opilio_plugin_calls_total counter
 opilio_plugin_calls_total{{{labels}}} 4
-# HELP opilio_plugin_faults_total Calls that failed, by kind of fault.
+# HELP opilio_plugin_faults_total Plugin errors by kind.
 # TYPE opilio_plugin_faults_total counter
 opilio_plugin_faults_total{{{labels},kind="trap"}} 3
-# HELP opilio_plugin_call_seconds How long calls took, in seconds of wall-clock time.
+# HELP opilio_plugin_call_seconds Durations of calls, in seconds of wall-clock time.
 # TYPE opilio_plugin_call_seconds summary
 opilio_plugin_call_seconds{{{labels},quantile="0.5"}} 0.000012
 opilio_plugin_call_seconds{{{labels},quantile="0.9"}} 0.001
 opilio_plugin_call_seconds{{{labels},quantile="0.99"}} 0.25
 opilio_plugin_call_seconds_sum{{{labels}}} 1.5
 opilio_plugin_call_seconds_count{{{labels}}} 4
-# HELP opilio_plugin_call_seconds_max How long the longest call took, in seconds.
+# HELP opilio_plugin_call_seconds_max Duration of the longest call, in seconds.
 # TYPE opilio_plugin_call_seconds_max gauge
 opilio_plugin_call_seconds_max{{{labels}}} 1
-# HELP opilio_plugin_memory_bytes_max Most linear memory that a call had, in bytes.
+# HELP opilio_plugin_memory_bytes_max Maximum linear memory of a call, in bytes.
 # TYPE opilio_plugin_memory_bytes_max gauge
 opilio_plugin_memory_bytes_max{{{labels}}} 1572864
-# HELP opilio_plugin_outputs_total What the plugin answered, by what an answer is.
+# HELP opilio_plugin_outputs_total Answers of the plugin by kind.
 # TYPE opilio_plugin_outputs_total counter
 opilio_plugin_outputs_total{{{labels},what="links"}} 7
-# HELP opilio_plugin_trips_total Times the plugin has failed too often.
+# HELP opilio_plugin_trips_total Number of times the plugin has failed too often.
 # TYPE opilio_plugin_trips_total counter
 opilio_plugin_trips_total{{{labels}}} 1
-# HELP opilio_plugin_lost_events_total Events that an observer has lost by failing.
+# HELP opilio_plugin_lost_events_total Events that an observer has lost because of errors.
 # TYPE opilio_plugin_lost_events_total counter
 opilio_plugin_lost_events_total{{{labels}}} 0
 "#

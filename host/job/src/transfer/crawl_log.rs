@@ -140,7 +140,7 @@ mod tests {
             Ok(tagged),
         );
         check(&format!("{PAGE} 3t"), Ok(page()));
-        check(PAGE, Err("10 columns where a crawl log has 12"));
+        check(PAGE, Err("10 columns instead of the 12 of a crawl log"));
     }
 
     #[test]
@@ -188,11 +188,11 @@ mod tests {
     #[test]
     fn absurd_columns_say_what_they_are() {
         for (line, expected) in [
-            ("", "0 columns where a crawl log has 12"),
-            ("a b c d e f g h i j k l", "\"b\" is no fetch status"),
+            ("", "0 columns instead of the 12 of a crawl log"),
+            ("a b c d e f g h i j k l", "invalid fetch status \"b\""),
             (
                 "a 99999999999 c d e f g h i j k l",
-                "\"99999999999\" is no fetch status",
+                "invalid fetch status \"99999999999\"",
             ),
             ("a 1 c d e f g h i j k l", "no hop path"),
             ("a 1 c d L f g h i j k l", "\"d\" cannot be crawled"),

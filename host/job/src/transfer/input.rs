@@ -25,7 +25,7 @@ const RESUMED_MAX: u64 = 1_000;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Damage {
     /// The last line has no end: it was cut when the crawler died, and was left out.
-    #[error("the last line, {line}, has no end and was left out")]
+    #[error("skipped the last line, {line}, because it has no line end")]
     LastLine {
         /// Counted from 1.
         line: u64,
@@ -34,8 +34,8 @@ pub enum Damage {
     #[error(
         "compressed data is damaged near byte {offset}, after line {line} ({problem}); {}",
         resumed_at.map_or_else(
-            || "nothing could be read behind it".to_owned(),
-            |at| format!("reading went on at byte {at}")
+            || "the rest could not be read".to_owned(),
+            |at| format!("reading continued at byte {at}")
         )
     )]
     Compressed {

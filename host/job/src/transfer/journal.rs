@@ -217,7 +217,10 @@ mod tests {
     #[test]
     fn what_is_no_line_of_a_journal_says_why() {
         check("F+", "no URI");
-        check("Q+ http://a.org/", "\"Q+\" is no tag of a recovery journal");
+        check(
+            "Q+ http://a.org/",
+            "invalid tag of a recovery journal \"Q+\"",
+        );
         check("F+ http://a.org/ wrong", "no hop path");
         check("T 2026-11-20T12:34:56Z", "nothing");
         check("E 2026-11-20T12:34:56Z gone", "nothing");

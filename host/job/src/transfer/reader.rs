@@ -65,13 +65,13 @@ pub enum Problem {
     #[error("the URI is not UTF-8")]
     NotUtf8,
     /// The tag is unknown. A recovery journal has `F+`, `Fe`, `Fi`, `Fd`, `Fr`, `Fs` and `Ff`.
-    #[error("{0:?} is no tag of a recovery journal")]
+    #[error("invalid tag of a recovery journal {0:?}")]
     Tag(String),
     /// The number of columns is wrong. A crawl log has 12 columns, or 13; old ones have 11.
-    #[error("{0} columns where a crawl log has 12")]
+    #[error("{0} columns instead of the 12 of a crawl log")]
     Columns(usize),
     /// The status is not a number.
-    #[error("{0:?} is no fetch status")]
+    #[error("invalid fetch status {0:?}")]
     Status(String),
     /// The line has a tag and nothing after it.
     #[error("no URI")]
@@ -289,7 +289,7 @@ mod tests {
             b"F+ http://a.org/  \r\n\nFx http://a.org/\nF+ mailto:a@b\nF+ http://a.org/\xff L\nFs http://b.org/\n",
             &[
                 "http://a.org/",
-                "line 3: \"Fx\" is no tag of a recovery journal",
+                "line 3: invalid tag of a recovery journal \"Fx\"",
                 "line 4: \"mailto:a@b\" cannot be crawled",
                 "line 5: the URI is not UTF-8",
                 "http://b.org/",
@@ -297,7 +297,7 @@ mod tests {
         );
         check(
             b"2026-11-20T12:34:56.789Z 200\n",
-            &["line 1: 2 columns where a crawl log has 12"],
+            &["line 1: 2 columns instead of the 12 of a crawl log"],
         );
         check(
             b"{\"uri\":\"http://a.org/\"}\n{}\n",

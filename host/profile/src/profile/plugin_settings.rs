@@ -175,7 +175,7 @@ impl Profile {
                 fault.suggestion = Some(match nearest(name, tables()) {
                     Some(table) => format!("did you mean {}?", quote(table)),
                     None if self.tables.is_empty() => format!("write it as [tables.{name}]"),
-                    None => format!("there are: {}", tables().collect::<Vec<_>>().join(", ")),
+                    None => format!("available: {}", tables().collect::<Vec<_>>().join(", ")),
                 });
                 faults.push(fault);
             }

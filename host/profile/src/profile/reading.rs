@@ -83,7 +83,7 @@ impl Profile {
             let names: Vec<&str> = ready::names().collect();
             let suggestion = match nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean {}?", quote(near)),
-                None => format!("there are: {}", names.join(", ")),
+                None => format!("available: {}", names.join(", ")),
             };
             let mut fault = fault_of_file(name, format!("no built-in profile {}", quote(name)));
             fault.suggestion = Some(suggestion);
@@ -154,7 +154,7 @@ impl Profile {
         if written.queue.name.is_some() {
             check.part("queue").refuse_key(
                 "name",
-                "every URI would stand in one queue".to_owned(),
+                "all URIs would be in one queue".to_owned(),
                 "write it in an [[override]], for those that match",
             );
         }

@@ -1,4 +1,4 @@
-//! What the archive's settings refuse, each with its reason.
+//! Refused archive settings, each with its reason.
 
 use crate::faults_of;
 

@@ -1,4 +1,4 @@
-//! What an operator sees of a profile with faults: all of them, each at its place.
+//! Errors of a profile as operators see them: all of them, each at its place.
 
 use opilio_profile::{Given, Level, Profile};
 use proptest::prelude::*;

@@ -170,10 +170,7 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
     let e = refusal(&home, "e.toml");
     assert!(e.contains("did you mean \"snapshot\"?"), "{e}");
     let f = refusal(&home, "f.toml");
-    assert!(
-        f.starts_with("f.toml:1:29: \"pdf\" does not stand in scope"),
-        "{f}"
-    );
+    assert!(f.starts_with("f.toml:1:29: \"pdf\" is not in scope"), "{f}");
     let g = refusal(&home, "g.toml");
     assert!(
         g.contains("g.toml:2:") || g.contains("base2.toml:1:"),

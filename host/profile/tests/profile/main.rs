@@ -61,7 +61,7 @@ const BUILTINS: [&str; 44] = [
     "xml",
 ];
 
-/// What the host knows beside the profile: its plugins, and that seeds come from elsewhere, so that texts need none.
+/// Knowledge of the host besides the profile: its plugins, and that seeds come from elsewhere, so that texts need none.
 fn given() -> Given {
     Given {
         builtins: BUILTINS.map(str::to_owned).to_vec(),

@@ -769,7 +769,7 @@ fn precedences_come_from_a_file_beside_the_profile() {
 fn a_queue_name_is_not_for_the_whole_profile() {
     check(
         "[queue]\nname = \"x\"\n",
-        "p.toml:2:1: every URI would stand in one queue (write it in an [[override]], for those that match)\n    2 | name = \"x\"\n      | ^^^^",
+        "p.toml:2:1: all URIs would be in one queue (write it in an [[override]], for those that match)\n    2 | name = \"x\"\n      | ^^^^",
     );
 }
 
@@ -889,7 +889,7 @@ fn what_is_said_of_sites_does_not_hold_in_a_forced_queue_and_that_is_said() {
     assert_eq!(
         told,
         [
-            "what other overrides say of sites does not hold in the queue \"large\": politeness.max-delay, politeness.min-delay, quotas.host"
+            "settings of other overrides for sites do not apply to the queue \"large\": politeness.max-delay, politeness.min-delay, quotas.host"
         ]
     );
     // Of other sites, or said of the queue itself.

@@ -1,4 +1,4 @@
-//! What a profile says of plugins beside their settings: guards, fault policies, tables, recordings, and settings that
+//! Settings of plugins in a profile besides their own: guards, fault policies, tables, recordings, and settings that
 //! overrides change.
 
 use std::time::Duration;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{check, given, profile};
 
-/// What `regex-strip` might say of its settings.
+/// A settings schema that `regex-strip` might have.
 fn schema() -> Value {
     json!({
         "type": "object",
@@ -73,7 +73,7 @@ p.toml:3:12: "deep" has filters itself (give it a second table under [plugins], 
 p.toml:3:20: no plugin "path-dept" (did you mean "path-depth"?)
     3 | filters = ['deep', 'path-dept', 'hops', 'hops']
       |                    ^^^^^^^^^^^
-p.toml:3:41: "hops" stands there twice (remove one)
+p.toml:3:41: "hops" is listed twice (remove one)
     3 | filters = ['deep', 'path-dept', 'hops', 'hops']
       |                                         ^^^^^^
 "#,
@@ -116,7 +116,7 @@ on-fault = "ignore"
 breaker = { faults = 11, calls = 10 }
 "#,
         r#"
-p.toml:4:12: a filter of the scope must not let in what it could not look at (write "reject" or "pause")
+p.toml:4:12: a filter of the scope must not accept URIs when it fails (write "reject" or "pause")
     4 | on-fault = "skip"
       |            ^^^^^^
 p.toml:5:16: a filter of the scope cannot be left out (write "pause" or "halt")
@@ -173,7 +173,7 @@ fn tables_stand_in_files_or_in_the_profile() {
 p.toml:1:9: the table has neither a file nor rows (write file = "blocked.txt")
     1 | [tables.a]
       |         ^
-p.toml:6:8: the rows stand in a file already (remove rows, or file)
+p.toml:6:8: the table has a file and rows (remove rows, or file)
     6 | rows = ['y']
       |        ^^^^^
 p.toml:7:9: not the name of a table: "C" (use lower-case words joined by hyphens, such as "blocked-sites")
@@ -323,7 +323,7 @@ p.toml:8:14: plugins.html.limits is needed once for the whole job and cannot be 
 p.toml:9:9: no plugin "htlm" (did you mean "html"?)
     9 | plugins.htlm.settings = {}
       |         ^^^^
-p.toml:10:22: plugins.css.settings.x is needed once for the whole job and cannot be overridden (observers are told of all URIs alike)
+p.toml:10:22: plugins.css.settings.x is needed once for the whole job and cannot be overridden (observers get all URIs)
    10 | plugins.css.settings.x = 1
       |                      ^
 "#,

@@ -253,5 +253,5 @@ fn a_table_that_the_profile_does_not_have_is_named_where_it_is_written() {
         .unwrap_err();
     let fault = faults.iter().next().unwrap();
     assert_eq!(fault.problem, "no table \"gone\"");
-    assert_eq!(fault.suggestion.as_deref(), Some("there are: sites"));
+    assert_eq!(fault.suggestion.as_deref(), Some("available: sites"));
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use opilio_sandbox::{Document, DocumentParts, Kept, Notes};
 
-/// What all pages pretend to be.
+/// Media type of all pages.
 pub(crate) const MEDIA_TYPE: &str = "text/html";
-/// Where all pages pretend to come from.
+/// Base URI of all pages.
 pub(crate) const URI: &str = "http://example.org/folder/page.html";
 
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;

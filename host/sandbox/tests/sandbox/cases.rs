@@ -47,7 +47,7 @@ enum Cases {
 }
 
 impl Cases {
-    /// What the first case looks like says which format the file must keep to.
+    /// The first case determines the format of the file.
     fn parse(text: &str) -> Result<Self, String> {
         let cases: Vec<Value> = list(text)?;
         match cases.first() {
@@ -63,7 +63,7 @@ fn list<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-/// What the files of one folder came to.
+/// Results of the files of one folder.
 #[derive(Default)]
 struct Report {
     faults: Vec<String>,

@@ -6,7 +6,7 @@ use std::path::Path;
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
 
-/// Where a guest's data begins; its heap follows at `HEAP`.
+/// Start of a guest's data; its heap follows at `HEAP`.
 const DATA: u32 = 1024;
 const HEAP: u32 = 32 * 1024;
 

@@ -40,7 +40,7 @@ fn watch() {
     });
 }
 
-/// Whatever loads may be configured and called: it answers or it does not.
+/// Everything that loads can be configured and called, with an answer or an error.
 fn put_to_use(component: &Component) {
     let limits = Limits {
         time: Duration::from_secs(1),
@@ -55,7 +55,7 @@ fn put_to_use(component: &Component) {
     }
 }
 
-/// What a load says; none where it loads. Ends the test where it takes too long or panics.
+/// Error of a load; none if it loads. Ends the test if the load takes too long or panics.
 #[track_caller]
 fn load(bytes: Vec<u8>) -> Option<LoadError> {
     watch();

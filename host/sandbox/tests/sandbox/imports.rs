@@ -1,4 +1,4 @@
-//! What a guest reads through its imports, and what it leaves behind.
+//! Values that a guest reads through its imports, and values that it leaves.
 
 use std::sync::{Arc, Mutex};
 
@@ -22,7 +22,7 @@ const LOG_AND_COUNTERS: &str = r#"
     (import "opilio:plugin/log@0.2.0" "write" (func $write (param i32 i32 i32)))
     (import "opilio:plugin/counters@0.2.0" "count" (func $count (param i32 i32 i64)))"#;
 
-/// What a document filter gives as its reason, which `read` leaves as address and length at 80.
+/// Reason of a document filter, which `read` leaves as address and length at 80.
 #[track_caller]
 fn check(read: &str, content: &str, expected: &str) {
     // Verdict at 72, reason at 88: the ruling is at 72.

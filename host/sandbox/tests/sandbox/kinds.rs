@@ -1,4 +1,4 @@
-//! What contract 0.2.0 brought: change evaluators, precedence and observers are asked and answer; candidates are read by
+//! New kinds of contract 0.2.0: change evaluators, precedence and observers are asked and answer; candidates are read by
 //! column, tables looked up, values kept.
 
 use std::collections::BTreeMap;

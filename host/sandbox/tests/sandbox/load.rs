@@ -1,4 +1,4 @@
-//! What is loaded and what is refused, and in which words.
+//! Components that load, and components that are refused, with their messages.
 
 use opilio_sandbox::{COMPONENT_BYTES_MAX, LoadError};
 

@@ -1,4 +1,4 @@
-//! What the tests share: an engine, documents, candidates.
+//! Parts shared by the tests: an engine, documents, candidates.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};

@@ -174,7 +174,7 @@ fn plugin(guest: Guest) -> Plugin {
         .unwrap()
 }
 
-/// What one more call adds to the plugin's counters.
+/// Increase of the plugin's counters by one more call.
 #[track_caller]
 fn counted(plugin: &Plugin) -> Vec<(String, u64)> {
     let before = plugin.statistics().counters;

@@ -82,7 +82,7 @@ impl Authorization {
     /// The header value, marked as secret so that it is not logged.
     pub(super) fn value(&self) -> Result<HeaderValue, RegistryError> {
         let mut value = HeaderValue::from_str(&self.0).map_err(|_| RegistryError::Setup {
-            problem: "a token or password holds what no header can".to_owned(),
+            problem: "a token or password has characters that a header cannot contain".to_owned(),
         })?;
         value.set_sensitive(true);
         Ok(value)
@@ -126,8 +126,8 @@ impl Bearer {
         if !connection.may_have_secrets(&self.realm) {
             let realm = self.realm.origin().ascii_serialization();
             return Err(denied(
-                format!("the registry sends to {realm} for a token, without HTTPS"),
-                "ask whoever runs the registry".to_owned(),
+                format!("the registry requests a token from {realm} without HTTPS"),
+                "ask the operator of the registry".to_owned(),
             ));
         }
         connection.may_send_to(&self.realm)?;
@@ -214,12 +214,12 @@ pub(super) fn credentials(
         }
         Err(Problem::HelperCommunicationError | Problem::MalformedHelperResponse) => {
             Err(refuse(format!(
-                "the credential helper that {} names cannot be run; install it, or log in without it",
+                "cannot run the credential helper named in {}; install it, or log in without it",
                 path.display()
             )))
         }
         Err(_) => Err(refuse(format!(
-            "{} is not as `docker login` writes it; log in again",
+            "{} does not have the format of `docker login`; log in again",
             path.display()
         ))),
     }

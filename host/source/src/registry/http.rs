@@ -171,7 +171,7 @@ impl<'a> Connection<'a> {
         self.near.check(url).map_err(|class| RegistryError::Denied {
             image: Box::new(self.image.clone()),
             told: sends_to(url, class),
-            remedy: "ask whoever runs the registry".to_owned(),
+            remedy: "ask the operator of the registry".to_owned(),
         })
     }
 
@@ -235,10 +235,10 @@ impl<'a> Connection<'a> {
         let problem = problem.without_url();
         let remedy = match tls_problem(&problem) {
             Some(rustls::Error::InvalidCertificate(_)) => {
-                "have this machine trust whoever issued its certificate"
+                "make this machine trust the issuer of its certificate"
             }
             Some(rustls::Error::InvalidMessage(_)) => {
-                "it does not speak HTTPS; where plain HTTP will do, say so (--insecure, in a profile insecure = true)"
+                "it does not support HTTPS; allow plain HTTP if it is acceptable (--insecure, in a profile insecure = true)"
             }
             _ => "check the name and the network",
         };
@@ -288,7 +288,7 @@ impl<'a> Connection<'a> {
         let known = matches!(self.credentials(), Ok(Some(_)));
         match credentials {
             Some(path) if known => format!(
-                "the credentials for {registry} in {} do not suffice to {}; ask whoever runs it",
+                "the credentials for {registry} in {} do not allow to {}; ask the operator of the registry",
                 path.display(),
                 if pushes { "write there" } else { "read it" },
             ),
@@ -296,7 +296,7 @@ impl<'a> Connection<'a> {
                 "log in with `docker login {registry}`, which writes {}, or name another such file with --credentials",
                 path.display()
             ),
-            None => "name a file with credentials with --credentials".to_owned(),
+            None => "pass a file of credentials with --credentials".to_owned(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Who is let in, and who learns what.
+//! Authorization at registries, and secrecy of credentials.
 
 use crate::fixture::{Fixture, component, image_of};
 use opilio_test_registry::{Guard, Registry};
@@ -80,12 +80,12 @@ fn whoever_is_refused_learns_what_to_do() {
     let registry = Registry::guarded(Guard::Tokens("author", "secret"));
     let written = image_of(&registry, "p:1").to_string();
     let nobody = Fixture::new();
-    nobody.refused(&written, &["is refused", "DENIED", "--credentials"]);
+    nobody.refused(&written, &["was refused", "DENIED", "--credentials"]);
     let stranger = Fixture::with_credentials("{}");
     let log_in = format!("docker login {}", registry.host());
-    stranger.refused(&written, &["is refused", &log_in]);
+    stranger.refused(&written, &["was refused", &log_in]);
     let wrong = Fixture::with_credentials(&password(&registry, "author", "guess"));
-    wrong.refused(&written, &["is refused", "do not suffice to read it"]);
+    wrong.refused(&written, &["was refused", "do not allow to read it"]);
     registry.guard(Guard::Basic("author", "secret"));
     nobody.refused(
         &written,

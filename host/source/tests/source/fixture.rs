@@ -1,4 +1,4 @@
-//! What the tests share: sources over a store of their own, components, and a clock that goes where it is told.
+//! Parts shared by the tests: sources over a store of their own, components, and a clock that goes where it is told.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -43,12 +43,12 @@ impl Fixture {
         Self { folder, sources }
     }
 
-    /// What is meant by this, on no terms.
+    /// Reference without conditions.
     pub(crate) fn resolve(&self, written: &str) -> Result<Found, SourceError> {
         self.resolve_on(written, &Terms::default())
     }
 
-    /// What is meant by this, pinned.
+    /// Pinned reference.
     pub(crate) fn resolve_pinned(
         &self,
         written: &str,
@@ -66,7 +66,7 @@ impl Fixture {
         self.sources.resolve(&component, terms, &mut plugins_of)
     }
 
-    /// Why it cannot be had: the sentence an operator reads.
+    /// Error message of a failed download.
     #[track_caller]
     pub(crate) fn refused(&self, written: &str, says: &[&str]) {
         sentence(&self.resolve(written).unwrap_err(), says);
@@ -113,7 +113,7 @@ pub(crate) fn component(word: &str) -> Vec<u8> {
     bytes
 }
 
-/// What stands in for the sandbox: the words after the version in [`component`] are the names of its plugins.
+/// Double of the sandbox: the words after the version in [`component`] are the names of its plugins.
 fn plugins_of(found: &Found) -> Result<Vec<String>, String> {
     let about = opilio_source::About::read(&found.bytes).map_err(|problem| problem.to_string())?;
     let words = about.version.unwrap_or_default();

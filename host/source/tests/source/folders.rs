@@ -26,7 +26,7 @@ fn what_a_folder_does_not_hold_is_told_with_what_it_holds() {
     let says = [
         "no component in folder",
         "a.wasm holds stories, comments",
-        "broken.wasm cannot be used",
+        "broken.wasm is unusable",
     ];
     fixture.refused("plugins#feeds", &says);
     fixture.refused("plugins", &["holds 2 components", "add #NAME"]);

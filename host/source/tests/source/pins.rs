@@ -1,4 +1,4 @@
-//! What is pinned is what is got, or nothing.
+//! A pinned component is loaded exactly, or not at all.
 
 use opilio_source::Sha256;
 

@@ -1,4 +1,4 @@
-//! What registries answer, and what becomes of it.
+//! Responses of registries and their results.
 
 use hyper::StatusCode;
 use opilio_source::{Sha256, Terms};
@@ -94,10 +94,7 @@ fn a_job_goes_on_when_its_registry_is_gone() {
     assert_eq!(found.bytes, component("stories"));
     let note = found.note.unwrap();
     assert!(note.contains("cannot be reached"), "{note}");
-    assert!(
-        note.contains("taken from the store as it was on 2027-01-15"),
-        "{note}"
-    );
+    assert!(note.contains("used the version of 2027-01-15"), "{note}");
     // `pull` is asked for what is there now, so it says that it cannot.
     let problem = fixture.sources.pull(&image, &Terms::default()).unwrap_err();
     sentence(&problem, &["cannot be reached"]);
@@ -174,7 +171,7 @@ fn a_body_that_ends_early_is_refused_and_not_kept() {
     fixture.push(&stories, &image_of(&registry, "p:1"));
     registry.trouble(Trouble::TornBlob);
     let written = image_of(&registry, "p:1").to_string();
-    let half = format!("{} bytes in place of {}", stories.len() / 2, stories.len());
+    let half = format!("{} bytes instead of {}", stories.len() / 2, stories.len());
     fixture.refused(&written, &[&half]);
     assert!(files_below(fixture.sources.store().folder()).is_empty());
 }
@@ -186,7 +183,7 @@ fn bodies_without_end_are_not_read_to_their_end() {
     fixture.push(&component("stories"), &image_of(&registry, "p:1"));
     let written = image_of(&registry, "p:1").to_string();
     registry.trouble(Trouble::EndlessBlob);
-    fixture.refused(&written, &["bytes in place of"]);
+    fixture.refused(&written, &["bytes instead of"]);
     registry.trouble(Trouble::EndlessManifest);
     fixture.refused(&written, &["more than 4194304 bytes of a manifest"]);
 }
@@ -243,7 +240,7 @@ fn what_is_there_but_no_component_is_refused_with_what_it_is() {
         (
             "page",
             "<!doctype html>".to_owned(),
-            "manifest cannot be read",
+            "cannot read its manifest",
         ),
         (
             "index",

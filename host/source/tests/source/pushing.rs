@@ -1,4 +1,4 @@
-//! What is pushed, and what is not.
+//! Files that are pushed, and files that are refused.
 
 use hyper::StatusCode;
 
@@ -73,7 +73,7 @@ fn what_is_no_component_is_not_pushed() {
     );
     let folder = fixture.folder.path();
     let problem = fixture.sources.push(folder, &image, false).unwrap_err();
-    sentence(&problem, &["it is no file"]);
+    sentence(&problem, &["not a file"]);
     assert_eq!(registry.asked(), []);
 }
 
@@ -86,7 +86,7 @@ fn a_push_needs_a_tag() {
     let image = image_of(&registry, &format!("p@{hex}"));
     let path = fixture.file("stories.wasm", &component("stories"));
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-    sentence(&problem, &["names no tag", "p:1.0"]);
+    sentence(&problem, &["has no tag", "p:1.0"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_registry_that_takes_nothing_is_told_with_its_words() {
     registry.trouble(Trouble::Upload(StatusCode::FORBIDDEN, text.to_owned()));
     let image = image_of(&registry, "p:1");
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();
-    sentence(&problem, &["is refused", "403", "DENIED read only"]);
+    sentence(&problem, &["was refused", "403", "DENIED read only"]);
     let text = "x".repeat(100_000);
     registry.trouble(Trouble::Upload(StatusCode::PAYLOAD_TOO_LARGE, text));
     let problem = fixture.sources.push(&path, &image, false).unwrap_err();

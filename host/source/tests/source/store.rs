@@ -1,4 +1,4 @@
-//! What is kept, for how long, and what others may do meanwhile.
+//! Contents and lifetime of the store, with concurrent access.
 
 use jiff::SignedDuration;
 use opilio_source::{Blobs, Prune, Sha256, Store};
@@ -111,7 +111,10 @@ fn an_index_that_cannot_be_understood_is_told_and_left_alone() {
     fixture.push(&component("stories"), &image);
     let written = image.to_string();
     fixture.file("store/index.json", b"{\"format\": 1, \"ima");
-    fixture.refused(&written, &["index.json cannot be read", "move it away"]);
+    fixture.refused(
+        &written,
+        &["cannot read", "index.json", "move the file away"],
+    );
     fixture.file("store/index.json", b"{\"format\": 2}");
     fixture.refused(&written, &["has format 2", "newer"]);
     let problem = fixture.sources.store().prune(Prune::default(), now());

@@ -194,7 +194,7 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
     let log = told.log_file("alerts.log");
     let wall = " raised warning bot-walls - ";
     assert!(
-        log.contains(wall) && log.contains("talk to the sites"),
+        log.contains(wall) && log.contains("contact the sites"),
         "{log}"
     );
 }
@@ -256,7 +256,7 @@ async fn a_crawl_that_goes_on_does_not_say_again_what_it_has_said() {
     story.order(acknowledge(AlertKind::DiskLow)).await.unwrap();
     let refused = story.order(acknowledge(AlertKind::BotWalls)).await;
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.contains("no alert bot-walls holds"), "{refused}");
+    assert!(refused.contains("no active alert bot-walls"), "{refused}");
 
     let story = story.seed(web.url(WWW, "/b"));
     let told = story.run().await.finished();

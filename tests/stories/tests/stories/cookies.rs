@@ -107,7 +107,7 @@ async fn they_outlive_a_stop_and_are_read_from_and_written_to_files() {
     );
     let log = told.log_file("job.log");
     assert_eq!(
-        log.matches("1 cookies read, 1 lines left out").count(),
+        log.matches("1 cookies read, 1 lines skipped").count(),
         1,
         "{log}"
     );

@@ -242,10 +242,7 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
                 "settings do not fit",
             ),
             (with(&good, None, Some(json!([]))), "JSON object"),
-            (
-                with(&good, Some("12".to_owned()), None),
-                "--sha256 cannot be used",
-            ),
+            (with(&good, Some("12".to_owned()), None), "invalid --sha256"),
             (with("https://a.org/x.wasm", None, None), "not a component"),
         ] {
             let refused = story.order(command.clone()).await.unwrap_err();
@@ -288,7 +285,7 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
     let [Answer::Done { result }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
-    assert!(result.ends_with("when the job goes on"), "{result}");
+    assert!(result.ends_with("when the job resumes"), "{result}");
     let (checkpoint, copy) = (
         story.job().with_file_name("checkpoint"),
         story.job().with_file_name("copy"),
@@ -357,7 +354,7 @@ async fn a_watched_plugin_is_replaced_when_its_file_changes_and_stays_when_that_
         until("the page is asked for", || asked(&web).len() == 1).await;
         file(&story, "pages.wasm", b"rubbish");
         until("it is refused", || {
-            log().contains("alert plugin pages => stays as it was")
+            log().contains("alert plugin pages => not replaced")
         })
         .await;
         file(&story, "pages.wasm", &html_extractor("watched"));
@@ -406,7 +403,7 @@ async fn links_that_the_scope_could_not_judge_are_found_again_once_its_filter_is
     assert_eq!(visits(&web, "/a.html"), 0);
     let log = told.log_file("job.log");
     assert_eq!(
-        log.matches("alert plugin gate => it could not be asked about links")
+        log.matches("alert plugin gate => failed for some links")
             .count(),
         1,
         "{log}"

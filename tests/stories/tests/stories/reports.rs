@@ -93,7 +93,7 @@ async fn reports_have_the_predecessors_columns_and_are_right_after_a_restart() {
 
     let crawl = report(&story, ReportKind::Crawl).await;
     for line in [
-        "crawl status: finished: nothing is left to fetch".to_owned(),
+        "crawl status: finished: no URIs left".to_owned(),
         "seeds crawled: 2".to_owned(),
         format!("URIs processed: {}", told.log.len()),
         "URI disregards: 1".to_owned(),

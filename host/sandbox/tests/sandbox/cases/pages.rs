@@ -39,7 +39,7 @@ pub(super) struct Case {
     expected: Vec<String>,
     #[serde(default = "with_hops")]
     r#match: Match,
-    /// What the predecessor found, where `reason` says why that is not right.
+    /// Links that Heritrix found, with the reason if they are not correct.
     #[serde(default, rename = "predecessor")]
     _predecessor: Vec<String>,
     #[serde(default, rename = "reason")]
