@@ -81,7 +81,7 @@ pub struct CrawlContext {
     pub(crate) held: Arc<Job>,
 }
 
-/// What decides between queues, beside the frontier.
+/// State beside the frontier that decides between queues.
 pub(crate) struct Queues {
     /// The budget. Lock it before the frontier, never after.
     pub(crate) budget: Mutex<Budget>,

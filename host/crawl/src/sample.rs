@@ -49,14 +49,14 @@ const EVALUATOR: u64 = 0;
 
 /// A response.
 #[derive(Clone, Debug)]
-pub struct Sample {
+pub struct SampleResponse {
     /// URI of the response.
     pub uri: Uri,
     head: ResponseHead,
     exchange: Arc<Exchange>,
 }
 
-impl Sample {
+impl SampleResponse {
     /// Reads a recorded HTTP response, as a WARC record holds it. Returns `None` if the message is not a response.
     pub fn of_message(uri: Uri, message: &[u8]) -> Option<Self> {
         let mut machine = HttpPayload::new();
@@ -148,8 +148,8 @@ impl SampleVisits {
     }
 
     /// Reads a response that came at this time. Blocks; call it on a thread with room for plugins.
-    pub fn visit(&self, sample: Sample, at: Timestamp) -> SampleVisit {
-        let Sample {
+    pub fn visit(&self, sample: SampleResponse, at: Timestamp) -> SampleVisit {
+        let SampleResponse {
             uri,
             head,
             exchange,
@@ -406,13 +406,13 @@ mod tests {
 
     const PAGE: &str = "http://a.example/page.html";
 
-    fn captured(content: &str, etag: &str) -> Sample {
+    fn captured(content: &str, etag: &str) -> SampleResponse {
         let head = format!(
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nETag: {etag}\r\nTransfer-Encoding: chunked\r\n\r\n"
         );
         let body = format!("{:x}\r\n{content}\r\n0\r\n\r\n", content.len());
         let message = [head, body].concat();
-        Sample::of_message(Uri::parse(PAGE).unwrap(), message.as_bytes()).unwrap()
+        SampleResponse::of_message(Uri::parse(PAGE).unwrap(), message.as_bytes()).unwrap()
     }
 
     /// Visits the page an hour after the last visit, or ten hours after the epoch.

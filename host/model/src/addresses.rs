@@ -1,4 +1,4 @@
-//! Where addresses come from, and which are tried first.
+//! Sources of addresses, and the family that is tried first.
 
 use std::net::SocketAddr;
 

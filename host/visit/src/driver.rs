@@ -18,9 +18,10 @@ use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
+use crate::capture::{Keep, Previous};
 use crate::evaluation::OddWait;
 use crate::extraction::RefusedLink;
-use crate::keeping::{Keep, PendingCapture, Previous, Stored};
+use crate::keeping::{PendingCapture, Stored};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;

@@ -6,51 +6,13 @@ use opilio_fetch::Exchange;
 use opilio_frontier::{ContentState, WarcLocation};
 use opilio_profile::{ArchiveFormat, Revisit, StrippedEqual, UnchangedHeaders};
 
+use crate::capture::{Body, Keep, Previous};
 use crate::decisions::DecisionFields;
 use crate::driver::Driver;
 use crate::pipeline::Pipeline;
 use crate::plugin_view::PluginMemory;
 use crate::reading::Reading;
 use crate::response::Response;
-
-/// The form in which a capture is archived.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// The whole response.
-    Response,
-    /// The payload is stored already, byte for byte.
-    Identical(Previous),
-    /// Another URI has brought the payload.
-    Duplicate(Previous),
-    /// The server said that nothing has changed (304).
-    NotModified(Previous),
-    /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
-    HeadersUnchanged(Previous),
-    /// The visit and its headers: the content is the same though the bytes differ.
-    Note(Previous),
-    /// Nothing.
-    Nothing,
-}
-
-/// The capture that a revisit record refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Previous {
-    /// Its URI.
-    pub uri: String,
-    /// Its first record.
-    pub at: WarcLocation,
-}
-
-/// Whether the body of a response was fetched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Body {
-    /// The body was fetched, as far as it arrived.
-    Fetched,
-    /// The server answered 304: it sent none.
-    NotModified,
-    /// A mid-fetch filter took the headers as proof that nothing has changed.
-    LeftAlone,
-}
 
 /// A capture on its way into the archive.
 pub struct PendingCapture<'c> {

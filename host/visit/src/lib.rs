@@ -13,6 +13,7 @@
 mod admission;
 mod annotations;
 pub mod budget;
+mod capture;
 mod change;
 mod decisions;
 mod digest;
@@ -45,11 +46,12 @@ pub mod synthetic;
 mod waits;
 
 pub use admission::{Admission, Permit, admit};
+pub use capture::{Body, Keep, Previous};
 pub use decisions::DecisionFields;
 pub use driver::{Addresses, Driver, Ending, Lane, LoginNeed, RobotsAnswer, Step};
 pub use finish::{comes_again, finish};
 pub use head::{HeaderVerdict, MidFetch, judge_head};
-pub use keeping::{Body, Keep, PendingCapture, Previous, Stored};
+pub use keeping::{PendingCapture, Stored};
 pub use pipeline::{Conclusion, LogEntry, Pipeline, redirect_of};
 pub use request::RequestHeaders;
 pub use response::{KeptAfter, Response, notes_of};

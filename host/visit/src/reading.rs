@@ -171,7 +171,7 @@ impl ReadingTask {
         if !self.bodyless {
             self.judge_state(document, whole, &visit, reading);
         }
-        visit.state = reading.state;
+        let visit = judged(visit, reading.state);
         self.extract(document, &visit, reading);
         reading.archive = self.allowed(
             &self.stacks.archive,
@@ -432,6 +432,15 @@ pub fn is_text(media_type: &str) -> bool {
         || ENDINGS.iter().any(|ending| media_type.ends_with(ending))
 }
 
+/// Returns the visit once its content state is known: a new version counts.
+fn judged(visit: Visit, state: ContentState) -> Visit {
+    Visit {
+        state,
+        versions: visit.versions + u64::from(state.is_version()),
+        ..visit
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
@@ -467,6 +476,23 @@ mod tests {
         };
         assert_eq!(decoded, 20 * MIB);
         assert_eq!(reading.document.content().len() as u64, decoded);
+    }
+
+    #[test]
+    fn a_version_counts_for_the_plugins_that_are_asked_after_it_was_judged() {
+        let visit = Visit {
+            versions: 3,
+            ..task(1).visit
+        };
+        for (state, versions) in [
+            (ContentState::New, 4),
+            (ContentState::Changed, 4),
+            (ContentState::Unchanged, 3),
+            (ContentState::Unknown, 3),
+        ] {
+            let judged = judged(visit.clone(), state);
+            assert_eq!((judged.state, judged.versions), (state, versions));
+        }
     }
 
     #[test]

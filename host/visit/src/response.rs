@@ -10,8 +10,8 @@ use opilio_profile::{Settings, Strategy};
 use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
+use crate::capture::{Body, Keep};
 use crate::extraction::FoundLink;
-use crate::keeping::{Body, Keep};
 use crate::pipeline::{LogEntry, Pipeline};
 use crate::plugin_view::{self, PluginMemory};
 use crate::reading::{self, Reading, ReadingTask};

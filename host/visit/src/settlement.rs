@@ -10,13 +10,14 @@ use opilio_stacks::Stacks;
 use opilio_uri::Hop;
 
 use crate::admission::{Permit, deferred};
+use crate::capture::{Body, Keep};
 use crate::decisions::decisions;
 use crate::document_filters::{Rejected, RetryWanted};
 use crate::driver::{Driver, Step};
 use crate::exchange::{Usable, usable};
 use crate::extraction::FoundLink;
 use crate::head::HeaderVerdict;
-use crate::keeping::{Body, Keep, PendingCapture, Stored, keep};
+use crate::keeping::{PendingCapture, Stored, keep};
 use crate::links::{Outlinks, outlinks};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded, redirect_of};
 use crate::plugin_view::PluginMemory;

@@ -15,7 +15,7 @@ const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/fetch", 18),
     ("host/frontier", 7),
     ("host/job", 7),
-    ("host/profile", 23),
+    ("host/profile", 19),
     ("host/sandbox", 20),
     ("host/visit", 5),
 ];

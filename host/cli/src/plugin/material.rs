@@ -9,7 +9,7 @@ use bytes::Bytes;
 use clap::Args;
 use jiff::Timestamp;
 use opilio_archive::{HTTP_RESPONSE, ReadError, Reader};
-use opilio_crawl::sample::Sample;
+use opilio_crawl::sample::SampleResponse;
 use opilio_fetch::robots::Robots;
 use opilio_fetch::{AddressPolicy, Config, Exchange, Fetcher, HeadVerdict, Request};
 use opilio_uri::Uri;
@@ -45,7 +45,7 @@ pub(super) struct MaterialArgs {
 /// One document, and its time.
 #[derive(Clone)]
 pub(super) struct Material {
-    pub(super) sample: Sample,
+    pub(super) sample: SampleResponse,
     pub(super) at: Timestamp,
     /// File and offset, if there are several.
     pub(super) place: Option<String>,
@@ -190,7 +190,7 @@ fn of_content(
     let content_type = args.content_type.as_deref().or(by_name);
     let content = Bytes::from(content);
     Material {
-        sample: Sample::of_content(uri, args.status, content_type, content),
+        sample: SampleResponse::of_content(uri, args.status, content_type, content),
         at,
         place: None,
     }
@@ -288,7 +288,7 @@ fn each_record(
             }
             Err(problem) => return Err(problem.into()),
         };
-        match Sample::of_message(uri, &message) {
+        match SampleResponse::of_message(uri, &message) {
             Some(sample) => take(Material {
                 sample,
                 at,
@@ -311,7 +311,7 @@ fn goes_on_behind(reader: &mut Reader, problem: ReadError, reading: &mut Reading
 }
 
 /// Makes one polite fetch: robots.txt comes first, redirects are not followed.
-async fn fetch(url: &str, private: bool) -> Result<Sample> {
+async fn fetch(url: &str, private: bool) -> Result<SampleResponse> {
     let uri = Uri::parse(url).with_context(|| format!("cannot fetch {url}"))?;
     let scratch = tempfile::tempdir().context("cannot create a temporary directory")?;
     let agent = format!("opilio/{} (plugin run)", env!("CARGO_PKG_VERSION"));
@@ -343,7 +343,7 @@ async fn fetch(url: &str, private: bool) -> Result<Sample> {
             None => bail!("cannot fetch {uri}: {failure}{}", advice(private)),
         }
     }
-    let sample = Sample::of_exchange(uri, exchange);
+    let sample = SampleResponse::of_exchange(uri, exchange);
     sample.with_context(|| format!("no response from {url}"))
 }
 

@@ -4,7 +4,7 @@
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
-use opilio_crawl::sample::{ContentState, Sample, SampleVisit, SampleVisits};
+use opilio_crawl::sample::{ContentState, SampleResponse, SampleVisit, SampleVisits};
 use opilio_sandbox::{
     Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Plugin, Ruling, Span,
     Stage, StripProblem, Visit, Wait,
@@ -232,7 +232,7 @@ impl Trial {
     }
 
     /// Whether the plugin is asked about this document or its links.
-    pub(super) fn handles(&self, sample: &Sample) -> bool {
+    pub(super) fn handles(&self, sample: &SampleResponse) -> bool {
         let media_type = sample.media_type();
         self.kinds
             .iter()

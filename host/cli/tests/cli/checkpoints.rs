@@ -255,7 +255,7 @@ fn checkpoints_that_were_never_finished_are_removed_at_the_next_start() {
     assert_eq!(left, [whole, "mine".to_owned()]);
     let log = job_log(&home);
     assert!(
-        log.contains("20260101000000003 was never finished"),
+        log.contains("removed 20260101000000003, which was incomplete"),
         "{log}"
     );
 }

@@ -431,7 +431,7 @@ async fn a_seed_is_removed_with_what_it_alone_brought_in() {
     assert!(done.out.contains("2 queued URIs"), "{done:?}");
     // Run again, it is about what has come back to its queue meanwhile.
     let again = home.run(&["frontier", "remove-seed", "job", &seed]).code(0);
-    assert!(again.out.contains("0 waiting URIs"), "{again:?}");
+    assert!(again.out.contains("0 queued URIs"), "{again:?}");
     let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
     assert!(seeds.contains(&stays) && !seeds.contains(&seed), "{seeds}");
     resume(&home, &mut running);

@@ -94,10 +94,7 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     until("b waits", || daemon.state("b") == "waiting").await;
 
     let status = home.run(&["job", "status", "jobs/b"]).code(0).out;
-    assert!(
-        status.contains("why  waiting: waiting for a free place"),
-        "{status}"
-    );
+    assert!(status.contains("why  waiting for a free place"), "{status}");
     let result = |answer: Value| answer["result"].as_str().unwrap().to_owned();
     assert_eq!(
         result(daemon.post("/jobs/b/pause", None, 200)),

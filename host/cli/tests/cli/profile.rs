@@ -48,7 +48,7 @@ fn every_value_is_shown_with_its_line() {
         assert!(lines.iter().any(|line| *line == expected), "{}", ended.out);
     }
     assert!(
-        ended.out.contains("\n  robots.txt not asked here: "),
+        ended.out.contains("\n  robots.txt not fetched here; "),
         "{}",
         ended.out
     );

@@ -213,7 +213,7 @@ fn check_torn(is_meant: impl Fn(&std::path::Path, &str) -> bool, files_min: usiz
             let sentence = error.to_string();
             assert!(
                 sentence.contains(dir.path().to_str().unwrap())
-                    && sentence.ends_with("restore a checkpoint of it"),
+                    && sentence.ends_with("restore a checkpoint"),
                 "{} broken as {number}: {sentence}",
                 path.display()
             );
@@ -335,7 +335,7 @@ fn what_is_torn_within_a_table_is_an_error_and_no_answer() {
         .unwrap_err();
     assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
     assert!(
-        error.to_string().ends_with("restore a checkpoint of it"),
+        error.to_string().ends_with("restore a checkpoint"),
         "{error}"
     );
 }

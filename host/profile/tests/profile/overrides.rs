@@ -876,7 +876,7 @@ fn what_is_said_of_sites_does_not_hold_in_a_forced_queue_and_that_is_said() {
         let said = faults_of(text);
         let problems = said.iter().map(|fault| fault.problem.clone());
         problems
-            .filter(|problem| problem.contains("does not hold in the queue"))
+            .filter(|problem| problem.contains("do not apply to the queue"))
             .collect::<Vec<_>>()
     };
     let forced = "[[override]]\nmatch = { domain = [\"example.org\"], regex = 'mp4$' }\nqueue.name = \"large\"\n";

@@ -91,7 +91,7 @@ fn whoever_is_refused_learns_what_to_do() {
         &written,
         &["UNAUTHORIZED authentication required", "--credentials"],
     );
-    wrong.refused(&written, &["do not suffice"]);
+    wrong.refused(&written, &["do not allow to read it"]);
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_file_of_credentials_that_cannot_be_read_is_told() {
     let broken = Fixture::with_credentials("auths: none");
     broken.refused(
         &written,
-        &["config.json is not as `docker login` writes it"],
+        &["config.json does not have the format of `docker login`"],
     );
     let helper = Fixture::with_credentials(r#"{"credsStore":"no-such-helper-anywhere"}"#);
     helper.refused(&written, &["the credential helper", "cannot be run"]);

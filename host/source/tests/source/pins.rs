@@ -18,7 +18,7 @@ fn a_file_that_changed_under_its_pin_is_refused_with_both_digests() {
         &*pinned.to_string(),
         &*found.to_string(),
         "p.wasm",
-        "bring back",
+        "restore the pinned file",
     ];
     sentence(&problem, &says);
     assert_eq!(fixture.resolve("p.wasm").unwrap().sha256, found);
@@ -74,7 +74,7 @@ fn a_job_that_began_with_a_file_does_not_take_another() {
     fixture.file("p.wasm", &component("two"));
     let problem = fixture.sources.thaw(&frozen, false).unwrap_err();
     let digest = frozen.sha256.to_string();
-    sentence(&problem, &["with which the job began", &digest]);
+    sentence(&problem, &["with which the job was created", &digest]);
 }
 
 #[test]

@@ -261,7 +261,7 @@ fn a_registry_elsewhere_is_asked_over_https_unless_it_is_said() {
     let port = registry.host().rsplit(':').next().unwrap();
     let written = format!("oci://0.0.0.0:{port}/p:1");
     let fixture = Fixture::new();
-    fixture.refused(&written, &["does not speak HTTPS", "--insecure"]);
+    fixture.refused(&written, &["does not support HTTPS", "--insecure"]);
     assert_eq!(registry.asked(), []);
     let insecure = Terms {
         insecure: true,

@@ -58,13 +58,9 @@ fn what_is_no_component_is_not_pushed() {
     refused(
         "a.wasm",
         b"\0asm\x01\0\0\0",
-        &["a.wasm cannot be pushed", "wasm-tools component new"],
+        &["a.wasm: a core module", "wasm-tools component new"],
     );
-    refused(
-        "b.wasm",
-        b"<html>",
-        &["b.wasm cannot be pushed", "no WebAssembly"],
-    );
+    refused("b.wasm", b"<html>", &["b.wasm: not a WebAssembly file"]);
     let missing = fixture.folder.path().join("missing.wasm");
     let problem = fixture.sources.push(&missing, &image, false).unwrap_err();
     sentence(

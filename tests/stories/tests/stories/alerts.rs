@@ -123,7 +123,7 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
     let told = story.run().await.finished();
     let log = told.log_file("alerts.log");
     assert!(
-        log.contains(" raised warning plugin bad it failed too often"),
+        log.contains(" raised warning plugin bad failed too often"),
         "{log}"
     );
     assert!(told.log_file("job.log").contains("alert plugin bad"));
