@@ -53,8 +53,8 @@ pub struct AlertsFile {
     #[schemars(range(max = 100))]
     pub failing_hosts_percent: u8,
 
-    /// Time without a finished URI, although URIs are due, after which there is an alert; `"none"` for no such alert. Default
-    /// `"30m"`: longer than a large download or a politeness delay takes.
+    /// Time without a finished URI, although URIs are due, after which there is an alert; `"none"` for no such alert.
+    /// Default `"30m"`: longer than a large download or a politeness delay takes.
     pub stalled_after: DurationWritten,
 
     /// Largest change of the machine's clock, forward or back, without an alert; `"none"` for no such alert. Default `"30s"`:

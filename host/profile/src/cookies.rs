@@ -20,8 +20,8 @@ pub struct CookiesFile {
     #[schemars(range(min = 1, max = 300))]
     pub per_host: u32,
 
-    /// A file with initial cookies, in Netscape's format, relative to the profile; read at each start, when it has changed. No
-    /// default: the crawl starts without cookies.
+    /// A file with initial cookies, in Netscape's format, relative to the profile; read at each start, when it has changed.
+    /// No default: the crawl starts without cookies.
     #[schemars(extend("examples" = ["cookies.txt"]))]
     pub load: Option<String>,
 

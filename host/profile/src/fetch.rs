@@ -62,8 +62,8 @@ pub struct FetchFile {
     /// byte.
     pub header_timeout: DurationWritten,
 
-    /// Lowest rate of a body in a second, on average over a minute; a slower body is cut and kept as truncated. Default
-    /// `"100B"`: real connections are faster; only traps and endless streams are so slow.
+    /// Lowest rate of a body in a second, on average over a minute; a slower body is cut and kept as truncated.
+    /// Default `"100B"`: real connections are faster; only traps and endless streams are so slow.
     pub min_rate: SizeWritten,
 
     /// Time after which a fetch with less than 16 KiB a second counts as slow. It then continues as one of `slow-fetches`, and
@@ -142,16 +142,16 @@ pub struct FetchFile {
     /// in memory.
     pub spool_memory: SizeWritten,
 
-    /// Most memory of all arriving bodies together, 256 GiB at most; beyond it they are spooled to disk early. Default
-    /// `"256MiB"`: enough for hundreds of pages at once.
+    /// Most memory of all arriving bodies together, 256 GiB at most; beyond it they are spooled to disk early.
+    /// Default `"256MiB"`: enough for hundreds of pages at once.
     pub spool_memory_total: SizeWritten,
 
     /// Most disk space of all bodies together until they are archived. Beyond it downloads wait for others to be archived. If
     /// all wait, the latest is cut and kept as truncated. Default `"64GiB"`: enough for dozens of films.
     pub scratch_max: SizeWritten,
 
-    /// Time for which a stopping crawl waits for fetches in flight; the parts received by then are kept as truncated. Default
-    /// `"none"`: it waits until they end, or until a second stop request.
+    /// Time for which a stopping crawl waits for fetches in flight; the parts received by then are kept as truncated.
+    /// Default `"none"`: it waits until they end, or until a second stop request.
     pub stop_grace: DurationWritten,
 
     /// Whether Referer is sent: the page that the link was on. Default `true`: some servers refuse embeds without one.

@@ -51,8 +51,8 @@ pub struct ProfileFile {
     /// Purpose of the crawl. No default: no purpose is recorded.
     pub description: Option<String>,
 
-    /// Whether documents are fetched once or again and again. Overrides may change it for parts of a site. Default
-    /// `"snapshot"`: such a crawl ends by itself.
+    /// Whether documents are fetched once or again and again. Overrides may change it for parts of a site.
+    /// Default `"snapshot"`: such a crawl ends by itself.
     pub strategy: Strategy,
 
     /// Seeds of the crawl: URLs, and SURT prefixes after a `+`. Default `[]`: see `seeds-file` and the flag `--seed`.
@@ -66,8 +66,9 @@ pub struct ProfileFile {
     #[schemars(range(min = 1, max = 10_000))]
     pub workers: u32,
 
-    /// The User-Agent header. `@VERSION@` and `@CONTACT-URL@` are replaced. Default `"Mozilla/5.0 (compatible; opilio/@VERSION@
-    /// +@CONTACT-URL@)"`: servers that expect a browser answer it, and webmasters can identify the crawler.
+    /// The User-Agent header. `@VERSION@` and `@CONTACT-URL@` are replaced.
+    /// Default `"Mozilla/5.0 (compatible; opilio/@VERSION@ +@CONTACT-URL@)"`: servers that expect a browser answer it, and
+    /// webmasters can identify the crawler.
     pub user_agent: String,
 
     /// Operator of the crawl.

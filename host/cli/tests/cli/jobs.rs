@@ -120,10 +120,7 @@ async fn a_job_that_waits_says_so_and_can_be_stopped_before_it_begins() {
     gate.open();
     until("a is finished", || daemon.state("a") == "finished").await;
     let status = home.run(&["job", "status", "jobs/a"]).code(0).out;
-    assert!(
-        status.contains("why  finished: nothing is left"),
-        "{status}"
-    );
+    assert!(status.contains("why  finished: no URIs left"), "{status}");
     let log = home.run(&["job", "log", "jobs/a"]).code(0).out;
     assert!(log.contains("crawl begin => new job"), "{log}");
     let log = home.run(&["job", "log", "jobs/b"]).code(0).out;

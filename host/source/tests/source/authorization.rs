@@ -112,7 +112,10 @@ fn a_file_of_credentials_that_cannot_be_read_is_told() {
         &["config.json does not have the format of `docker login`"],
     );
     let helper = Fixture::with_credentials(r#"{"credsStore":"no-such-helper-anywhere"}"#);
-    helper.refused(&written, &["the credential helper", "cannot be run"]);
+    helper.refused(
+        &written,
+        &["cannot run the credential helper", "install it"],
+    );
 }
 
 #[test]
