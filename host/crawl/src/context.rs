@@ -74,7 +74,7 @@ pub struct CrawlContext {
     pub plugins: CrawlPlugins,
     /// Counts of the crawl.
     pub figures: CrawlFigures,
-    /// AlertState for the operator.
+    /// Alerts for the operator.
     pub alerts: AlertState,
     /// The job's lock. It is dropped last, so that the next process that locks the job finds the stores closed.
     #[expect(dead_code, reason = "held for its lock")]
@@ -140,9 +140,9 @@ pub struct CrawlFigures {
     pub(crate) faults_before: u64,
 }
 
-/// AlertState for the operator, and the way to send them.
+/// Alerts for the operator, and the way to send them.
 pub struct AlertState {
-    /// AlertState that are active, and recent ones.
+    /// Alerts that are active, and recent ones.
     pub board: Board,
     pub(crate) notifier: Mutex<Option<Notifier>>,
 }

@@ -1,4 +1,4 @@
-//! A running crawl: dispatcher, workers, plugin lanes, servers, archive, and the operator's commands.
+//! A running crawl: dispatcher, workers, plugin lanes, servers, archive. It knows no commands of operators.
 //!
 //! ```text
 //! plan ──► begin ──► run ──► summary
