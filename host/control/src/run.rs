@@ -57,6 +57,14 @@ fn remove_checkpoints(running: &Running) {
                 running.log.crawl("checkpoint", &words);
             }
         }
-        Err(problem) => tracing::warn!("cannot remove incomplete checkpoints: {problem}"),
+        Err(problem) => {
+            let folder = running.job.join("checkpoints");
+            let words = format!(
+                "cannot remove incomplete checkpoints from {}: {problem}",
+                folder.display()
+            );
+            tracing::warn!("{words}");
+            running.log.crawl("checkpoint", &words);
+        }
     }
 }

@@ -36,7 +36,7 @@ pub enum CrawlError {
         /// The settings at that time, as JSON.
         then: String,
     },
-    /// Stored cannot look up payloads.
+    /// Stored payloads cannot be looked up.
     #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
@@ -84,7 +84,7 @@ pub enum Halt {
     /// The archive cannot be written, usually because the disk is full.
     #[error("cannot write the archive")]
     Archive(#[from] opilio_archive::Error),
-    /// Stored cannot look up payloads.
+    /// Stored payloads cannot be looked up.
     #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
     /// A log cannot be written, usually because the disk is full.

@@ -141,7 +141,7 @@ pub enum Error {
     #[error("the frontier has failed before and must be opened again")]
     Broken,
     /// No key can be made of this name: it is empty, too long, or (a queue's) contains a NUL. Changes nothing.
-    #[error("a name of {bytes} bytes is too long")]
+    #[error("a name of {bytes} bytes cannot be kept: it is empty, too long or contains a NUL")]
     Name {
         /// Length of the name.
         bytes: usize,

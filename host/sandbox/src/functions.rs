@@ -122,9 +122,12 @@ impl Kept {
             // Another process has started the file afresh.
             self.read = 0;
         }
-        file.seek(SeekFrom::Start(self.read))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        let mut bytes = from(file, self.read)?;
+        if self.read > 0 && !bytes.is_empty() && first_record(&bytes).is_none() {
+            // Another process has started the file afresh, and it has grown past what was read.
+            self.read = 0;
+            bytes = from(file, 0)?;
+        }
         let mut rest = bytes.as_slice();
         while let Some((key, value, after)) = first_record(rest) {
             self.put(key, value.into());
@@ -175,6 +178,14 @@ impl Kept {
     }
 }
 
+/// The bytes of a file from this offset on.
+fn from(file: &mut File, offset: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 fn write_record(records: &mut Vec<u8>, key: &[u8], value: &[u8]) {
     records.extend((key.len() as u32).to_le_bytes());
     records.extend((value.len() as u32).to_le_bytes());
@@ -215,6 +226,23 @@ mod tests {
 
     fn put(functions: &Functions, key: &[u8], byte: u8, length: usize) {
         assert!(functions.insert(key, vec![byte; length]));
+    }
+
+    #[test]
+    fn a_file_that_was_started_afresh_and_has_grown_loses_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let slow = Functions::in_directory(Some(directory.path()));
+        put(&slow, b"a", 1, 10);
+        slow.save();
+        // Another process starts the file afresh, and writes more than the slow one has read.
+        std::fs::remove_file(directory.path().join(FILE)).unwrap();
+        let other = Functions::in_directory(Some(directory.path()));
+        put(&other, b"b", 2, 100);
+        other.save();
+        put(&slow, b"c", 3, 10);
+        slow.save();
+        let all = found(directory.path(), &[b"b", b"c"]);
+        assert_eq!(all, [Some(vec![2; 100]), Some(vec![3; 10])]);
     }
 
     #[test]
