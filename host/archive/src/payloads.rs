@@ -284,9 +284,17 @@ impl Payloads {
 fn open(path: &Path) -> io::Result<Option<Connection>> {
     fs::create_dir_all(path)?;
     let file = path.join(FILE);
-    if !file.exists() && fs::read_dir(path)?.next().is_some() {
-        return Ok(None);
+    if !file.exists() {
+        // Another job may be making the same index now: its files have names that begin with that of the database.
+        for entry in fs::read_dir(path)? {
+            if !entry?.file_name().to_string_lossy().starts_with(FILE) {
+                return Ok(None);
+            }
+        }
     }
+    // One process after the other: SQLite does not wait where two turn on the write-ahead log at the same time.
+    let turn = fs::File::create(path.join(format!("{FILE}.lock")))?;
+    turn.lock()?;
     let connect = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(&file)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
