@@ -293,7 +293,7 @@ fn open(path: &Path) -> io::Result<Option<Connection>> {
         }
     }
     // One process after the other: SQLite does not wait where two turn on the write-ahead log at the same time.
-    let turn = fs::File::create(path.join(format!("{FILE}.lock")))?;
+    let turn = File::create(path.join(format!("{FILE}.lock")))?;
     turn.lock()?;
     let connect = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(&file)?;
