@@ -56,4 +56,5 @@ pub use pipeline::{Conclusion, LogEntry, Pipeline, redirect_of};
 pub use request::RequestHeaders;
 pub use response::{KeptAfter, Response, notes_of};
 pub use settlement::{ScratchFailed, receive};
+pub use waits::spelled;
 pub use waits::{WaitRule, consider, memory};

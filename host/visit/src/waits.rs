@@ -166,7 +166,7 @@ pub fn memory<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<PluginMemory
 
 /// A duration as Heritrix spells it: the units from the largest that is not zero down to milliseconds, such as
 /// `1d12h0m0s0ms`.
-fn spelled(duration: Duration) -> String {
+pub fn spelled(duration: Duration) -> String {
     let milliseconds = duration.as_millis();
     let parts = [
         (milliseconds / 86_400_000, "d"),

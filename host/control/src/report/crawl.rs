@@ -10,6 +10,7 @@ use crate::{ControlError, Desk};
 use opilio_job::census::{self, PageCensus};
 use opilio_job::course::Course;
 use opilio_job::directory::name_of;
+use opilio_visit::spelled;
 
 const SEEDS: [Column; 9] = [
     ("code", "status"),
@@ -230,22 +231,4 @@ fn freshness(pages: &PageCensus, page: &mut Page<'_>) -> Result<(), ControlError
         page.row(&CLASSES, vec![bound, json!(late), json!(old)])?;
     }
     Ok(())
-}
-
-/// Formats a duration as Heritrix does, such as `1h33m38s651ms`.
-fn spelled(duration: Duration) -> String {
-    let milliseconds = duration.as_millis();
-    let parts = [
-        (milliseconds / 86_400_000, "d"),
-        (milliseconds / 3_600_000 % 24, "h"),
-        (milliseconds / 60_000 % 60, "m"),
-        (milliseconds / 1_000 % 60, "s"),
-        (milliseconds % 1_000, "ms"),
-    ];
-    let first = parts.iter().position(|(count, _)| *count > 0);
-    let parts = &parts[first.unwrap_or(parts.len() - 1)..];
-    parts
-        .iter()
-        .map(|(count, unit)| format!("{count}{unit}"))
-        .collect()
 }
