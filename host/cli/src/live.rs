@@ -6,14 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{
-    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle,
+    HumanBytes, HumanCount, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget,
+    ProgressStyle,
 };
 use opilio_crawl::{Job, Progress, View};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::{DisplayArgs, terminal};
+use crate::{DisplayArgs, figures, terminal};
 
 /// Interval between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -154,33 +155,25 @@ const TOTALS: usize = 5;
 
 fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
     let statistics = &now.statistics;
-    let revisits = &statistics.revisits;
     let line = |name: &str, value: String| format!("{name:>NAME_WIDTH$}  {value}");
     [
         line(
             "URIs",
             format!(
-                "{} discovered, {} finished, {} queued, {} in process",
-                statistics.discovered,
-                statistics.finished(),
-                statistics.queued,
-                statistics.in_process,
+                "{}; {} finished",
+                figures::uris(statistics),
+                HumanCount(statistics.finished())
             ),
         ),
         line(
             "finished",
             format!(
-                "{} succeeded, {} failed, {} disregarded; {} retries",
-                statistics.succeeded, statistics.failed, statistics.disregarded, statistics.retries
+                "{}; {} retries",
+                figures::outcomes(statistics),
+                HumanCount(statistics.retries)
             ),
         ),
-        line(
-            "revisits",
-            format!(
-                "{} changed, {} unchanged, {} not modified, {} unknown",
-                revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
-            ),
-        ),
+        line("revisits", figures::revisits(statistics)),
         line(
             "received",
             format!(

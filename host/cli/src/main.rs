@@ -2,6 +2,7 @@
 
 mod crawl;
 mod demo;
+mod figures;
 mod frontier;
 mod hangup;
 mod job;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
+use opilio_control::figures::content_bytes;
 use opilio_control::{Answer, By, Command, Request, Standing, Status, carry_out};
 use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
@@ -364,7 +365,7 @@ impl Read {
             uris: statistics.finished(),
             queued: statistics.queued,
             discovered: statistics.discovered,
-            bytes: statistics.bytes.novel + statistics.bytes.unchanged + statistics.bytes.unknown,
+            bytes: content_bytes(&statistics),
             uris_per_second: self.rates.0,
             bytes_per_second: self.rates.1,
             alerts: self

@@ -50,8 +50,9 @@ pub use explain_uri::{
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::live::{FetchInFlight, Standing};
 pub use opilio_crawl::settings::Effect;
-pub use opilio_frontier::QueueState;
+pub use opilio_frontier::{Overdue, QueueState, Statistics};
 pub use opilio_job::history::{Change, Changed};
+pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin};
 pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};

@@ -122,8 +122,7 @@ impl Show {
             }
             Answer::Status(status) => out.write_all(status_lines(&status).as_bytes()),
             Answer::Statistics { statistics } => {
-                let value = serde_json::to_value(*statistics)?;
-                out.write_all(statistics_lines(&value).as_bytes())
+                out.write_all(statistics_lines(&statistics).as_bytes())
             }
             Answer::Plugins { plugins } => match plugin_table(&plugins) {
                 table if table.is_empty() => writeln!(out, "no plugin has been called yet"),

@@ -20,7 +20,7 @@ use super::events::JobStatus;
 use super::{Done, Shared};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
-use crate::metrics::{MEDIA_TYPE, of_daemon};
+use crate::metrics::{DaemonFigures, MEDIA_TYPE};
 use crate::overview::Known;
 use crate::problem::Problem;
 
@@ -289,7 +289,7 @@ pub(crate) async fn all_metrics(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let jobs = daemon.jobs.borrow().clone();
-    let states: Vec<_> = jobs.values().map(|known| known.overview.state).collect();
+    let states = jobs.values().map(|known| known.overview.state).collect();
     let running: Vec<_> = jobs
         .iter()
         .filter(|(_, known)| known.status.is_some())
@@ -309,7 +309,11 @@ pub(crate) async fn all_metrics(
             }
         }
         let of_jobs = metrics(figures.iter().map(|(name, it)| (name.as_str(), it)));
-        Ok(of_daemon(&states, &daemon.config.limits) + &of_jobs)
+        let of_daemon = DaemonFigures {
+            jobs: states,
+            limits: daemon.config.limits.clone(),
+        };
+        Ok(of_daemon.metrics() + &of_jobs)
     });
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text.await?).into_response())
 }

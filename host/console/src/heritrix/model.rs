@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 use opilio_control::Status;
+use opilio_control::figures::content_bytes;
 use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 
@@ -207,7 +208,7 @@ impl Case {
 fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static str, Value)> {
     let seconds = statistics.run_time.as_secs_f64();
     let bytes = &statistics.bytes;
-    let total_bytes = bytes.novel + bytes.unchanged + bytes.unknown;
+    let total_bytes = content_bytes(statistics);
     let same = statistics.revisits.unchanged + statistics.revisits.not_modified;
     let over = |count: u64| match seconds > 0.0 {
         #[expect(clippy::cast_precision_loss, reason = "an average")]
