@@ -9,11 +9,15 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
-use opilio_control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueState, Which};
+use opilio_control::{
+    Command, DoneElsewhere, ExportFormat, QueueAction, QueueSort, QueueState, Which,
+};
+use opilio_crawl::QueueStates;
 
 use crate::exit;
 use crate::job::Asked;
 use crate::job::ask::{ask, ask_to, count};
+use crate::named::one_of;
 use crate::terminal;
 
 /// The command line.
@@ -76,11 +80,11 @@ struct QueuesArgs {
     #[command(flatten)]
     asked: Asked,
     /// List only queues in this state.
-    #[arg(long, value_name = "STATE")]
-    state: Option<State>,
+    #[arg(long, value_name = "STATE", value_parser = one_of(QueueStates::ALL.map(|one| (one, one.name()))))]
+    state: Option<QueueState>,
     /// Order of the list: by name, by number of URIs (most first), or by the time of the next URI (earliest first).
-    #[arg(long, value_name = "ORDER", default_value = "name")]
-    sort: Sort,
+    #[arg(long, value_name = "ORDER", default_value = "name", value_parser = one_of(QueueSort::ALL.map(|one| (one, one.name()))))]
+    sort: QueueSort,
     /// Start after this queue.
     #[arg(long, value_name = "QUEUE", conflicts_with = "sort")]
     after: Option<String>,
@@ -255,35 +259,6 @@ enum Include {
     All,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
-    Ready,
-    InProcess,
-    Snoozed,
-    Inactive,
-    Ineligible,
-    Retired,
-    Frozen,
-    Exhausted,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Sort {
-    Name,
-    Size,
-    Due,
-}
-
-impl From<Sort> for QueueSort {
-    fn from(sort: Sort) -> QueueSort {
-        match sort {
-            Sort::Name => QueueSort::Name,
-            Sort::Size => QueueSort::Size,
-            Sort::Due => QueueSort::Due,
-        }
-    }
-}
-
 /// A number, or the word for none.
 #[derive(Clone, Copy, Debug)]
 struct NumberOr(Option<u8>);
@@ -298,21 +273,19 @@ fn number_or(word: &'static str) -> impl Fn(&str) -> Result<NumberOr, String> + 
 
 /// Runs the command.
 pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
-    let queue =
-        |args: QueueArgs, command: fn(String) -> Command| ask(&args.asked, command(args.queue));
     let uri = |args: UriArgs, command: fn(String) -> Command| ask(&args.asked, command(args.uri));
     match args.command {
         FrontierCommand::Statistics(asked) => ask(&asked, Command::Statistics),
         FrontierCommand::Queues(args) => {
             let command = Command::Queues {
-                state: args.state.map(QueueState::from),
-                sort: args.sort.into(),
+                state: args.state,
+                sort: args.sort,
                 after: args.after,
                 limit: args.limit,
             };
             ask(&args.asked, command)
         }
-        FrontierCommand::Queue(args) => queue(args, |queue| Command::Queue { queue }),
+        FrontierCommand::Queue(QueueArgs { asked, queue }) => ask(&asked, Command::Queue { queue }),
         FrontierCommand::Uris(args) => {
             let command = Command::Uris {
                 queue: args.queue.queue,
@@ -339,14 +312,14 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
             sweep(args, "forgotten", |which| Command::Forget { which })
         }
         FrontierCommand::RemoveSeed(args) => uri(args, |uri| Command::RemoveSeed { uri }),
-        FrontierCommand::Retire(args) => queue(args, |queue| Command::Retire { queue }),
-        FrontierCommand::Unretire(args) => queue(args, |queue| Command::Unretire { queue }),
-        FrontierCommand::Freeze(args) => queue(args, |queue| Command::Freeze { queue }),
-        FrontierCommand::Thaw(args) => queue(args, |queue| Command::Thaw { queue }),
-        FrontierCommand::Wake(args) => {
-            let command = args.queue.map(|queue| Command::Wake { queue });
-            ask(&args.asked, command.unwrap_or(Command::WakeOverlong))
-        }
+        FrontierCommand::Retire(args) => change(args, QueueAction::Retire),
+        FrontierCommand::Unretire(args) => change(args, QueueAction::Unretire),
+        FrontierCommand::Freeze(args) => change(args, QueueAction::Freeze),
+        FrontierCommand::Thaw(args) => change(args, QueueAction::Thaw),
+        FrontierCommand::Wake(WakeArgs { asked, queue, .. }) => match queue {
+            Some(queue) => change(QueueArgs { asked, queue }, QueueAction::Wake),
+            None => ask(&asked, Command::WakeOverlong),
+        },
         FrontierCommand::Cancel(args) => uri(args, |uri| Command::Cancel { uri }),
         FrontierCommand::Force(args) => uri(args, |uri| Command::Force { uri }),
         FrontierCommand::Precedence(args) => precedence(args),
@@ -372,6 +345,10 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
             ask(&args.asked, Command::Check { repair })
         }
     }
+}
+
+fn change(QueueArgs { asked, queue }: QueueArgs, action: QueueAction) -> Result<u8> {
+    ask(&asked, Command::ChangeQueue { queue, action })
 }
 
 /// Counts the matching URIs. With `--yes` the command is carried out at once.
@@ -451,21 +428,6 @@ impl From<WhichArgs> for Which {
         Which {
             surt: args.surt,
             regex: args.regex,
-        }
-    }
-}
-
-impl From<State> for QueueState {
-    fn from(state: State) -> QueueState {
-        match state {
-            State::Ready => QueueState::Ready,
-            State::InProcess => QueueState::InProcess,
-            State::Snoozed => QueueState::Snoozed,
-            State::Inactive => QueueState::Inactive,
-            State::Ineligible => QueueState::Ineligible,
-            State::Retired => QueueState::Retired,
-            State::Frozen => QueueState::Frozen,
-            State::Exhausted => QueueState::Exhausted,
         }
     }
 }

@@ -9,6 +9,7 @@ mod job;
 mod judge;
 mod live;
 mod manual;
+mod named;
 mod package;
 mod plugin;
 mod profile;

@@ -44,6 +44,15 @@ pub enum Role {
     Admin,
 }
 
+impl Role {
+    /// All roles, each with its name.
+    pub const NAMED: [(Role, &str); 3] = [
+        (Role::Viewer, "viewer"),
+        (Role::Operator, "operator"),
+        (Role::Admin, "admin"),
+    ];
+}
+
 /// A token as stored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -104,16 +104,7 @@ pub enum Answer {
         meant: u64,
     },
     /// Result of a sweep over URIs.
-    Swept {
-        /// Action: `count`, `delete` or `forget`.
-        action: String,
-        /// Number of URIs examined.
-        examined: u64,
-        /// Number of URIs that matched, without those in process.
-        meant: u64,
-        /// Number of URIs that matched and are in process. They stay.
-        in_process: u64,
-    },
+    Swept(SweepResult),
     /// Explanation of a URI's state: the reason why it was fetched or not.
     Why(Box<WhyAnswer>),
     /// Piece of an export.
@@ -122,35 +113,9 @@ pub enum Answer {
         text: String,
     },
     /// File that was read for an import.
-    Source {
-        /// The file.
-        file: PathBuf,
-        /// Format that the file was read as.
-        format: String,
-        /// Number of lines read.
-        lines: u64,
-        /// Number of invalid lines.
-        bad_lines: u64,
-        /// First invalid lines and damages, one sentence each.
-        problems: Vec<String>,
-    },
+    Source(SourceRead),
     /// Result of an import.
-    Imported {
-        /// Number of URIs that were queued.
-        scheduled: u64,
-        /// Number of URIs that were recorded as done.
-        included: u64,
-        /// Number of URIs that were known before.
-        known: u64,
-        /// Number of prerequisites, which were left out.
-        prerequisites: u64,
-        /// Number of URIs that were left out.
-        left_out: u64,
-        /// Number of URIs that the frontier cannot hold.
-        refused: u64,
-        /// First of these refusals, one sentence each.
-        refusals: Vec<String>,
-    },
+    Imported(ImportResult),
     /// Error found in the store.
     Problem {
         /// Description of the error, one sentence.
@@ -169,30 +134,11 @@ pub enum Answer {
         faults: Vec<FaultFound>,
     },
     /// Result of a change of settings, or of the check of one.
-    Set {
-        /// Number of the change in the job's history; none if the change was only checked.
-        number: Option<u64>,
-        /// Settings whose value is new.
-        changed: Vec<SettingChanged>,
-        /// Notices on accepted settings.
-        notices: Vec<FaultFound>,
-    },
+    Set(ChangedSettings),
     /// Entry of the job's history.
     Change(Box<Change>),
     /// Result of adding seeds.
-    SeedsAdded {
-        /// Number of the change in the job's history; none if nothing was new.
-        number: Option<u64>,
-        /// Number of new seeds.
-        added: u64,
-        /// Number of SURT prefixes that joined the scope and were not written before.
-        prefixes: u64,
-        /// Number of seeds that were known.
-        known: u64,
-        /// Notices on accepted seeds.
-        #[serde(default)]
-        notices: Vec<FaultFound>,
-    },
+    SeedsAdded(AddedSeeds),
     /// Seed with its outcome.
     Seed(Box<SeedReport>),
     /// Explanation of a URI: its settings and the answers of filters.
@@ -208,6 +154,79 @@ pub enum Answer {
         /// Message, one sentence.
         message: String,
     },
+}
+
+/// Result of a sweep over URIs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SweepResult {
+    /// Action: `count`, `delete` or `forget`.
+    pub action: String,
+    /// Number of URIs examined.
+    pub examined: u64,
+    /// Number of URIs that matched, without those in process.
+    pub meant: u64,
+    /// Number of URIs that matched and are in process. They stay.
+    pub in_process: u64,
+}
+
+/// File that was read for an import.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SourceRead {
+    /// The file.
+    pub file: PathBuf,
+    /// Format that the file was read as.
+    pub format: String,
+    /// Number of lines read.
+    pub lines: u64,
+    /// Number of invalid lines.
+    pub bad_lines: u64,
+    /// First invalid lines and damages, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Result of an import.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImportResult {
+    /// Number of URIs that were queued.
+    pub scheduled: u64,
+    /// Number of URIs that were recorded as done.
+    pub included: u64,
+    /// Number of URIs that were known before.
+    pub known: u64,
+    /// Number of prerequisites, which were left out.
+    pub prerequisites: u64,
+    /// Number of URIs that were left out.
+    pub left_out: u64,
+    /// Number of URIs that the frontier cannot hold.
+    pub refused: u64,
+    /// First of these refusals, one sentence each.
+    pub refusals: Vec<String>,
+}
+
+/// Result of a change of settings.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChangedSettings {
+    /// Number of the change in the job's history; not set if the change was only checked.
+    pub number: Option<u64>,
+    /// Settings that change, with the time at which each takes effect.
+    pub changed: Vec<SettingChanged>,
+    /// Warnings about the accepted change.
+    pub notices: Vec<FaultFound>,
+}
+
+/// Result of adding seeds.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AddedSeeds {
+    /// Number of the change in the job's history; not set if nothing was added.
+    pub number: Option<u64>,
+    /// Number of new seeds.
+    pub added: u64,
+    /// Number of new SURT prefixes in the scope.
+    pub prefixes: u64,
+    /// Number of seeds that were known already.
+    pub known: u64,
+    /// Warnings about the accepted change.
+    pub notices: Vec<FaultFound>,
 }
 
 /// Status of a job.

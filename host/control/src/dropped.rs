@@ -67,8 +67,8 @@ impl Desk<'_> {
         }
         let mut said = Vec::new();
         let mut hear = |answer: Answer| {
-            if let Answer::Source { problems, .. } = &answer {
-                said.extend(problems.iter().cloned());
+            if let Answer::Source(source) = answer {
+                said.extend(source.problems);
             }
             true
         };
@@ -133,7 +133,7 @@ impl Desk<'_> {
         }
         outcome.said.push(format!(
             "{} new seeds, {} known, {} new SURT prefixes in the scope",
-            added.seeds, added.known, added.prefixes
+            added.added, added.known, added.prefixes
         ));
         Ok(taken)
     }
@@ -338,8 +338,11 @@ impl Desk<'_> {
     }
 
     fn log_done(&self, by: &By, command: &Command, words: &str) -> Result<(), ControlError> {
+        let Some(line) = command.log_line() else {
+            return Ok(());
+        };
         let mut log = self.log.hold();
-        log.action(by, command, words)
+        log.action(by, &line, words)
             .map_err(|problem| ControlError::file(self.job, &problem))
     }
 }

@@ -40,8 +40,13 @@ mod sweep;
 mod transfers;
 mod verify;
 
-pub use answer::{Answer, CheckedStore, LastRefusal, Status, WhyAnswer};
-pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, Request, Which};
+pub use answer::{
+    AddedSeeds, Answer, ChangedSettings, CheckedStore, ImportResult, LastRefusal, SourceRead,
+    Status, SweepResult, WhyAnswer,
+};
+pub use command::{
+    By, Command, DoneElsewhere, ExportFormat, QueueAction, QueueSort, Request, Which,
+};
 pub use desk::{ControlError, Fault};
 pub use explain_uri::{
     Asked, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,

@@ -8,7 +8,10 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
-use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
+use super::{
+    Answer, By, Command, ControlError, Desk, Fault, QueueAction, QueueSort, Request, Standing,
+    Status,
+};
 use opilio_crawl::live::{Cancelled, Hand};
 use opilio_job::census::Census;
 use opilio_job::job_log::Held;
@@ -51,15 +54,15 @@ impl Desk<'_> {
         command: &Command,
         result: &Result<String, ControlError>,
     ) -> Result<(), ControlError> {
-        if !command.changes() {
+        let Some(line) = command.log_line() else {
             return Ok(());
-        }
+        };
         let words = match result {
             Ok(words) => words.clone(),
             Err(problem) => format!("refused: {problem}"),
         };
         let mut log = held.unwrap_or_else(|| self.log.hold());
-        log.action(by, command, &words).map_err(|problem| {
+        log.action(by, &line, &words).map_err(|problem| {
             ControlError::new(
                 Fault::Failure,
                 format!("done ({words}), but cannot write job.log: {problem}"),
@@ -136,13 +139,15 @@ impl Desk<'_> {
             Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, say),
             Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, say),
             Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, say),
-            Command::Retire { queue } => self.alter(queue, say, |f, q, now| f.retire(q, true, now)),
-            Command::Unretire { queue } => {
-                self.alter(queue, say, |f, q, now| f.retire(q, false, now))
+            Command::ChangeQueue { queue, action } => {
+                self.alter(queue, say, |frontier, queue, now| match action {
+                    QueueAction::Retire => frontier.retire(queue, true, now),
+                    QueueAction::Unretire => frontier.retire(queue, false, now),
+                    QueueAction::Freeze => frontier.freeze(queue, true, now),
+                    QueueAction::Thaw => frontier.freeze(queue, false, now),
+                    QueueAction::Wake => frontier.wake(queue, now),
+                })
             }
-            Command::Freeze { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, true, now)),
-            Command::Thaw { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, false, now)),
-            Command::Wake { queue } => self.alter(queue, say, |f, q, now| f.wake(q, now)),
             Command::WakeOverlong => self.wake_overlong(say),
             Command::QueuePrecedence { queue, precedence } => {
                 self.alter(queue, say, |f, q, now| {

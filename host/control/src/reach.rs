@@ -186,11 +186,8 @@ impl Held {
             Ok(found) => format!("{} problems, {} repaired", found.findings, found.repaired),
             Err(problem) => format!("refused: {}", opilio_stacks::chain(problem)),
         };
-        if repair {
-            let logged = self
-                .log
-                .hold()
-                .action(&request.by, &request.command, &words);
+        if let Some(line) = request.command.log_line() {
+            let logged = self.log.hold().action(&request.by, &line, &words);
             logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
         }
         let found = result?;

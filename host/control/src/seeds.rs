@@ -10,7 +10,7 @@ use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
+use super::{AddedSeeds, Answer, By, ControlError, Desk, Fault, FaultFound};
 
 use opilio_crawl::crawl;
 use opilio_job::directory;
@@ -72,15 +72,9 @@ impl Desk<'_> {
         let added = self.take_seeds(&seeds, by, say)?;
         let words = format!(
             "seeds: {} added, {} known; SURT prefixes: {}",
-            added.seeds, added.known, added.prefixes
+            added.added, added.known, added.prefixes
         );
-        say(Answer::SeedsAdded {
-            number: added.number,
-            added: added.seeds,
-            prefixes: added.prefixes,
-            known: added.known,
-            notices: added.notices,
-        });
+        say(Answer::SeedsAdded(added));
         Ok(words)
     }
 
@@ -100,7 +94,7 @@ impl Desk<'_> {
         seeds: &Seeds,
         by: &By,
         say: Say<'_>,
-    ) -> Result<Added, ControlError> {
+    ) -> Result<AddedSeeds, ControlError> {
         let known: HashSet<&str> = self
             .profile
             .seeds
@@ -113,9 +107,9 @@ impl Desk<'_> {
         let new: Vec<Seed> = seeds.list.iter().filter(is_new).cloned().collect();
         let implied = seeds.scope().into_iter();
         let new_prefixes = implied.filter(|prefix| !prefixes.contains(prefix)).count();
-        let mut added = Added {
+        let mut added = AddedSeeds {
             number: None,
-            seeds: new.len() as u64,
+            added: new.len() as u64,
             prefixes: new_prefixes as u64,
             known: (seeds.list.len() - new.len()) as u64,
             notices: Vec::new(),
@@ -225,20 +219,6 @@ impl Desk<'_> {
         }
         Ok(reports)
     }
-}
-
-/// Result of adding seeds.
-pub(crate) struct Added {
-    /// Number of the change in the job's history; none if nothing was new.
-    pub(crate) number: Option<u64>,
-    /// Number of new seeds.
-    pub(crate) seeds: u64,
-    /// Number of prefixes that were not written before.
-    pub(crate) prefixes: u64,
-    /// Number of seeds that were known.
-    pub(crate) known: u64,
-    /// Notices on accepted seeds.
-    pub(crate) notices: Vec<FaultFound>,
 }
 
 fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {

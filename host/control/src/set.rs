@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::perform::{Say, listened};
-use super::{Answer, By, ControlError, Desk, Fault};
+use super::{Answer, By, ChangedSettings, ControlError, Desk, Fault};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
 use opilio_crawl::settings::{self, Effect};
@@ -222,11 +222,11 @@ impl Desk<'_> {
         });
         let words = words.collect::<Vec<_>>().join("; ");
         if only_check {
-            say(Answer::Set {
+            say(Answer::Set(ChangedSettings {
                 number: None,
                 changed,
                 notices,
-            });
+            }));
             return Ok(words);
         }
         let at = Timestamp::now();
@@ -237,11 +237,11 @@ impl Desk<'_> {
             |number, job| changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
         )?;
         changing.put_in_force(loaded)?;
-        say(Answer::Set {
+        say(Answer::Set(ChangedSettings {
             number: Some(number),
             changed,
             notices,
-        });
+        }));
         Ok(format!("change {number}: {words}"))
     }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use opilio_frontier::{SweepAction, Swept, UriRecord};
 
 use super::perform::{BREATH, Say};
-use super::{Answer, By, ControlError, Desk, Fault, Which};
+use super::{Answer, By, ControlError, Desk, Fault, SweepResult, Which};
 use opilio_crawl::context::CrawlContext;
 use opilio_job::crawl_log::{ExtraInfo, LogLine};
 use opilio_job::ledger::Ledger;
@@ -67,12 +67,12 @@ impl Desk<'_> {
             say,
         )?;
         let (meant, in_process) = (swept.meant, swept.in_process);
-        say(Answer::Swept {
+        say(Answer::Swept(SweepResult {
             action: name.to_owned(),
             examined: swept.examined,
             meant,
             in_process,
-        });
+        }));
         Ok(format!("{meant} {done}, {in_process} in process left out"))
     }
 

@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 
 use super::perform::{BREATH, Say, done, listened};
-use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
+use super::{
+    Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, ImportResult, SourceRead, Which,
+};
 use opilio_job::transfer::{
     self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
 };
@@ -113,7 +115,7 @@ impl Desk<'_> {
             }))?;
             std::thread::sleep(BREATH);
         }
-        say(Answer::Imported {
+        say(Answer::Imported(ImportResult {
             scheduled: total.scheduled,
             included: total.included,
             known: total.known,
@@ -125,7 +127,7 @@ impl Desk<'_> {
                 .iter()
                 .map(|(uri, why)| format!("{uri}: {why}"))
                 .collect(),
-        });
+        }));
         Ok(format!(
             "{} scheduled, {} included, {} known before, {} left out, {} refused",
             total.scheduled,
@@ -152,13 +154,13 @@ fn source_answer(source: &SourceReport) -> Answer {
         .iter()
         .map(|bad| format!("line {}: {}", bad.line, bad.problem));
     let damages = source.extent.damages.iter().map(ToString::to_string);
-    Answer::Source {
+    Answer::Source(SourceRead {
         file: source.path.clone(),
         format: source.format.name().to_owned(),
         lines: source.extent.lines,
         bad_lines: source.bad_lines,
         problems: bad.chain(damages).collect(),
-    }
+    })
 }
 
 fn add(total: &mut ImportReport, part: ImportReport) {

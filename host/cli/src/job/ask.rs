@@ -72,11 +72,8 @@ pub(crate) fn count(
     let mut counts = (0, 0);
     let mut asking = Asking::new(asked, command);
     asking.each(|answer| {
-        if let Answer::Swept {
-            meant, in_process, ..
-        } = answer
-        {
-            counts = (meant, in_process);
+        if let Answer::Swept(swept) = answer {
+            counts = (swept.meant, swept.in_process);
         }
         Ok(())
     })?;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command, QueueSort, QueueState};
+use opilio_control::{Answer, Command, QueueAction, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -62,22 +62,6 @@ struct QueuedUri {
     is_ready: Option<bool>,
     /// Whether the URI is being fetched.
     in_process: Option<bool>,
-}
-
-/// Action on a queue.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum QueueAction {
-    /// The queue issues no URIs, but accepts new ones.
-    Retire,
-    /// The queue issues URIs again.
-    Unretire,
-    /// The queue issues no URIs until it is thawed.
-    Freeze,
-    /// The queue issues URIs again.
-    Thaw,
-    /// The politeness delay or back-off of the queue ends.
-    Wake,
 }
 
 /// Precedence of a queue.
@@ -176,13 +160,7 @@ pub(crate) async fn act(
     caller: Caller,
     Place((job, queue, action)): Place<(String, String, QueueAction)>,
 ) -> Result<Json<Done>, Problem> {
-    let command = match action {
-        QueueAction::Retire => Command::Retire { queue },
-        QueueAction::Unretire => Command::Unretire { queue },
-        QueueAction::Freeze => Command::Freeze { queue },
-        QueueAction::Thaw => Command::Thaw { queue },
-        QueueAction::Wake => Command::Wake { queue },
-    };
+    let command = Command::ChangeQueue { queue, action };
     daemon.have_done(&job, &caller, command).await
 }
 

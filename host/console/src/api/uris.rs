@@ -190,15 +190,10 @@ pub(crate) async fn count(
 
 fn as_swept(answer: Answer) -> Option<Swept> {
     match answer {
-        Answer::Swept {
-            examined,
-            meant,
-            in_process,
-            ..
-        } => Some(Swept {
-            examined,
-            meant,
-            in_process,
+        Answer::Swept(swept) => Some(Swept {
+            examined: swept.examined,
+            meant: swept.meant,
+            in_process: swept.in_process,
         }),
         _ => None,
     }
