@@ -16,6 +16,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use opilio_control::Command;
 
+pub(crate) use self::set::FoundArgs;
+
 use self::ask::ask;
 use crate::exit;
 

@@ -193,7 +193,7 @@ fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
         "busiest queues", "visits", "received", "status"
     );
     let queues = now.busiest.iter().map(|(queue, tally)| {
-        let name = clip(queue, QUEUE_WIDTH);
+        let name = terminal::clip(queue, QUEUE_WIDTH);
         let received = HumanBytes(tally.bytes).to_string();
         format!(
             "{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}",
@@ -265,13 +265,6 @@ pub(crate) fn as_json(progress: &Progress) -> serde_json::Value {
 
 fn rate(progress: &Progress) -> f64 {
     progress.uris as f64 / progress.elapsed.as_secs_f64().max(0.001)
-}
-
-fn clip(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
 }
 
 /// Prints a note that is not progress. With `--json` it is a JSON object on a line of its own.

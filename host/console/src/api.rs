@@ -26,7 +26,7 @@ pub(crate) mod uris;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_control::{Answer, Command, is_reachable};
+use opilio_control::{Answer, Command, chain, is_reachable};
 use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AllOf, AnyOf, OneOf, SchemaType};
@@ -404,12 +404,6 @@ impl From<FolderError> for Problem {
             FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
         }
     }
-}
-
-/// Formats an error with its causes on one line.
-pub(crate) fn chain(problem: &dyn std::error::Error) -> String {
-    let behind = std::iter::successors(problem.source(), |it| it.source());
-    behind.fold(problem.to_string(), |said, it| format!("{said}: {it}"))
 }
 
 /// Removes the start of the next page from the end of the answers.

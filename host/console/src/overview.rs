@@ -10,13 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use opilio_control::figures::content_bytes;
-use opilio_control::{Answer, By, Command, Request, Standing, Status, carry_out};
+use opilio_control::{Answer, By, Command, Request, Standing, Status, carry_out, chain};
 use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
-use crate::api::chain;
 use crate::clock::Clock;
 use crate::folder::Folder;
 use crate::is_seen_to;

@@ -58,7 +58,7 @@ pub use opilio_crawl::settings::Effect;
 pub use opilio_frontier::{Overdue, QueueState, Statistics};
 pub use opilio_job::history::{Change, Changed};
 pub use opilio_job::{exposition, figures};
-pub use opilio_stacks::{KnownStack, StackedPlugin};
+pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;

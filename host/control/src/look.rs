@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use data_encoding::{Encoding, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
 use opilio_frontier::{QueueReport, UriRecord, Why};
 use opilio_profile::{Context, Settings, Stage};
@@ -15,6 +16,9 @@ use super::{
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
 use opilio_visit::reading::NOT_EXTRACTED;
+
+/// Encoding of cursors. They appear in addresses and command lines, where other characters would need quoting.
+const HEXADECIMAL: Encoding = HEXLOWER_PERMISSIVE;
 
 /// Number of URIs after which a list reports its progress.
 const LIST_TELL: u64 = 10_000;
@@ -155,7 +159,9 @@ impl Desk<'_> {
         let selection = which.selection()?;
         // The list reads the store's present state without locking the frontier.
         let after = match after {
-            Some(text) => from_hexadecimal(text)
+            Some(text) => HEXADECIMAL
+                .decode(text.as_bytes())
+                .ok()
                 .and_then(|key| String::from_utf8(key).ok())
                 .ok_or_else(|| no_cursor(text))?,
             None => String::new(),
@@ -178,7 +184,7 @@ impl Desk<'_> {
             }
             if listed == limit {
                 say(Answer::More {
-                    after: hexadecimal(last.as_bytes()),
+                    after: HEXADECIMAL.encode(last.as_bytes()),
                 });
                 break;
             }
@@ -311,11 +317,11 @@ fn refusal(
 fn to_cursor(queue: &str, cursor: &[u8]) -> String {
     let (order, key) = cursor.split_first().map_or((0, cursor), |(o, k)| (*o, k));
     let key = key.get(queue.len() + 1..).unwrap_or_default();
-    hexadecimal(&[&[order], key].concat())
+    HEXADECIMAL.encode(&[&[order], key].concat())
 }
 
 fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
-    let bytes = from_hexadecimal(text);
+    let bytes = HEXADECIMAL.decode(text.as_bytes()).ok();
     match bytes.as_deref().and_then(<[u8]>::split_first) {
         Some((order @ (0 | 1), key)) => {
             let mut cursor = vec![*order];
@@ -326,22 +332,6 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
         }
         _ => Err(no_cursor(text)),
     }
-}
-
-/// Formats bytes as hexadecimal. Cursors appear in addresses and command lines, where other characters would need quoting.
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
-    (text.is_ascii() && text.len().is_multiple_of(2))
-        .then(|| {
-            text.as_bytes()
-                .chunks(2)
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                .collect()
-        })
-        .flatten()
 }
 
 fn no_cursor(text: &str) -> ControlError {

@@ -101,24 +101,31 @@ pub(super) struct ExplainArgs {
     /// URI; the scheme may be missing: example.org means http://example.org.
     #[arg(value_name = "URI")]
     uri: String,
+    #[command(flatten)]
+    found: FoundArgs,
+}
+
+/// Circumstances in which a URI is explained.
+#[derive(Debug, Args)]
+pub(crate) struct FoundArgs {
     /// Page on which the URI was found.
     #[arg(long, value_name = "URI")]
-    via: Option<String>,
+    pub(crate) via: Option<String>,
     /// Hop path from the seed to the URI, such as LLE.
     #[arg(long, value_name = "PATH")]
-    hops: Option<String>,
+    pub(crate) hops: Option<String>,
     /// Seed from which the URI was found.
     #[arg(long, value_name = "URI")]
-    source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Media type of the response.
     #[arg(long, value_name = "TYPE")]
-    media_type: Option<String>,
+    pub(crate) media_type: Option<String>,
     /// Time to evaluate settings for, such as 2026-07-01T23:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
-    at: Option<jiff::Timestamp>,
+    pub(crate) at: Option<jiff::Timestamp>,
     /// Show rarely changed settings, too.
     #[arg(long)]
-    expert: bool,
+    pub(crate) expert: bool,
 }
 
 pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
@@ -196,17 +203,18 @@ pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
 }
 
 pub(super) fn explain(args: ExplainArgs) -> Result<u8> {
+    let found = args.found;
     let command = Command::Explain {
         uri: args.uri,
-        via: args.via,
-        hops: args.hops,
-        source: args.source,
-        media_type: args.media_type,
-        at: args.at,
+        via: found.via,
+        hops: found.hops,
+        source: found.source,
+        media_type: found.media_type,
+        at: found.at,
     };
     ask_choosing(&args.asked, command, |mut answer| {
         if let Answer::Explained(explained) = &mut answer
-            && !args.expert
+            && !found.expert
         {
             explained.leave_out_expert();
         }
