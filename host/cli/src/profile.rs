@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_control::Asked;
+use opilio_control::ExplainRequest;
 use opilio_crawl::{CrawlError, Faults, Level, ProfileSource};
 use opilio_profile::{Given, Profile};
 use opilio_uri::{HopPath, Uri};
@@ -179,7 +179,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    let asked = Asked {
+    let asked = ExplainRequest {
         uri: &uri,
         via: via.as_ref(),
         hops,

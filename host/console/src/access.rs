@@ -96,7 +96,7 @@ impl Tokens {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        crate::written::write(file, &serde_json::to_vec_pretty(self)?)
+        crate::own_file::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Creates a token and stores its hash. The returned token is shown once and not stored.

@@ -2,7 +2,7 @@
 
 use opilio_control::exposition::{Exposition, Metric, MetricSample};
 
-use crate::config::Limits;
+use crate::config::CommonLimits;
 use crate::overview::JobState;
 
 /// Media type of the text exposition format, which needs no end mark, unlike OpenMetrics.
@@ -28,7 +28,7 @@ pub(crate) struct DaemonFigures {
     /// State of each job.
     pub(crate) jobs: Vec<JobState>,
     /// Common limits of the jobs.
-    pub(crate) limits: Limits,
+    pub(crate) limits: CommonLimits,
 }
 
 const METRICS: [Metric<DaemonFigures>; 4] = [
@@ -72,7 +72,7 @@ mod tests {
             assert_eq!(serde_json::json!(state), name);
         }
         let jobs = vec![JobState::Failed, JobState::New, JobState::Failed];
-        let limits = Limits::default();
+        let limits = CommonLimits::default();
         let text = DaemonFigures { jobs, limits }.metrics();
         let figures: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(figures.len(), 13);
@@ -87,9 +87,9 @@ mod tests {
 
     #[test]
     fn what_all_jobs_may_take_is_told_where_it_is_limited() {
-        let limits = Limits {
+        let limits = CommonLimits {
             bandwidth: Some(125_000),
-            ..Limits::default()
+            ..CommonLimits::default()
         };
         let jobs = Vec::new();
         let text = DaemonFigures { jobs, limits }.metrics();

@@ -6,7 +6,9 @@ use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, SettingInForce};
+use super::{
+    Change, Checkpoint, ErrorKind, FaultFound, SeedReport, SettingChanged, SettingInForce,
+};
 use crate::explain_uri::ExplainedUri;
 use opilio_crawl::live::{FetchInFlight, Standing};
 use opilio_crawl::tables::TableReport;
@@ -150,7 +152,7 @@ pub enum Answer {
     /// Refusal: the command was not carried out, or not completed.
     Refused {
         /// Cause of the refusal.
-        fault: Fault,
+        fault: ErrorKind,
         /// Message, one sentence.
         message: String,
     },

@@ -9,7 +9,7 @@ use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlError, Fault, ReportKind};
+use super::{ControlError, ErrorKind, ReportKind};
 use opilio_job::alerts::AlertKind;
 use opilio_job::share::Share;
 use opilio_job::transfer::Selection;
@@ -17,10 +17,10 @@ use opilio_job::transfer::Selection;
 /// One line of the control socket: a command and its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct CommandRequest {
     /// Sender of the command.
     #[serde(default)]
-    pub by: By,
+    pub by: Author,
     /// Command to carry out.
     pub command: Command,
 }
@@ -28,7 +28,7 @@ pub struct Request {
 /// Sender of a command, as reported by the sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct By {
+pub struct Author {
     /// User name; empty if unknown.
     #[serde(default)]
     pub user: String,
@@ -516,7 +516,7 @@ impl Which {
             let last = text.lines().last().unwrap_or_default();
             let reason = last.strip_prefix("error: ").unwrap_or(last);
             ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 format!("invalid regular expression: {reason}"),
             )
         })?;
@@ -528,7 +528,7 @@ impl Which {
 }
 
 /// Formats the sender as the job's log does.
-impl fmt::Display for By {
+impl fmt::Display for Author {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user: String = self
             .user
@@ -577,11 +577,11 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, shown: &str) {
-        let request: Request = serde_json::from_str(json).unwrap();
+        let request: CommandRequest = serde_json::from_str(json).unwrap();
         let line = request.command.log_line().unwrap();
         assert_eq!(format!("{} {line}", request.by), shown);
         let again = serde_json::to_string(&request).unwrap();
-        let again: Request = serde_json::from_str(&again).unwrap();
+        let again: CommandRequest = serde_json::from_str(&again).unwrap();
         assert_eq!(again.command, request.command);
         assert_eq!(again.by, request.by);
     }
@@ -631,7 +631,10 @@ mod tests {
             r#"{"command":{"do":"uri-precedence","uri":"http://a.org/","precedence":256}}"#,
             r#"{"command":{"do":"pause"},"sudo":true}"#,
         ] {
-            assert!(serde_json::from_str::<Request>(json).is_err(), "{json}");
+            assert!(
+                serde_json::from_str::<CommandRequest>(json).is_err(),
+                "{json}"
+            );
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use opilio_frontier::Overdue;
 
-use crate::{Answer, By, Command, ControlError, Fault, Request, Status, carry_out};
+use crate::{Answer, Author, Command, CommandRequest, ControlError, ErrorKind, Status, carry_out};
 use opilio_job::alerts::AlertKind;
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::PageCensus;
@@ -33,14 +33,14 @@ impl Figures {
     ///
     /// # Errors
     /// [`ControlError`] if the job cannot be reached or does not answer.
-    pub fn ask(job: &Path, by: &By) -> Result<Figures, ControlError> {
+    pub fn ask(job: &Path, by: &Author) -> Result<Figures, ControlError> {
         let mut status = None;
         let mut breakdown = None;
         let mut plugins = Vec::new();
         for command in [Command::Status, Command::Breakdown, Command::Plugins] {
             // If no process has ever written plugin reports, there are no plugins to report.
             let may_fail = command == Command::Plugins;
-            let request = Request {
+            let request = CommandRequest {
                 by: by.clone(),
                 command,
             };
@@ -68,7 +68,7 @@ impl Figures {
                 plugins,
             }),
             _ => Err(ControlError {
-                fault: Fault::Failure,
+                fault: ErrorKind::Failure,
                 message: format!("job {} returned no metrics", job.display()),
             }),
         }

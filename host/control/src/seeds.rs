@@ -10,7 +10,7 @@ use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::{AddedSeeds, Answer, By, ControlError, Desk, Fault, FaultFound};
+use super::{AddedSeeds, Answer, Author, ControlError, ErrorKind, FaultFound, JobAdmin};
 
 use opilio_crawl::crawl;
 use opilio_job::directory;
@@ -57,12 +57,12 @@ pub struct SeedReport {
 /// Maximum number of seeds that go to the frontier at once.
 const BATCH: usize = 1_000;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Adds seeds. A single bad line refuses all of them.
     pub(super) fn add_seeds(
         &self,
         lines: &[String],
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
@@ -92,7 +92,7 @@ impl Desk<'_> {
     pub(crate) fn take_seeds(
         &self,
         seeds: &Seeds,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<AddedSeeds, ControlError> {
         let known: HashSet<&str> = self
@@ -173,7 +173,7 @@ impl Desk<'_> {
                 let place = all.iter().position(|seed| seed.uri.as_str() == after);
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
-                        Fault::Unknown,
+                        ErrorKind::Unknown,
                         format!("invalid cursor {after:?}: not a seed of the job; pass the cursor that an earlier page ended with"),
                     )
                 })?
@@ -225,7 +225,7 @@ fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
     say(Answer::Faults {
         faults: faults.iter().map(FaultFound::from).collect(),
     });
-    ControlError::new(Fault::Request, format!("no seeds were added\n{faults}"))
+    ControlError::new(ErrorKind::Request, format!("no seeds were added\n{faults}"))
 }
 
 fn report(

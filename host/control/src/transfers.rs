@@ -7,9 +7,10 @@ use jiff::Timestamp;
 
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{BREATH, Say, done, listened};
+use super::perform::{PART_PAUSE, Say, done, listened};
 use super::{
-    Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, ImportResult, SourceRead, Which,
+    Answer, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
+    SourceRead, Which,
 };
 use opilio_job::transfer::{
     self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
@@ -22,7 +23,7 @@ const IMPORT_PART: usize = 2_000;
 /// Size of the pieces of an export, in bytes.
 const TEXT_BYTES: usize = 64 * 1024;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn export(
         &self,
         format: ExportFormat,
@@ -113,7 +114,7 @@ impl Desk<'_> {
                 examined: brought,
                 meant: total.scheduled + total.included,
             }))?;
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         say(Answer::Imported(ImportResult {
             scheduled: total.scheduled,
@@ -141,9 +142,11 @@ impl Desk<'_> {
 
 fn transfer_error(problem: &TransferError) -> ControlError {
     let fault = match problem {
-        TransferError::Unrecognised { .. } => Fault::Request,
-        TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => Fault::State,
-        _ => Fault::Failure,
+        TransferError::Unrecognised { .. } => ErrorKind::Request,
+        TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+            ErrorKind::State
+        }
+        _ => ErrorKind::Failure,
     };
     ControlError::new(fault, opilio_stacks::chain(problem))
 }

@@ -5,11 +5,11 @@ use std::io::{self, Write};
 use anyhow::Result;
 use clap::Args;
 use indicatif::HumanBytes;
-use opilio_control::{By, Command, ReportKind};
+use opilio_control::{Author, Command, ReportKind};
 use opilio_control::{Figures, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{self, ask};
 use crate::named::one_of;
 use crate::{exit, terminal};
@@ -18,7 +18,7 @@ use crate::{exit, terminal};
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Kind of the report.
     #[arg(value_name = "KIND", default_value = "crawl", value_parser = one_of(ReportKind::ALL.map(|kind| (kind, kind.name()))))]
     kind: ReportKind,
@@ -28,19 +28,19 @@ pub(super) struct ReportArgs {
 pub(super) fn report(args: &ReportArgs) -> Result<u8> {
     let command = Command::Report {
         report: args.kind,
-        text: !args.asked.json,
+        text: !args.target.json,
     };
-    ask(&args.asked, command)
+    ask(&args.target, command)
 }
 
 /// Prints the metrics of a job in the format of Prometheus.
-pub(super) fn figures(asked: &Asked) -> Result<u8> {
-    let figures = match Figures::ask(&asked.job, &By::default()) {
+pub(super) fn figures(target: &JobTarget) -> Result<u8> {
+    let figures = match Figures::ask(&target.job, &Author::default()) {
         Ok(figures) => figures,
         Err(problem) => return Ok(ask::refused(&problem)),
     };
-    let name = name_of(&asked.job);
-    if asked.json {
+    let name = name_of(&target.job);
+    if target.json {
         let object = serde_json::json!({
             "status": figures.status,
             "breakdown": figures.breakdown,
@@ -57,7 +57,7 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
 #[derive(Debug, Args)]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
-    pub(super) asked: Asked,
+    pub(super) target: JobTarget,
     /// Acknowledge alerts of this kind: they do not count as open until they become worse or are raised again.
     #[arg(long, value_name = "KIND", value_parser = one_of(AlertKind::ALL.map(|kind| (kind, kind.name()))))]
     acknowledge: Option<AlertKind>,

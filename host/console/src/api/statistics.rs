@@ -21,7 +21,7 @@ use super::{Done, Shared};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::metrics::{DaemonFigures, MEDIA_TYPE};
-use crate::overview::Known;
+use crate::overview::KnownJob;
 use crate::problem::Problem;
 
 /// Period of a time series.
@@ -104,7 +104,7 @@ fn held(job: &Path) -> Vec<Alert> {
 }
 
 /// The status of a job without asking its process.
-pub(crate) fn status_of(known: &Known) -> JobStatus {
+pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
         state: Standing::Idle,
@@ -296,7 +296,7 @@ pub(crate) async fn all_metrics(
         .map(|(name, known)| (name.clone(), known.directory.clone()))
         .collect();
     let text = super::jobs::blocking(move || {
-        let by = opilio_control::By {
+        let by = opilio_control::Author {
             user: caller.user,
             pid: std::process::id(),
         };

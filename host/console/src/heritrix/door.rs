@@ -179,7 +179,7 @@ mod tests {
 
     fn door(home: &std::path::Path, password: &str) -> io::Result<Door> {
         let file = home.join("password");
-        crate::written::write(&file, password.as_bytes()).unwrap();
+        crate::own_file::write(&file, password.as_bytes()).unwrap();
         Door::open(&HeritrixFile {
             user: "nas".to_owned(),
             password_file: file,

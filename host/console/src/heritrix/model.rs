@@ -7,15 +7,15 @@ use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 
 use super::drafts::{CONFIG, Draft};
-use crate::overview::{JobState, Known};
+use crate::overview::{JobState, KnownJob};
 
 /// A job with its configuration, its state, or both.
-pub(super) struct Case {
+pub(super) struct HeritrixJob {
     pub name: String,
     /// Its configuration; `None` if it was made in another way.
     pub draft: Option<Draft>,
     /// Its state; `None` if it was not built.
-    pub known: Option<Known>,
+    pub known: Option<KnownJob>,
     pub is_torn_down: bool,
 }
 
@@ -80,7 +80,7 @@ impl Stage {
     }
 }
 
-impl Case {
+impl HeritrixJob {
     pub(super) fn stage(&self) -> Stage {
         match &self.known {
             None => Stage::Unbuilt,

@@ -9,9 +9,9 @@ use opilio_profile::{Context, Settings, Stage};
 use opilio_uri::Uri;
 use serde_json::json;
 
-use super::perform::{BREATH, Say, listened};
+use super::perform::{PART_PAUSE, Say, listened};
 use super::{
-    Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueState, Which, WhyAnswer,
+    Answer, ControlError, ErrorKind, JobAdmin, LastRefusal, QueueSort, QueueState, Which, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
@@ -26,7 +26,7 @@ const LIST_TELL: u64 = 10_000;
 /// Maximum number of queues, or URIs of a queue, that are read while the frontier is locked.
 const LIST_PART: usize = 500;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn queues(
         &self,
         state: Option<QueueState>,
@@ -58,7 +58,7 @@ impl Desk<'_> {
             if is_last && left > 0 {
                 return Ok(String::new());
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         let behind = self
             .frontier()
@@ -98,7 +98,7 @@ impl Desk<'_> {
             if is_last {
                 break;
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         for report in first {
             listened(say(Answer::Queue {
@@ -138,7 +138,7 @@ impl Desk<'_> {
                     in_process: Some(queued.in_process),
                 }))?;
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         let behind = self.frontier().queue_uris(queue, after.as_deref(), 1)?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
@@ -336,7 +336,7 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
 
 fn no_cursor(text: &str) -> ControlError {
     ControlError::new(
-        Fault::Unknown,
+        ErrorKind::Unknown,
         format!("invalid cursor {text:?}; pass the cursor that an earlier page ended with"),
     )
 }
@@ -369,7 +369,7 @@ mod tests {
         for bad in ["", "0", "zz", "07aa", "é0", "00é"] {
             assert_eq!(
                 from_cursor("q", bad).unwrap_err().fault,
-                Fault::Unknown,
+                ErrorKind::Unknown,
                 "{bad}"
             );
         }
