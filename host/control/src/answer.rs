@@ -83,16 +83,7 @@ pub enum Answer {
         queue: Value,
     },
     /// URI, with the names of `docs/TRANSFER.md`.
-    Uri {
-        /// The URI.
-        uri: Value,
-        /// Whether the URI is among the ready URIs of its queue; none if that was not examined.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        is_ready: Option<bool>,
-        /// Whether the URI is in process; none if that was not examined.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        in_process: Option<bool>,
-    },
+    Uri(ListedUri),
     /// Cursor: the list continues after this answer.
     More {
         /// Cursor for the next command; empty if the list cannot be continued.
@@ -156,6 +147,22 @@ pub enum Answer {
         /// Message, one sentence.
         message: String,
     },
+}
+
+/// URI in a queue.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = QueuedUri)]
+pub struct ListedUri {
+    /// Record of the URI.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub uri: Value,
+    /// Whether the URI is ready to be issued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_ready: Option<bool>,
+    /// Whether the URI is being fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_process: Option<bool>,
 }
 
 /// Result of a sweep over URIs.

@@ -42,8 +42,8 @@ mod verify;
 
 pub use admin::{ControlError, ErrorKind};
 pub use answer::{
-    AddedSeeds, Answer, ChangedSettings, CheckedStore, ImportResult, LastRefusal, SourceRead,
-    Status, SweepResult, WhyAnswer,
+    AddedSeeds, Answer, ChangedSettings, CheckedStore, ImportResult, LastRefusal, ListedUri,
+    SourceRead, Status, SweepResult, WhyAnswer,
 };
 pub use command::{
     Author, Command, CommandRequest, DoneElsewhere, ExportFormat, QueueAction, QueueSort, Which,

@@ -11,7 +11,8 @@ use serde_json::json;
 
 use super::perform::{PART_PAUSE, Say, listened};
 use super::{
-    Answer, ControlError, ErrorKind, JobAdmin, LastRefusal, QueueSort, QueueState, Which, WhyAnswer,
+    Answer, ControlError, ErrorKind, JobAdmin, LastRefusal, ListedUri, QueueSort, QueueState,
+    Which, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
@@ -132,11 +133,11 @@ impl JobAdmin<'_> {
             left -= part.len() as u64;
             for queued in part {
                 after = Some(queued.cursor);
-                listened(say(Answer::Uri {
+                listened(say(Answer::Uri(ListedUri {
                     uri: uri_as_json(queued.record),
                     is_ready: Some(queued.is_ready),
                     in_process: Some(queued.in_process),
-                }))?;
+                })))?;
             }
             std::thread::sleep(PART_PAUSE);
         }
@@ -190,11 +191,11 @@ impl JobAdmin<'_> {
             }
             listed += 1;
             last = key;
-            listened(say(Answer::Uri {
+            listened(say(Answer::Uri(ListedUri {
                 uri: uri_as_json(record),
                 is_ready: None,
                 in_process: None,
-            }))?;
+            })))?;
         }
         Ok(String::new())
     }

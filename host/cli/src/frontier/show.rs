@@ -73,21 +73,7 @@ impl Show {
             // An export consists of its lines only.
             (Answer::Done { .. }, _) if self.kind == Kind::Export => Ok(()),
             (Answer::Queue { queue }, true) => writeln!(out, "{queue}"),
-            (
-                Answer::Uri {
-                    mut uri,
-                    is_ready,
-                    in_process,
-                },
-                true,
-            ) => {
-                for (name, value) in [("is_ready", is_ready), ("in_process", in_process)] {
-                    if let Some(value) = value {
-                        uri[name] = value.into();
-                    }
-                }
-                writeln!(out, "{uri}")
-            }
+            (Answer::Uri(uri), true) => writeln!(out, "{}", serde_json::to_value(uri)?),
             (Answer::Facts { facts: object } | Answer::Row { row: object }, true) => {
                 writeln!(out, "{object}")
             }
@@ -102,14 +88,10 @@ impl Show {
                 out.write_all(queue_lines(&queue).as_bytes())
             }
             Answer::Queue { queue } => self.row(queue_row(&queue), out),
-            Answer::Uri {
-                uri,
-                is_ready,
-                in_process,
-            } => {
+            Answer::Uri(found) => {
                 let row = match self.kind {
-                    Kind::Uris => queued_row(&uri, is_ready, in_process),
-                    _ => uri_row(&uri),
+                    Kind::Uris => queued_row(&found),
+                    _ => uri_row(&found.uri),
                 };
                 self.row(row, out)
             }

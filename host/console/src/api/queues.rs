@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command, QueueAction, QueueSort, QueueState};
+use opilio_control::{Answer, Command, ListedUri, QueueAction, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -46,22 +46,9 @@ pub(crate) struct Queues {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QueuedUris {
     /// URIs in the order in which they would be issued.
-    uris: Vec<QueuedUri>,
+    uris: Vec<ListedUri>,
     /// Start of the next page; not set on the last page.
     after: Option<String>,
-}
-
-/// URI in a queue.
-#[derive(Debug, Serialize, ToSchema)]
-struct QueuedUri {
-    /// Record of the URI.
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    uri: Value,
-    /// Whether the URI is ready to be issued.
-    is_ready: Option<bool>,
-    /// Whether the URI is being fetched.
-    in_process: Option<bool>,
 }
 
 /// Precedence of a queue.
@@ -136,15 +123,7 @@ pub(crate) async fn uris(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri {
-            uri,
-            is_ready,
-            in_process,
-        } => Some(QueuedUri {
-            uri,
-            is_ready,
-            in_process,
-        }),
+        Answer::Uri(uri) => Some(uri),
         _ => None,
     });
     Ok(Json(QueuedUris {

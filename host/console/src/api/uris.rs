@@ -166,7 +166,7 @@ pub(crate) async fn list(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri { uri, .. } => Some(uri),
+        Answer::Uri(found) => Some(found.uri),
         _ => None,
     });
     Ok(Json(Uris {
