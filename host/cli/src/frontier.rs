@@ -9,11 +9,15 @@ use std::path::PathBuf;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
-use opilio_control::{Command, DoneElsewhere, ExportFormat, QueueSort, QueueState, Which};
+use opilio_control::{
+    Command, DoneElsewhere, ExportFormat, QueueAction, QueueSort, QueueState, Which,
+};
+use opilio_crawl::QueueStates;
 
 use crate::exit;
-use crate::job::Asked;
+use crate::job::JobTarget;
 use crate::job::ask::{ask, ask_to, count};
+use crate::named::one_of;
 use crate::terminal;
 
 /// The command line.
@@ -26,7 +30,7 @@ pub(crate) struct FrontierArgs {
 #[derive(Debug, Subcommand)]
 enum FrontierCommand {
     /// Show the counts of the crawl.
-    Statistics(Asked),
+    Statistics(JobTarget),
     /// List queues.
     Queues(QueuesArgs),
     /// Show the state and the counts of one queue.
@@ -74,13 +78,13 @@ enum FrontierCommand {
 #[derive(Debug, Args)]
 struct QueuesArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// List only queues in this state.
-    #[arg(long, value_name = "STATE")]
-    state: Option<State>,
+    #[arg(long, value_name = "STATE", value_parser = one_of(QueueStates::ALL.map(|one| (one, one.name()))))]
+    state: Option<QueueState>,
     /// Order of the list: by name, by number of URIs (most first), or by the time of the next URI (earliest first).
-    #[arg(long, value_name = "ORDER", default_value = "name")]
-    sort: Sort,
+    #[arg(long, value_name = "ORDER", default_value = "name", value_parser = one_of(QueueSort::ALL.map(|one| (one, one.name()))))]
+    sort: QueueSort,
     /// Start after this queue.
     #[arg(long, value_name = "QUEUE", conflicts_with = "sort")]
     after: Option<String>,
@@ -92,7 +96,7 @@ struct QueuesArgs {
 #[derive(Debug, Args)]
 struct QueueArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Name of the queue, as shown by `opilio frontier queues`.
     #[arg(value_name = "QUEUE")]
     queue: String,
@@ -101,7 +105,7 @@ struct QueueArgs {
 #[derive(Debug, Args)]
 struct WakeArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Name of the queue, as shown by `opilio frontier queues`.
     #[arg(
         value_name = "QUEUE",
@@ -129,7 +133,7 @@ struct UrisArgs {
 #[derive(Debug, Args)]
 struct UriArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Absolute URI.
     #[arg(value_name = "URI")]
     uri: String,
@@ -149,7 +153,7 @@ struct WhichArgs {
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     #[command(flatten)]
     which: WhichArgs,
     /// Start after this cursor, which the previous page of the list printed.
@@ -163,7 +167,7 @@ struct ListArgs {
 #[derive(Debug, Args)]
 struct CountArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     #[command(flatten)]
     which: WhichArgs,
 }
@@ -171,7 +175,7 @@ struct CountArgs {
 #[derive(Debug, Args)]
 struct SweepArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     #[command(flatten)]
     which: WhichArgs,
     /// Carry out the command; without this, the URIs are only counted.
@@ -182,7 +186,7 @@ struct SweepArgs {
 #[derive(Debug, Args)]
 struct PrecedenceArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Set the precedence of this URI.
     #[arg(
         long,
@@ -202,7 +206,7 @@ struct PrecedenceArgs {
 #[derive(Debug, Args)]
 struct FloorArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Floor from 0 to 255; `none` lets queues of every precedence issue URIs.
     #[arg(value_name = "N|none", value_parser = number_or("none"))]
     floor: NumberOr,
@@ -229,7 +233,7 @@ struct ExportArgs {
 #[derive(Debug, Args)]
 struct ImportArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Path of a recovery journal, a crawl log or an export; plain or compressed with gzip.
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -241,7 +245,7 @@ struct ImportArgs {
 #[derive(Debug, Args)]
 struct CheckArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Repair the problems that can be repaired.
     #[arg(long)]
     repair: bool,
@@ -253,35 +257,6 @@ enum Include {
     Pending,
     /// All URIs.
     All,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum State {
-    Ready,
-    InProcess,
-    Snoozed,
-    Inactive,
-    Ineligible,
-    Retired,
-    Frozen,
-    Exhausted,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Sort {
-    Name,
-    Size,
-    Due,
-}
-
-impl From<Sort> for QueueSort {
-    fn from(sort: Sort) -> QueueSort {
-        match sort {
-            Sort::Name => QueueSort::Name,
-            Sort::Size => QueueSort::Size,
-            Sort::Due => QueueSort::Due,
-        }
-    }
 }
 
 /// A number, or the word for none.
@@ -298,28 +273,28 @@ fn number_or(word: &'static str) -> impl Fn(&str) -> Result<NumberOr, String> + 
 
 /// Runs the command.
 pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
-    let queue =
-        |args: QueueArgs, command: fn(String) -> Command| ask(&args.asked, command(args.queue));
-    let uri = |args: UriArgs, command: fn(String) -> Command| ask(&args.asked, command(args.uri));
+    let uri = |args: UriArgs, command: fn(String) -> Command| ask(&args.target, command(args.uri));
     match args.command {
-        FrontierCommand::Statistics(asked) => ask(&asked, Command::Statistics),
+        FrontierCommand::Statistics(target) => ask(&target, Command::Statistics),
         FrontierCommand::Queues(args) => {
             let command = Command::Queues {
-                state: args.state.map(QueueState::from),
-                sort: args.sort.into(),
+                state: args.state,
+                sort: args.sort,
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.asked, command)
+            ask(&args.target, command)
         }
-        FrontierCommand::Queue(args) => queue(args, |queue| Command::Queue { queue }),
+        FrontierCommand::Queue(QueueArgs { target, queue }) => {
+            ask(&target, Command::Queue { queue })
+        }
         FrontierCommand::Uris(args) => {
             let command = Command::Uris {
                 queue: args.queue.queue,
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.queue.asked, command)
+            ask(&args.queue.target, command)
         }
         FrontierCommand::Why(args) => uri(args, |uri| Command::Why { uri }),
         FrontierCommand::List(args) => {
@@ -328,31 +303,31 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                 after: args.after,
                 limit: args.limit,
             };
-            ask(&args.asked, command)
+            ask(&args.target, command)
         }
         FrontierCommand::Count(args) => {
             let which = args.which.into();
-            ask(&args.asked, Command::Count { which })
+            ask(&args.target, Command::Count { which })
         }
         FrontierCommand::Delete(args) => sweep(args, "deleted", |which| Command::Delete { which }),
         FrontierCommand::Forget(args) => {
             sweep(args, "forgotten", |which| Command::Forget { which })
         }
         FrontierCommand::RemoveSeed(args) => uri(args, |uri| Command::RemoveSeed { uri }),
-        FrontierCommand::Retire(args) => queue(args, |queue| Command::Retire { queue }),
-        FrontierCommand::Unretire(args) => queue(args, |queue| Command::Unretire { queue }),
-        FrontierCommand::Freeze(args) => queue(args, |queue| Command::Freeze { queue }),
-        FrontierCommand::Thaw(args) => queue(args, |queue| Command::Thaw { queue }),
-        FrontierCommand::Wake(args) => {
-            let command = args.queue.map(|queue| Command::Wake { queue });
-            ask(&args.asked, command.unwrap_or(Command::WakeOverlong))
-        }
+        FrontierCommand::Retire(args) => change(args, QueueAction::Retire),
+        FrontierCommand::Unretire(args) => change(args, QueueAction::Unretire),
+        FrontierCommand::Freeze(args) => change(args, QueueAction::Freeze),
+        FrontierCommand::Thaw(args) => change(args, QueueAction::Thaw),
+        FrontierCommand::Wake(WakeArgs { target, queue, .. }) => match queue {
+            Some(queue) => change(QueueArgs { target, queue }, QueueAction::Wake),
+            None => ask(&target, Command::WakeOverlong),
+        },
         FrontierCommand::Cancel(args) => uri(args, |uri| Command::Cancel { uri }),
         FrontierCommand::Force(args) => uri(args, |uri| Command::Force { uri }),
         FrontierCommand::Precedence(args) => precedence(args),
         FrontierCommand::Floor(args) => {
             let NumberOr(floor) = args.floor;
-            ask(&args.asked, Command::Floor { floor })
+            ask(&args.target, Command::Floor { floor })
         }
         FrontierCommand::Export(args) => export(args),
         FrontierCommand::Import(args) => {
@@ -365,26 +340,30 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
                     Some(Include::All) => DoneElsewhere::Fetched,
                 },
             };
-            ask(&args.asked, command)
+            ask(&args.target, command)
         }
         FrontierCommand::Check(args) => {
             let repair = args.repair;
-            ask(&args.asked, Command::Check { repair })
+            ask(&args.target, Command::Check { repair })
         }
     }
+}
+
+fn change(QueueArgs { target, queue }: QueueArgs, action: QueueAction) -> Result<u8> {
+    ask(&target, Command::ChangeQueue { queue, action })
 }
 
 /// Counts the matching URIs. With `--yes` the command is carried out at once.
 fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u8> {
     let which = Which::from(args.which);
     if args.yes || which == Which::default() {
-        return ask(&args.asked, command(which));
+        return ask(&args.target, command(which));
     }
-    let (meant, in_process) = match count(&args.asked, Command::Count { which })? {
+    let (meant, in_process) = match count(&args.target, Command::Count { which })? {
         Ok(counts) => counts,
         Err(code) => return Ok(code),
     };
-    if args.asked.json {
+    if args.target.json {
         terminal::outln!(
             "{}",
             serde_json::json!({ "answer": "would-mean", "meant": meant, "in_process": in_process })
@@ -413,11 +392,11 @@ fn precedence(args: PrecedenceArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    ask(&args.asked, command)
+    ask(&args.target, command)
 }
 
 fn export(args: ExportArgs) -> Result<u8> {
-    let asked = Asked {
+    let target = JobTarget {
         job: args.job,
         json: false,
     };
@@ -430,17 +409,17 @@ fn export(args: ExportArgs) -> Result<u8> {
         which: args.which.into(),
     };
     let Some(path) = args.output else {
-        return ask(&asked, command);
+        return ask(&target, command);
     };
     let cannot = || format!("cannot write {}", path.display());
     let mut file = BufWriter::new(File::create(&path).with_context(cannot)?);
     let code = if path.extension().is_some_and(|ending| ending == "gz") {
         let mut packed = GzEncoder::new(&mut file, Compression::default());
-        let code = ask_to(&asked, command, &mut packed)?;
+        let code = ask_to(&target, command, &mut packed)?;
         packed.finish().with_context(cannot)?;
         code
     } else {
-        ask_to(&asked, command, &mut file)?
+        ask_to(&target, command, &mut file)?
     };
     file.flush().with_context(cannot)?;
     Ok(code)
@@ -451,21 +430,6 @@ impl From<WhichArgs> for Which {
         Which {
             surt: args.surt,
             regex: args.regex,
-        }
-    }
-}
-
-impl From<State> for QueueState {
-    fn from(state: State) -> QueueState {
-        match state {
-            State::Ready => QueueState::Ready,
-            State::InProcess => QueueState::InProcess,
-            State::Snoozed => QueueState::Snoozed,
-            State::Inactive => QueueState::Inactive,
-            State::Ineligible => QueueState::Ineligible,
-            State::Retired => QueueState::Retired,
-            State::Frozen => QueueState::Frozen,
-            State::Exhausted => QueueState::Exhausted,
         }
     }
 }

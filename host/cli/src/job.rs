@@ -16,6 +16,8 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use opilio_control::Command;
 
+pub(crate) use self::set::FoundArgs;
+
 use self::ask::ask;
 use crate::exit;
 
@@ -42,31 +44,31 @@ enum JobCommand {
     /// Delete a job that is not running. Its archive, logs and reports are kept unless --archive is given.
     Delete(life::DeleteArgs),
     /// Show the state, counts, alerts and current fetches of a job.
-    Status(Asked),
+    Status(JobTarget),
     /// Pause a job: start no new fetches. Current fetches finish.
-    Pause(Asked),
+    Pause(JobTarget),
     /// Resume a paused job.
-    Resume(Asked),
+    Resume(JobTarget),
     /// Stop a job, as the first Ctrl-C does. A job that waits to be started is not started.
-    Stop(Asked),
+    Stop(JobTarget),
     /// Save a copy of the job's state for `opilio job restore`. A running crawl continues.
     Checkpoint(CheckpointArgs),
     /// List the checkpoints of a job, newest first.
-    Checkpoints(Asked),
+    Checkpoints(JobTarget),
     /// Create a new job from a checkpoint, or return the job itself to it; `opilio crawl` then resumes the crawl.
     Restore(checkpoints::RestoreArgs),
     /// Print a report: summary of the crawl, seeds, hosts, media types, statuses, queues …
     Report(report::ReportArgs),
     /// Show counts and bytes by status, media type and host.
-    Breakdown(Asked),
+    Breakdown(JobTarget),
     /// Show active and past alerts, or acknowledge an alert.
     Alerts(report::AlertsArgs),
     /// Print the metrics of a job in the text format of Prometheus.
-    Metrics(Asked),
+    Metrics(JobTarget),
     /// List the logs of a job, or print lines of a log: last lines, lines since a time, matching lines, new lines.
     Logs(logs::LogsArgs),
     /// Show statistics of each plugin: calls, errors, times, answers.
-    Plugins(Asked),
+    Plugins(JobTarget),
     /// Print the reports of observers about the crawl so far.
     Observe(ObserveArgs),
     /// Show the look-up tables of plugins: rows, file, time of the last read.
@@ -95,7 +97,7 @@ Exit codes: 0 done, 2 invalid settings, nothing was changed.")]
 
 /// A job, and how it answers.
 #[derive(Debug, Args)]
-pub(crate) struct Asked {
+pub(crate) struct JobTarget {
     /// Directory of the job.
     #[arg(value_name = "JOB")]
     pub job: PathBuf,
@@ -107,7 +109,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Args)]
 struct CheckpointArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Directory of the checkpoint [default: checkpoints/TIME in the job].
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
@@ -116,7 +118,7 @@ struct CheckpointArgs {
 #[derive(Debug, Args)]
 struct ObserveArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Name of an observer in the profile [default: all observers].
     #[arg(value_name = "NAME")]
     observer: Option<String>,
@@ -125,7 +127,7 @@ struct ObserveArgs {
 #[derive(Debug, Args)]
 struct TablesArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Read the files of all tables again first, even if they have not changed.
     #[arg(long)]
     reload: bool,
@@ -146,34 +148,34 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         JobCommand::Start(args) => life::start(&args),
         JobCommand::Clone(args) => life::copy(&args),
         JobCommand::Delete(args) => life::delete(&args),
-        JobCommand::Status(asked) => life::status(&asked).await,
-        JobCommand::Pause(asked) => life::pause(&asked),
-        JobCommand::Resume(asked) => life::resume(&asked),
-        JobCommand::Stop(asked) => life::stop(&asked),
+        JobCommand::Status(target) => life::status(&target).await,
+        JobCommand::Pause(target) => life::pause(&target),
+        JobCommand::Resume(target) => life::resume(&target),
+        JobCommand::Stop(target) => life::stop(&target),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
-            ask(&args.asked, Command::Checkpoint { to })
+            ask(&args.target, Command::Checkpoint { to })
         }
         JobCommand::Report(args) => report::report(&args),
-        JobCommand::Breakdown(asked) => ask(&asked, Command::Breakdown),
-        JobCommand::Alerts(args) => ask(&args.asked, args.command()),
-        JobCommand::Metrics(asked) => report::figures(&asked),
+        JobCommand::Breakdown(target) => ask(&target, Command::Breakdown),
+        JobCommand::Alerts(args) => ask(&args.target, args.command()),
+        JobCommand::Metrics(target) => report::figures(&target),
         JobCommand::Logs(args) => logs::run(args),
-        JobCommand::Plugins(asked) => ask(&asked, Command::Plugins),
+        JobCommand::Plugins(target) => ask(&target, Command::Plugins),
         JobCommand::Observe(args) => {
             let observer = args.observer;
-            ask(&args.asked, Command::Observe { observer })
+            ask(&args.target, Command::Observe { observer })
         }
         JobCommand::Tables(args) => {
             let reload = args.reload;
-            ask(&args.asked, Command::Tables { reload })
+            ask(&args.target, Command::Tables { reload })
         }
         JobCommand::Settings(args) => set::settings(args),
         JobCommand::Set(args) => set::set(args),
         JobCommand::History(args) => set::history(args),
         JobCommand::Seeds(args) => set::seeds(args),
         JobCommand::Explain(args) => set::explain(args),
-        JobCommand::Checkpoints(asked) => checkpoints::list(&asked),
+        JobCommand::Checkpoints(target) => checkpoints::list(&target),
         JobCommand::Restore(args) => checkpoints::restore(&args),
         JobCommand::Verify(args) => verify::run(&args),
         JobCommand::Log(args) => log(&args),

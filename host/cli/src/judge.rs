@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use opilio_archive::{Reader, check};
-use opilio_control::{By, DiscrepancyKind};
+use opilio_control::{Author, DiscrepancyKind};
 use opilio_crawl::Summary;
 use opilio_test_web::Web;
 use opilio_test_web::demo::{Expected, expected};
@@ -44,7 +44,7 @@ impl Judgement {
 
     /// Compares archive, indexes, log and frontier with one another, as `opilio job verify` does it.
     fn compare(&mut self, summary: &Summary) -> Result<()> {
-        let by = By {
+        let by = Author {
             user: "selftest".to_owned(),
             pid: std::process::id(),
         };

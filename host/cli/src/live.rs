@@ -6,14 +6,15 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{
-    HumanBytes, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle,
+    HumanBytes, HumanCount, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget,
+    ProgressStyle,
 };
 use opilio_crawl::{Job, Progress, View};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::{DisplayArgs, terminal};
+use crate::{DisplayArgs, figures, terminal};
 
 /// Interval between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -154,33 +155,25 @@ const TOTALS: usize = 5;
 
 fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
     let statistics = &now.statistics;
-    let revisits = &statistics.revisits;
     let line = |name: &str, value: String| format!("{name:>NAME_WIDTH$}  {value}");
     [
         line(
             "URIs",
             format!(
-                "{} discovered, {} finished, {} queued, {} in process",
-                statistics.discovered,
-                statistics.finished(),
-                statistics.queued,
-                statistics.in_process,
+                "{}; {} finished",
+                figures::uris(statistics),
+                HumanCount(statistics.finished())
             ),
         ),
         line(
             "finished",
             format!(
-                "{} succeeded, {} failed, {} disregarded; {} retries",
-                statistics.succeeded, statistics.failed, statistics.disregarded, statistics.retries
+                "{}; {} retries",
+                figures::outcomes(statistics),
+                HumanCount(statistics.retries)
             ),
         ),
-        line(
-            "revisits",
-            format!(
-                "{} changed, {} unchanged, {} not modified, {} unknown",
-                revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
-            ),
-        ),
+        line("revisits", figures::revisits(statistics)),
         line(
             "received",
             format!(
@@ -200,7 +193,7 @@ fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
         "busiest queues", "visits", "received", "status"
     );
     let queues = now.busiest.iter().map(|(queue, tally)| {
-        let name = clip(queue, QUEUE_WIDTH);
+        let name = terminal::clip(queue, QUEUE_WIDTH);
         let received = HumanBytes(tally.bytes).to_string();
         format!(
             "{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}",
@@ -272,13 +265,6 @@ pub(crate) fn as_json(progress: &Progress) -> serde_json::Value {
 
 fn rate(progress: &Progress) -> f64 {
     progress.uris as f64 / progress.elapsed.as_secs_f64().max(0.001)
-}
-
-fn clip(text: &str, width: usize) -> String {
-    match text.char_indices().nth(width) {
-        Some(_) => text.chars().take(width - 1).chain(['…']).collect(),
-        None => text.to_owned(),
-    }
 }
 
 /// Prints a note that is not progress. With `--json` it is a JSON object on a line of its own.

@@ -2,12 +2,14 @@
 
 mod crawl;
 mod demo;
+mod figures;
 mod frontier;
 mod hangup;
 mod job;
 mod judge;
 mod live;
 mod manual;
+mod named;
 mod package;
 mod plugin;
 mod profile;

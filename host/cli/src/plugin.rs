@@ -90,20 +90,13 @@ pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     let lane = lane.context("cannot start a thread for plugins")?;
     let done = tokio::task::spawn_blocking(move || lane.join()).await?;
     match done.map_err(|_| anyhow!("the command panicked"))? {
-        Err(problem) if is_broken_pipe(&problem) => Ok(exit::OK),
+        Err(problem) if terminal::is_broken_pipe(&problem) => Ok(exit::OK),
         Err(problem) => {
             note(&format!("opilio: {problem:#}"));
             Ok(exit::USAGE)
         }
         Ok(code) => Ok(code),
     }
-}
-
-/// Whether the reader of the answer has closed the output.
-fn is_broken_pipe(problem: &anyhow::Error) -> bool {
-    problem
-        .downcast_ref::<io::Error>()
-        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// Prints to standard output, in one piece.

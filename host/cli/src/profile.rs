@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
-use opilio_control::Asked;
+use opilio_control::ExplainRequest;
 use opilio_crawl::{CrawlError, Faults, Level, ProfileSource};
 use opilio_profile::{Given, Profile};
 use opilio_uri::{HopPath, Uri};
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::crawl::{component_cache, profile_source};
 use crate::exit;
+use crate::job::FoundArgs;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -61,24 +62,8 @@ struct ExplainArgs {
     /// Profile: TOML file, or name of a shipped profile.
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: String,
-    /// Page on which the URI was found.
-    #[arg(long, value_name = "URI")]
-    via: Option<String>,
-    /// Hop path from the seed to the URI, such as LLE.
-    #[arg(long, value_name = "PATH", default_value = "")]
-    hops: String,
-    /// Seed from which the URI was found.
-    #[arg(long, value_name = "URI")]
-    source: Option<String>,
-    /// Media type of the response.
-    #[arg(long, value_name = "TYPE")]
-    media_type: Option<String>,
-    /// Time to evaluate settings for, such as 2026-07-01T23:00:00Z [default: now].
-    #[arg(long, value_name = "TIME")]
-    at: Option<jiff::Timestamp>,
-    /// Show rarely changed settings, too.
-    #[arg(long)]
-    expert: bool,
+    #[command(flatten)]
+    found: FoundArgs,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -163,6 +148,7 @@ fn faults_as_json(faults: &Faults) -> Value {
     reason = "errors are for the person at the terminal"
 )]
 fn explain(args: &ExplainArgs) -> Result<u8> {
+    let found = &args.found;
     let parsed = |name: &str, text: &str| {
         Uri::parse_seed(text).map_err(|problem| {
             eprintln!("opilio: invalid {name}: {problem}");
@@ -171,7 +157,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
     let Ok(uri) = parsed("URI", &args.uri) else {
         return Ok(exit::USAGE);
     };
-    let source = args.source.as_deref();
+    let source = found.source.as_deref();
     let Ok(source) = source.map(|text| parsed("--source", text)).transpose() else {
         return Ok(exit::USAGE);
     };
@@ -182,24 +168,24 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
             return Ok(exit::USAGE);
         }
     };
-    let via = args.via.as_deref().map(|text| parsed("--via", text));
+    let via = found.via.as_deref().map(|text| parsed("--via", text));
     let Ok(via) = via.transpose() else {
         return Ok(exit::USAGE);
     };
-    let hops = match HopPath::parse(&args.hops) {
+    let hops = match HopPath::parse(found.hops.as_deref().unwrap_or_default()) {
         Ok(hops) => hops,
         Err(problem) => {
             eprintln!("opilio: invalid --hops: {problem}");
             return Ok(exit::USAGE);
         }
     };
-    let asked = Asked {
+    let asked = ExplainRequest {
         uri: &uri,
         via: via.as_ref(),
         hops,
         source: source.as_ref().map(Uri::as_str),
-        media_type: args.media_type.as_deref(),
-        now: args.at.unwrap_or_else(jiff::Timestamp::now),
+        media_type: found.media_type.as_deref(),
+        now: found.at.unwrap_or_else(jiff::Timestamp::now),
     };
     let profile = Arc::new(profile);
     let mut explained = match opilio_control::explain(&profile, &asked, component_cache()) {
@@ -210,7 +196,7 @@ fn explain(args: &ExplainArgs) -> Result<u8> {
         }
         Err(other) => return Err(other.into()),
     };
-    if !args.expert {
+    if !found.expert {
         explained.leave_out_expert();
     }
     let answer = if args.json {

@@ -9,7 +9,6 @@ use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Reason, Robots, Verdict, product_to
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
-use crate::uri::is_broken_pipe;
 use crate::{exit, terminal};
 
 /// Opilio's product token.
@@ -65,7 +64,7 @@ pub(crate) fn run(args: &RobotsArgs) -> Result<u8> {
     };
     match inquiry.answer_all(&args.uris) {
         // The reader of the answers has closed the output.
-        Err(problem) if is_broken_pipe(&problem) => {}
+        Err(problem) if terminal::is_broken_pipe(&problem) => {}
         other => other?,
     }
     Ok(match inquiry.is_any_refused {

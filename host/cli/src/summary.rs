@@ -7,7 +7,7 @@ use opilio_crawl::{End, Repaired, Summary, plugin_table};
 use serde_json::json;
 
 use crate::live::NAME_WIDTH;
-use crate::{DisplayArgs, live};
+use crate::{DisplayArgs, figures, live};
 
 /// The continuation after a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,6 @@ pub(crate) fn print(summary: &Summary, sequel: Sequel, display: DisplayArgs) {
 fn text(summary: &Summary, sequel: Sequel) -> String {
     let progress = &summary.progress;
     let statistics = &progress.statistics;
-    let revisits = &statistics.revisits;
     let end = match (&summary.end, sequel) {
         (End::TimeLimit, Sequel::None) => "stopped: time limit reached".to_owned(),
         (End::Stopped | End::Terminated, Sequel::None) => "stopped".to_owned(),
@@ -48,27 +47,11 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
     let mut lines = vec![
         ("crawl", end),
         ("time", HumanDuration(progress.elapsed).to_string()),
-        (
-            "URIs",
-            format!(
-                "{} discovered, {} still queued",
-                statistics.discovered, statistics.queued
-            ),
-        ),
-        (
-            "finished",
-            format!(
-                "{} succeeded, {} failed, {} disregarded",
-                statistics.succeeded, statistics.failed, statistics.disregarded
-            ),
-        ),
+        ("URIs", figures::uris(statistics)),
+        ("finished", figures::outcomes(statistics)),
     ];
-    if revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown > 0 {
-        let text = format!(
-            "{} changed, {} unchanged, {} not modified, {} unknown",
-            revisits.changed, revisits.unchanged, revisits.not_modified, revisits.unknown
-        );
-        lines.push(("revisits", text));
+    if statistics.revisits != Default::default() {
+        lines.push(("revisits", figures::revisits(statistics)));
     }
     lines.push(("received", HumanBytes(progress.bytes).to_string()));
     lines.push(("job", summary.job.display().to_string()));

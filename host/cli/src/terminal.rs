@@ -42,6 +42,21 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     std::process::exit(exit::FAILED.into());
 }
 
+/// Whether the reader of the output has closed it.
+pub(crate) fn is_broken_pipe(problem: &anyhow::Error) -> bool {
+    problem
+        .downcast_ref::<io::Error>()
+        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Returns a text of at most this many characters; the last one of a longer text is an ellipsis.
+pub(crate) fn clip(text: &str, chars_max: usize) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some(_) => text.chars().take(chars_max - 1).chain(['…']).collect(),
+        None => text.to_owned(),
+    }
+}
+
 /// Returns a text of several lines. Line ends and tabs stay, other ASCII control characters become blanks. Control characters
 /// beyond ASCII, and marks that change the direction of text, become JSON escapes, so that a JSON text keeps its meaning.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
 use opilio_console::{Config, Role, Tokens};
 use opilio_profile::parse_duration;
 use serde_json::json;
 
+use crate::named::one_of;
 use crate::{exit, serve, terminal};
 
 /// The command line.
@@ -43,9 +44,9 @@ struct NewArgs {
     /// User of the token; logs name this user.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Role of the token.
-    #[arg(long, value_enum, default_value_t = RoleArg::Operator)]
-    role: RoleArg,
+    /// Role of the token: a viewer views jobs; an operator also creates, runs and changes jobs; an admin also deletes jobs, replaces plugins and reads the audit log.
+    #[arg(long, default_value = "operator", value_parser = one_of(Role::NAMED))]
+    role: Role,
     /// Lifetime of the token, such as 90d [default: until it is revoked].
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
@@ -71,17 +72,6 @@ struct RevokeArgs {
     at: Where,
 }
 
-/// Role of a token: the actions that it allows.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum RoleArg {
-    /// View jobs.
-    Viewer,
-    /// Create, run and change jobs.
-    Operator,
-    /// Delete jobs, replace plugins, read the audit log.
-    Admin,
-}
-
 /// Runs the command.
 pub(crate) fn run(args: TokenArgs) -> Result<u8> {
     match args.command {
@@ -94,12 +84,7 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
                 );
             }
             let (file, mut tokens) = args.at.tokens()?;
-            let role = match args.role {
-                RoleArg::Viewer => Role::Viewer,
-                RoleArg::Operator => Role::Operator,
-                RoleArg::Admin => Role::Admin,
-            };
-            let token = tokens.make(&args.name, role, until);
+            let token = tokens.make(&args.name, args.role, until);
             write(&tokens, &file)?;
             terminal::outln!("{token}");
         }

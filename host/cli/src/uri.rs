@@ -9,7 +9,7 @@ use opilio_profile::Profile;
 use opilio_uri::{RuleEffect, URI_BYTES_MAX, Uri, UriError, implied_surt_prefix};
 use serde_json::{Value, json};
 
-use crate::{exit, profile};
+use crate::{exit, profile, terminal};
 
 /// Longest line of standard input that is kept, in bytes. It is well above the longest URI, since surrounding blanks and dot
 /// segments do not count. The rest of a longer line is counted and dropped.
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &UriArgs) -> Result<u8> {
     };
     match inquiry.answer_all(&args.uris) {
         // The reader of the answers has closed the output.
-        Err(problem) if is_broken_pipe(&problem) => {}
+        Err(problem) if terminal::is_broken_pipe(&problem) => {}
         other => other?,
     }
     Ok(if inquiry.refused > 0 {
@@ -276,10 +276,4 @@ fn head(input: &str) -> String {
         }
     }
     head
-}
-
-pub(crate) fn is_broken_pipe(problem: &anyhow::Error) -> bool {
-    problem
-        .downcast_ref::<io::Error>()
-        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
     };
     match done {
         // The reader of the answer has closed the output.
-        Err(problem) if is_broken_pipe(&problem) => Ok(crate::exit::OK),
+        Err(problem) if terminal::is_broken_pipe(&problem) => Ok(crate::exit::OK),
         other => other,
     }
 }
@@ -210,10 +210,4 @@ impl Content {
     fn finish(mut self) -> Result<()> {
         Ok(self.out.flush()?)
     }
-}
-
-fn is_broken_pipe(problem: &anyhow::Error) -> bool {
-    problem
-        .downcast_ref::<io::Error>()
-        .is_some_and(|problem| problem.kind() == io::ErrorKind::BrokenPipe)
 }

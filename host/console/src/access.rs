@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -42,6 +43,15 @@ pub enum Role {
     Operator,
     /// Delete jobs, load plugins from registries, replace plugins, read the audit log.
     Admin,
+}
+
+impl Role {
+    /// All roles, each with its name.
+    pub const NAMED: [(Role, &str); 3] = [
+        (Role::Viewer, "viewer"),
+        (Role::Operator, "operator"),
+        (Role::Admin, "admin"),
+    ];
 }
 
 /// A token as stored.
@@ -86,7 +96,7 @@ impl Tokens {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)?;
         }
-        crate::written::write(file, &serde_json::to_vec_pretty(self)?)
+        crate::own_file::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
     /// Creates a token and stores its hash. The returned token is shown once and not stored.
@@ -137,8 +147,7 @@ impl Tokens {
 }
 
 fn hash(text: &str) -> String {
-    let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Sha256::digest(text.as_bytes()))
 }
 
 /// The authenticated sender of a request.

@@ -26,7 +26,7 @@ pub(crate) mod uris;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_control::{Answer, Command, is_reachable};
+use opilio_control::{Answer, Command, chain, is_reachable};
 use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AllOf, AnyOf, OneOf, SchemaType};
@@ -41,7 +41,7 @@ use utoipa_axum::routes;
 
 use crate::access::Caller;
 use crate::daemon::Daemon;
-use crate::folder::FolderError;
+use crate::folder::JobsFolderError;
 use crate::guard::COOKIE;
 use crate::problem::Problem;
 
@@ -346,7 +346,7 @@ impl Daemon {
             false => own_files(&job),
         })
         .await?;
-        self.desk.ask(directory, &caller.user, command).await
+        self.commands.ask(directory, &caller.user, command).await
     }
 
     /// Sends a command that has one answer.
@@ -380,19 +380,19 @@ impl Daemon {
     }
 }
 
-impl From<FolderError> for Problem {
-    fn from(problem: FolderError) -> Problem {
+impl From<JobsFolderError> for Problem {
+    fn from(problem: JobsFolderError) -> Problem {
         use opilio_crawl::{CrawlError, JobError};
         let said = chain(&problem);
         match problem {
-            FolderError::Name(_) => Problem::unusable(said),
-            FolderError::Unknown(_) => Problem::not_found(said),
-            FolderError::Taken(_) | FolderError::Running(_) | FolderError::Wanted(_) => {
-                Problem::conflict(said)
-            }
-            FolderError::Control(problem) => problem.into(),
-            FolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
-            FolderError::Crawl(CrawlError::Job(
+            JobsFolderError::Name(_) => Problem::unusable(said),
+            JobsFolderError::Unknown(_) => Problem::not_found(said),
+            JobsFolderError::Taken(_)
+            | JobsFolderError::Running(_)
+            | JobsFolderError::Wanted(_) => Problem::conflict(said),
+            JobsFolderError::Control(problem) => problem.into(),
+            JobsFolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
+            JobsFolderError::Crawl(CrawlError::Job(
                 JobError::InUse { .. }
                 | JobError::NotAJob { .. }
                 | JobError::NotEmpty { .. }
@@ -401,15 +401,9 @@ impl From<FolderError> for Problem {
                 | JobError::Version { .. }
                 | JobError::Link(_),
             )) => Problem::conflict(said),
-            FolderError::Crawl(_) | FolderError::Io { .. } => Problem::failure(said),
+            JobsFolderError::Crawl(_) | JobsFolderError::Io { .. } => Problem::failure(said),
         }
     }
-}
-
-/// Formats an error with its causes on one line.
-pub(crate) fn chain(problem: &dyn std::error::Error) -> String {
-    let behind = std::iter::successors(problem.source(), |it| it.source());
-    behind.fold(problem.to_string(), |said, it| format!("{said}: {it}"))
 }
 
 /// Removes the start of the next page from the end of the answers.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// A file of the console.
@@ -81,10 +82,7 @@ pub(crate) fn get(path: &str) -> Option<&'static Asset> {
 impl Asset {
     fn new(path: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Asset {
         let hash = Sha256::digest(bytes);
-        let tag: String = hash[..12]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let tag = HEXLOWER.encode(&hash[..12]);
         let etag =
             HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
         Asset {

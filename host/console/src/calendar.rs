@@ -136,7 +136,7 @@ impl SeenTo {
     }
 
     pub(crate) fn write(&self, file: &Path) -> io::Result<()> {
-        crate::written::write(file, &serde_json::to_vec_pretty(self)?)
+        crate::own_file::write(file, &serde_json::to_vec_pretty(self)?)
     }
 
     /// The time from which occurrences of an entry count. A new entry has missed none.

@@ -13,7 +13,7 @@ use opilio_profile::{ByteSize, parse_duration, traces_address};
 use serde::{Deserialize, Deserializer, de};
 
 use crate::calendar::CalendarEntry;
-use crate::folder::{self, FolderError};
+use crate::folder::{self, JobsFolderError};
 use crate::window::Window;
 
 /// Minimum bytes a second for each job. With less, a page takes minutes and servers disconnect.
@@ -46,7 +46,7 @@ pub struct Config {
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
     /// Limits for all jobs together.
-    pub limits: Limits,
+    pub limits: CommonLimits,
     /// Restart of crawls that died.
     pub restart: Restart,
     /// Whether crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
@@ -101,7 +101,7 @@ pub struct TlsFiles {
 /// Limits for all jobs together.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Limits {
+pub struct CommonLimits {
     /// Jobs that crawl at once; others wait for a place. Default 4: each compiles plugins and has a store in memory.
     pub jobs: usize,
     /// Free space below which no job begins. Default `"1GiB"`: about one WARC file.
@@ -167,7 +167,7 @@ impl Default for Config {
             authentication: true,
             tokens: None,
             tls: None,
-            limits: Limits::default(),
+            limits: CommonLimits::default(),
             restart: Restart::default(),
             end_crawls: false,
             calendar: Vec::new(),
@@ -199,9 +199,9 @@ impl Traces {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for CommonLimits {
+    fn default() -> CommonLimits {
+        CommonLimits {
             jobs: 4,
             disk_free: Some(1 << 30),
             bandwidth: None,
@@ -339,7 +339,7 @@ impl Config {
                         "calendar entry {name:?}: the time in cron never occurs; correct its day and month"
                     ));
                 }
-                Ok(Some(job)) if !folder::is_name(&job) => FolderError::Name(job).to_string(),
+                Ok(Some(job)) if !folder::is_name(&job) => JobsFolderError::Name(job).to_string(),
                 Ok(Some(_)) => match entry.repeated_name() {
                     Ok(None) => continue,
                     Ok(Some(job)) => format!("several of its jobs would have the name {job:?}"),

@@ -12,9 +12,9 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::access::Access;
 use crate::api::events::STREAMS_MAX;
-use crate::asking::Desk;
 use crate::audit::Audit;
 use crate::clock::Clock;
+use crate::command_sender::CommandSender;
 use crate::config::Config;
 use crate::folder::Folder;
 use crate::heritrix::Door;
@@ -26,7 +26,7 @@ use crate::problem::Problem;
 pub(crate) struct Daemon {
     pub config: Config,
     pub folder: Folder,
-    pub desk: Desk,
+    pub commands: CommandSender,
     pub access: Access,
     pub audit: Audit,
     /// All jobs at the last look.
@@ -65,7 +65,7 @@ impl Daemon {
             audit,
             config,
             folder,
-            desk: Desk::new(),
+            commands: CommandSender::new(),
             jobs: watch::Sender::new(Arc::default()),
             jobs_problem: watch::Sender::new(Some(
                 "the daemon has not read the jobs yet".to_owned(),

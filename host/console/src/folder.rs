@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use opilio_control::{By, Checkpoint, ControlError};
+use opilio_control::{Author, Checkpoint, ControlError};
 use opilio_crawl::{
     Course, CrawlError, EndWord, JobError, Order, ProfileSource, files_stay_inside, hold, is_job,
     is_made_halfway, plan,
@@ -39,7 +39,7 @@ pub struct NewJob {
 
 /// The reason why an operation on a job failed. The job is unchanged.
 #[derive(Debug, thiserror::Error)]
-pub enum FolderError {
+pub enum JobsFolderError {
     /// The name is not valid for a job.
     #[error(
         "invalid job name {0:?}: use at most {NAME_BYTES_MAX} letters, digits, '.', '-' and '_', and begin with a letter or digit"
@@ -74,9 +74,9 @@ pub enum FolderError {
     },
 }
 
-impl From<JobError> for FolderError {
-    fn from(problem: JobError) -> FolderError {
-        FolderError::Crawl(problem.into())
+impl From<JobError> for JobsFolderError {
+    fn from(problem: JobError) -> JobsFolderError {
+        JobsFolderError::Crawl(problem.into())
     }
 }
 
@@ -85,7 +85,7 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be created.
-    pub fn open(path: &Path, component_cache: Option<PathBuf>) -> Result<Folder, FolderError> {
+    pub fn open(path: &Path, component_cache: Option<PathBuf>) -> Result<Folder, JobsFolderError> {
         let path = std::path::absolute(path).map_err(|source| failed(path, source))?;
         fs::create_dir_all(&path).map_err(|source| failed(&path, source))?;
         Ok(Folder {
@@ -108,7 +108,7 @@ impl Folder {
     ///
     /// # Errors
     /// The folder cannot be read.
-    pub fn names(&self) -> Result<Vec<String>, FolderError> {
+    pub fn names(&self) -> Result<Vec<String>, JobsFolderError> {
         let entries = fs::read_dir(&self.path).map_err(|source| failed(&self.path, source))?;
         let mut names = Vec::new();
         for entry in entries {
@@ -126,12 +126,12 @@ impl Folder {
     ///
     /// # Errors
     /// There is no such job.
-    pub fn job(&self, name: &str) -> Result<PathBuf, FolderError> {
+    pub fn job(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         let directory = self.path.join(name);
         // A name that leads elsewhere is not the name of a job.
         match is_name(name) && is_job(&directory) {
             true => Ok(directory),
-            false => Err(FolderError::Unknown(name.to_owned())),
+            false => Err(JobsFolderError::Unknown(name.to_owned())),
         }
     }
 
@@ -139,7 +139,7 @@ impl Folder {
     ///
     /// # Errors
     /// The profile has errors, or the name is in use. Then no job was made.
-    pub fn make(&self, new: NewJob) -> Result<PathBuf, FolderError> {
+    pub fn make(&self, new: NewJob) -> Result<PathBuf, JobsFolderError> {
         let directory = self.free(&new.name)?;
         let plan = plan(&Order {
             profile: new.profile,
@@ -150,7 +150,7 @@ impl Folder {
         })?;
         let made = plan.make();
         let made = made.inspect_err(|_| forget_halfway(&directory));
-        made.map(|_| directory).map_err(FolderError::from)
+        made.map(|_| directory).map_err(JobsFolderError::from)
     }
 
     /// Makes a job with the profile, seeds and plugins of another one, and without its results. Blocks, as components may have
@@ -158,7 +158,7 @@ impl Folder {
     ///
     /// # Errors
     /// The job does not exist, its profile is no longer valid, or the new name is in use. Then no job was made.
-    pub fn copy(&self, name: &str, copy: &str) -> Result<PathBuf, FolderError> {
+    pub fn copy(&self, name: &str, copy: &str) -> Result<PathBuf, JobsFolderError> {
         let from = self.job(name)?;
         let directory = self.free(copy)?;
         // Checked before the profile is read: errors quote its content.
@@ -173,7 +173,7 @@ impl Folder {
         })?;
         let made = opilio_crawl::copy_job(&from, &directory);
         let made = made.inspect_err(|_| forget_halfway(&directory));
-        made.map(|_| directory).map_err(FolderError::from)
+        made.map(|_| directory).map_err(JobsFolderError::from)
     }
 
     /// Removes the state of a job. Its archive, logs, reports, profile and seeds stay, unless `with_archive` is set. An archive
@@ -181,12 +181,12 @@ impl Folder {
     ///
     /// # Errors
     /// The job does not exist, or is running. Then nothing was removed.
-    pub fn delete(&self, name: &str, with_archive: bool) -> Result<(), FolderError> {
+    pub fn delete(&self, name: &str, with_archive: bool) -> Result<(), JobsFolderError> {
         let directory = self.job(name)?;
         let io = |source| failed(&directory, source);
         // From here on no process can begin or open it.
         let _held = hold(&directory).map_err(|problem| match problem {
-            JobError::InUse { .. } => FolderError::Running(name.to_owned()),
+            JobError::InUse { .. } => JobsFolderError::Running(name.to_owned()),
             other => other.into(),
         })?;
         // Another process may have removed it before the lock.
@@ -249,8 +249,8 @@ impl Folder {
         &self,
         name: &str,
         checkpoint: &Path,
-        by: &By,
-    ) -> Result<Checkpoint, FolderError> {
+        by: &Author,
+    ) -> Result<Checkpoint, JobsFolderError> {
         let directory = self.job(name)?;
         let io = |source| failed(&directory.join("orders.json"), source);
         let orders = || Orders::read(&directory).map_err(io);
@@ -263,7 +263,7 @@ impl Folder {
             orders.crawl && ended.is_none_or(|ended| ended.how == EndWord::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
-            return Err(FolderError::Wanted(name.to_owned()));
+            return Err(JobsFolderError::Wanted(name.to_owned()));
         }
         let made = opilio_control::go_back(&directory, checkpoint, by)?;
         // Clear the reason for not restarting it, and do not take the ended job for one that died.
@@ -274,20 +274,20 @@ impl Folder {
     }
 
     /// The directory for a new job of this name.
-    fn free(&self, name: &str) -> Result<PathBuf, FolderError> {
+    fn free(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         let directory = self.place(name)?;
         match directory.symlink_metadata() {
             // A leftover of a process that was killed while it made a job of this name.
             Ok(found) if found.is_dir() && is_made_halfway(&directory) => Ok(directory),
-            Ok(_) => Err(FolderError::Taken(name.to_owned())),
+            Ok(_) => Err(JobsFolderError::Taken(name.to_owned())),
             Err(_) => Ok(directory),
         }
     }
 
-    fn place(&self, name: &str) -> Result<PathBuf, FolderError> {
+    fn place(&self, name: &str) -> Result<PathBuf, JobsFolderError> {
         match is_name(name) {
             true => Ok(self.path.join(name)),
-            false => Err(FolderError::Name(name.to_owned())),
+            false => Err(JobsFolderError::Name(name.to_owned())),
         }
     }
 }
@@ -317,8 +317,8 @@ pub(crate) fn is_name(name: &str) -> bool {
             .is_some_and(|byte| byte.is_ascii_alphanumeric())
 }
 
-fn failed(path: &Path, source: io::Error) -> FolderError {
-    FolderError::Io {
+fn failed(path: &Path, source: io::Error) -> JobsFolderError {
+    JobsFolderError::Io {
         path: path.to_owned(),
         source,
     }

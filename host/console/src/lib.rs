@@ -15,11 +15,11 @@ mod config;
 
 mod access;
 mod api;
-mod asking;
 mod assets;
 mod audit;
 mod calendar;
 mod clock;
+mod command_sender;
 mod connections;
 mod daemon;
 mod folder;
@@ -29,6 +29,7 @@ mod input;
 mod metrics;
 mod orders;
 mod overview;
+mod own_file;
 mod pace;
 mod problem;
 mod process;
@@ -38,7 +39,6 @@ mod supervisor;
 mod tls;
 mod traced;
 mod window;
-mod written;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -52,8 +52,8 @@ pub use access::{Role, TokenRecord, Tokens};
 pub use api::document;
 pub use calendar::CalendarEntry;
 pub use clock::Clock;
-pub use config::{Config, ConfigError, HeritrixFile, Limits, Restart, TlsFiles, Traces};
-pub use folder::{Folder, FolderError, NewJob};
+pub use config::{CommonLimits, Config, ConfigError, HeritrixFile, Restart, TlsFiles, Traces};
+pub use folder::{Folder, JobsFolderError, NewJob};
 pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
 pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
@@ -82,7 +82,7 @@ pub enum ConsoleError {
     Config(#[from] ConfigError),
     /// The folder of jobs cannot be used.
     #[error(transparent)]
-    Folder(#[from] FolderError),
+    Folder(#[from] JobsFolderError),
     /// There is no token, so no user could sign in.
     #[error(
         "there are no tokens, so nobody could sign in: create one with `opilio token new NAME --role admin`, or pass --no-auth if every account of this machine may have full access"

@@ -1,8 +1,8 @@
 //! The daemon's own metrics for Prometheus. Those of the running jobs follow them.
 
-use std::fmt::Write as _;
+use opilio_control::exposition::{Exposition, Metric, MetricSample};
 
-use crate::config::Limits;
+use crate::config::CommonLimits;
 use crate::overview::JobState;
 
 /// Media type of the text exposition format, which needs no end mark, unlike OpenMetrics.
@@ -23,42 +23,43 @@ const STATES: [(JobState, &str); 12] = [
     (JobState::Damaged, "damaged"),
 ];
 
-/// The daemon's version, the number of jobs in each state, and the common limits if they are set.
-pub(crate) fn of_daemon(jobs: &[JobState], limits: &Limits) -> String {
-    let mut text = format!(
-        "# HELP opilio_build_info The daemon's version; always 1.\n\
-         # TYPE opilio_build_info gauge\n\
-         opilio_build_info{{version=\"{}\"}} 1\n\
-         # HELP opilio_jobs Jobs of the daemon by state.\n\
-         # TYPE opilio_jobs gauge\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    for (state, name) in STATES {
-        let count = jobs.iter().filter(|job| **job == state).count();
-        // Writing to a text does not fail.
-        let _ = writeln!(text, "opilio_jobs{{state=\"{name}\"}} {count}");
+/// Figures of the daemon.
+pub(crate) struct DaemonFigures {
+    /// State of each job.
+    pub(crate) jobs: Vec<JobState>,
+    /// Common limits of the jobs.
+    pub(crate) limits: CommonLimits,
+}
+
+const METRICS: [Metric<DaemonFigures>; 4] = [
+    Metric::gauge(
+        "opilio_build_info",
+        "The daemon's version; always 1.",
+        |_| MetricSample::by("version", [(env!("CARGO_PKG_VERSION"), 1)]),
+    ),
+    Metric::gauge("opilio_jobs", "Jobs of the daemon by state.", |daemon| {
+        let count = |state| daemon.jobs.iter().filter(|job| **job == state).count() as u64;
+        MetricSample::by("state", STATES.map(|(state, name)| (name, count(state))))
+    }),
+    Metric::gauge(
+        "opilio_limit_bytes_per_second",
+        "Maximum bytes per second that all jobs receive.",
+        |daemon| MetricSample::optional(daemon.limits.bandwidth.map(|most| most as f64)),
+    ),
+    Metric::gauge(
+        "opilio_limit_connections",
+        "Maximum number of open connections of all jobs.",
+        |daemon| MetricSample::optional(daemon.limits.connections.map(|most| most as f64)),
+    ),
+];
+
+impl DaemonFigures {
+    /// Formats the version, the number of jobs in each state, and the common limits if they are set.
+    pub(crate) fn metrics(&self) -> String {
+        let mut text = Exposition::default();
+        text.add(&METRICS, &[], self);
+        text.finish()
     }
-    let connections = limits.connections.map(|most| most as u64);
-    for (name, help, limit) in [
-        (
-            "opilio_limit_bytes_per_second",
-            "Maximum bytes per second that all jobs receive.",
-            limits.bandwidth,
-        ),
-        (
-            "opilio_limit_connections",
-            "Maximum number of open connections of all jobs.",
-            connections,
-        ),
-    ] {
-        if let Some(limit) = limit {
-            let _ = write!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} gauge\n{name} {limit}\n"
-            );
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -70,8 +71,9 @@ mod tests {
         for (state, name) in STATES {
             assert_eq!(serde_json::json!(state), name);
         }
-        let jobs = [JobState::Failed, JobState::New, JobState::Failed];
-        let text = of_daemon(&jobs, &Limits::default());
+        let jobs = vec![JobState::Failed, JobState::New, JobState::Failed];
+        let limits = CommonLimits::default();
+        let text = DaemonFigures { jobs, limits }.metrics();
         let figures: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(figures.len(), 13);
         for figure in [
@@ -85,11 +87,12 @@ mod tests {
 
     #[test]
     fn what_all_jobs_may_take_is_told_where_it_is_limited() {
-        let limits = Limits {
+        let limits = CommonLimits {
             bandwidth: Some(125_000),
-            ..Limits::default()
+            ..CommonLimits::default()
         };
-        let text = of_daemon(&[], &limits);
+        let jobs = Vec::new();
+        let text = DaemonFigures { jobs, limits }.metrics();
         let gauge =
             "# TYPE opilio_limit_bytes_per_second gauge\nopilio_limit_bytes_per_second 125000\n";
         assert!(text.ends_with(gauge), "{text}");

@@ -81,6 +81,6 @@ impl Orders {
     /// # Errors
     /// They cannot be written.
     pub fn write(&self, job: &Path) -> io::Result<()> {
-        crate::written::write(&job.join(FILE), &serde_json::to_vec_pretty(self)?)
+        crate::own_file::write(&job.join(FILE), &serde_json::to_vec_pretty(self)?)
     }
 }

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
-use opilio_control::{Answer, By, Command, Request, Standing, Status, carry_out};
+use opilio_control::figures::content_bytes;
+use opilio_control::{Answer, Author, Command, CommandRequest, Standing, Status, carry_out, chain};
 use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
 
-use crate::api::chain;
 use crate::clock::Clock;
 use crate::folder::Folder;
 use crate::is_seen_to;
@@ -100,7 +100,7 @@ pub enum JobState {
 
 /// The daemon's information on a job.
 #[derive(Clone, Debug)]
-pub(crate) struct Known {
+pub(crate) struct KnownJob {
     pub directory: PathBuf,
     pub overview: JobOverview,
     pub alive: Alive,
@@ -111,7 +111,7 @@ pub(crate) struct Known {
 }
 
 /// All jobs, by name.
-pub(crate) type Jobs = BTreeMap<String, Known>;
+pub(crate) type Jobs = BTreeMap<String, KnownJob>;
 
 /// Looks at the jobs of a folder periodically.
 pub(crate) struct Watcher {
@@ -121,7 +121,7 @@ pub(crate) struct Watcher {
     /// Free space below which no job begins.
     disk_free: Option<u64>,
     clock: Clock,
-    read: BTreeMap<String, Read>,
+    read: BTreeMap<String, JobFiles>,
     /// The error of the last look at the folder.
     problem: Option<String>,
 }
@@ -131,7 +131,7 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 /// The reason that keeps a job from crawling, apart from its own pauses and the number of places.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Holds {
+enum StartBlocker {
     Nothing,
     Window,
     Disk,
@@ -149,7 +149,7 @@ struct Stamp {
 
 /// Contents of a job's files, with the times of their last writes.
 #[derive(Clone, Default)]
-struct Read {
+struct JobFiles {
     stamps: [Option<Stamp>; 4],
     made: Option<Made>,
     /// The error of each file.
@@ -242,14 +242,14 @@ impl Watcher {
                 _ => (read.status, read.before, read.rates) = (None, None, (0.0, 0.0)),
             }
             let holds = match &self.windows {
-                None => Holds::Unknown,
-                Some(windows) if !window::is_open(windows, name, now) => Holds::Window,
-                Some(_) if is_disk_low => Holds::Disk,
-                Some(_) => Holds::Nothing,
+                None => StartBlocker::Unknown,
+                Some(windows) if !window::is_open(windows, name, now) => StartBlocker::Window,
+                Some(_) if is_disk_low => StartBlocker::Disk,
+                Some(_) => StartBlocker::Nothing,
             };
             let windows = self.windows.as_deref().map_or(&[][..], Vec::as_slice);
             let overview = read.overview(name, *alive, windows, holds);
-            let known = Known {
+            let known = KnownJob {
                 directory: directory.clone(),
                 overview,
                 alive: *alive,
@@ -267,7 +267,7 @@ impl Watcher {
     }
 }
 
-impl Read {
+impl JobFiles {
     /// Reads the files that were written since.
     fn again(&mut self, directory: &Path) {
         let now = SystemTime::now();
@@ -343,7 +343,13 @@ impl Read {
         self.status = Some(Arc::new(status));
     }
 
-    fn overview(&self, name: &str, alive: Alive, windows: &[Window], holds: Holds) -> JobOverview {
+    fn overview(
+        &self,
+        name: &str,
+        alive: Alive,
+        windows: &[Window],
+        holds: StartBlocker,
+    ) -> JobOverview {
         let course = self.course.as_ref();
         let statistics = match &self.status {
             Some(status) => status.statistics,
@@ -364,7 +370,7 @@ impl Read {
             uris: statistics.finished(),
             queued: statistics.queued,
             discovered: statistics.discovered,
-            bytes: statistics.bytes.novel + statistics.bytes.unchanged + statistics.bytes.unknown,
+            bytes: content_bytes(&statistics),
             uris_per_second: self.rates.0,
             bytes_per_second: self.rates.1,
             alerts: self
@@ -390,7 +396,7 @@ impl Read {
         })
     }
 
-    fn state(&self, alive: Alive, holds: Holds) -> (JobState, Option<String>) {
+    fn state(&self, alive: Alive, holds: StartBlocker) -> (JobState, Option<String>) {
         if let Some(problem) = self.problems.iter().flatten().next() {
             return (JobState::Damaged, Some(problem.clone()));
         }
@@ -473,7 +479,7 @@ fn open(alerts: &[Alert]) -> u64 {
 }
 
 /// The reason why a job that is to begin waits.
-fn waits(orders: &Orders, holds: Holds) -> String {
+fn waits(orders: &Orders, holds: StartBlocker) -> String {
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
             format!("the process died; restart at {at:.0}")
@@ -481,9 +487,9 @@ fn waits(orders: &Orders, holds: Holds) -> String {
         (Some(at), deaths) if at > Timestamp::now() => {
             format!("the process died {deaths} times in a row; restart at {at:.0}")
         }
-        _ if holds == Holds::Window => "the crawl window is closed".to_owned(),
-        _ if holds == Holds::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
-        _ if holds == Holds::Unknown => {
+        _ if holds == StartBlocker::Window => "the crawl window is closed".to_owned(),
+        _ if holds == StartBlocker::Disk => "the disk is nearly full (limits.disk-free)".to_owned(),
+        _ if holds == StartBlocker::Unknown => {
             "waiting for a free place among the concurrent crawls, or for the crawl window"
                 .to_owned()
         }
@@ -499,8 +505,8 @@ pub(crate) fn is_disk_low(folder: &Path, wanted: Option<u64>) -> bool {
 
 /// Asks a running job for its status.
 fn status_of(directory: &Path) -> Option<Status> {
-    let request = Request {
-        by: By {
+    let request = CommandRequest {
+        by: Author {
             user: "daemon".to_owned(),
             pid: std::process::id(),
         },
@@ -544,7 +550,7 @@ mod tests {
     fn what_is_written_twice_at_a_time_is_read_twice() {
         let dir = tempfile::tempdir().unwrap();
         let moment = SystemTime::now();
-        let mut read = Read::default();
+        let mut read = JobFiles::default();
         for is_paused in [true, false, true] {
             let mut orders = Orders::new(true, "ada");
             orders.paused = is_paused;

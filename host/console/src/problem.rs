@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use opilio_control::{ControlError, Fault, FaultFound};
+use opilio_control::{ControlError, ErrorKind, FaultFound};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -99,10 +99,10 @@ impl Problem {
 impl From<ControlError> for Problem {
     fn from(ControlError { fault, message }: ControlError) -> Problem {
         match fault {
-            Fault::Request => Problem::unusable(message),
-            Fault::Unknown => Problem::not_found(message),
-            Fault::State => Problem::conflict(message),
-            Fault::Failure => Problem::failure(message),
+            ErrorKind::Request => Problem::unusable(message),
+            ErrorKind::Unknown => Problem::not_found(message),
+            ErrorKind::State => Problem::conflict(message),
+            ErrorKind::Failure => Problem::failure(message),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use opilio_crawl::{Share, ShareTaken};
 
-use crate::config::Limits;
+use crate::config::CommonLimits;
 
 /// Time between two divisions among the same jobs.
 const PERIOD: Duration = Duration::from_secs(5);
@@ -56,7 +56,7 @@ struct Seen {
 type Want = Option<u64>;
 
 impl Shares {
-    pub(crate) fn new(limits: &Limits) -> Shares {
+    pub(crate) fn new(limits: &CommonLimits) -> Shares {
         Shares {
             bytes_per_second: limits.bandwidth,
             connections: limits.connections.map(|most| most as u64),
@@ -175,7 +175,7 @@ pub(crate) fn attainable(
     name: &str,
     members: &BTreeMap<String, Member>,
     wanted: &BTreeMap<String, Share>,
-    limits: &Limits,
+    limits: &CommonLimits,
 ) -> Option<Share> {
     let wish = wanted.get(name).copied().unwrap_or_default();
     let own = members.get(name).and_then(|member| member.share);
@@ -264,11 +264,11 @@ mod tests {
         }
     }
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> CommonLimits {
+        CommonLimits {
             bandwidth: Some(1_000_000),
             connections: Some(10),
-            ..Limits::default()
+            ..CommonLimits::default()
         }
     }
 
@@ -417,7 +417,7 @@ mod tests {
         let wanted = BTreeMap::from([("a".to_owned(), Share::default())]);
         let held = members([("a", crawls(share(500_000, 5), 1.0, ShareTaken::default()))]);
         assert_eq!(lowered(&held, &wanted), []);
-        let limits = Limits::default();
+        let limits = CommonLimits::default();
         assert_eq!(
             attainable("a", &held, &wanted, &limits),
             Some(Share::default())

@@ -22,7 +22,7 @@ use crate::calendar::SeenTo;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::orders::Orders;
-use crate::overview::{JobState, Jobs, Known, Watcher, is_disk_low};
+use crate::overview::{JobState, Jobs, KnownJob, Watcher, is_disk_low};
 use crate::process::{self, Alive};
 use crate::share::Shares;
 use crate::window;
@@ -32,7 +32,7 @@ use sharing::Deaf;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Time after which a crawl counts as stable: an earlier death does not count with a later one.
-const HOLDS: SignedDuration = SignedDuration::from_mins(10);
+const STABLE_AFTER: SignedDuration = SignedDuration::from_mins(10);
 
 /// The daemon's user name in the logs of jobs.
 const DAEMON: &str = "daemon";
@@ -88,11 +88,11 @@ enum Step {
     Pause,
     Resume,
     /// It has crawled long enough to count as stable.
-    Holds,
+    Stable,
 }
 
 /// The facts that decide about the step.
-struct Case<'c> {
+struct SupervisedJob<'c> {
     alive: Alive,
     state: JobState,
     orders: Option<&'c Orders>,
@@ -182,7 +182,7 @@ impl Supervisor {
             if known.alive != Alive::No || process == ProcessState::Alive {
                 busy += 1;
             }
-            let case = Case {
+            let supervised = SupervisedJob {
                 alive: known.alive,
                 state: known.overview.state,
                 orders: known.orders.as_ref(),
@@ -194,14 +194,14 @@ impl Supervisor {
             if known.alive != Alive::No || process == ProcessState::Alive {
                 members.insert(name.clone(), self.member(name, known));
             }
-            match step(&case, &self.daemon.config.restart) {
+            match step(&supervised, &self.daemon.config.restart) {
                 Step::Begin => {
                     let orders = known.orders.as_ref();
                     let has_place = orders.is_some_and(|orders| orders.not_before.is_some());
                     waiting.push((!has_place, orders.map(|orders| orders.since), name));
                 }
                 step => {
-                    if case.keeps_place(&step) {
+                    if supervised.keeps_place(&step) {
                         busy += 1;
                     }
                     self.take(name, known, step, process).await;
@@ -279,7 +279,7 @@ impl Supervisor {
             .folder
             .job(name)
             .map_err(|problem| words(&problem))?;
-        let turn = self.daemon.desk.turn(&job).await;
+        let turn = self.daemon.commands.turn(&job).await;
         let turn = turn.map_err(|problem| problem.detail().to_owned())?;
         let ordered = self.daemon.order(name, |orders| {
             // An operator may have stopped it meanwhile.
@@ -306,7 +306,7 @@ impl Supervisor {
     }
 
     /// Reports in all places that a job is not restarted. The reason includes the end of its last process's output.
-    fn given_up(&self, name: &str, known: &Known, why: String) -> String {
+    fn given_up(&self, name: &str, known: &KnownJob, why: String) -> String {
         let said = process::last_words(&known.directory);
         let why = match said.is_empty() {
             true => why,
@@ -318,11 +318,11 @@ impl Supervisor {
         why
     }
 
-    async fn take(&self, name: &str, known: &Known, step: Step, process: ProcessState) {
+    async fn take(&self, name: &str, known: &KnownJob, step: Step, process: ProcessState) {
         let note = |what: &str, result: &str| note(name, known, what, result);
         let ask = async |command| {
             let directory = known.directory.clone();
-            let asked = self.daemon.desk.ask(directory, DAEMON, command).await;
+            let asked = self.daemon.commands.ask(directory, DAEMON, command).await;
             asked.map_err(|problem| tracing::warn!(job = name, "{}", problem.detail()))
         };
         match step {
@@ -391,13 +391,13 @@ impl Supervisor {
                         .order(name, |orders| orders.window_closed = false);
                 }
             }
-            Step::Holds => self.daemon.order(name, |orders| orders.deaths = 0),
+            Step::Stable => self.daemon.order(name, |orders| orders.deaths = 0),
         }
     }
 }
 
 /// Writes to the logs of the job and of the daemon.
-fn note(name: &str, known: &Known, what: &str, result: &str) {
+fn note(name: &str, known: &KnownJob, what: &str, result: &str) {
     tracing::info!(job = name, "{what}: {result}");
     if let Err(problem) = opilio_control::note(&known.directory, DAEMON, what, result) {
         tracing::error!(job = name, "{problem}");
@@ -405,7 +405,7 @@ fn note(name: &str, known: &Known, what: &str, result: &str) {
 }
 
 /// Notifies the job's operator, which may take a while.
-fn give_up(name: &str, known: &Known, why: &str) {
+fn give_up(name: &str, known: &KnownJob, why: &str) {
     let (job, name, why) = (known.directory.clone(), name.to_owned(), why.to_owned());
     tokio::spawn(async move {
         if let Err(problem) = opilio_crawl::give_up(job, why).await {
@@ -417,7 +417,7 @@ fn give_up(name: &str, known: &Known, why: &str) {
     });
 }
 
-impl Case<'_> {
+impl SupervisedJob<'_> {
     /// Whether a job without a process keeps its place because it is to be restarted.
     fn keeps_place(&self, step: &Step) -> bool {
         let rests = self
@@ -428,46 +428,48 @@ impl Case<'_> {
     }
 }
 
-fn step(case: &Case<'_>, restart: &Restart) -> Step {
-    if case.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
+fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
+    if supervised.process == ProcessState::Exited(Some(EXIT_IN_USE)) {
         return Step::Again("another process is using the job");
     }
-    let closed_by_us = case.orders.is_some_and(|orders| orders.window_closed);
-    if case.alive == Alive::Yes {
-        let is_foreign = case.orders.is_some_and(|it| it.crawl && it.begun.is_none());
-        if let Some(course) = case.course.filter(|_| is_foreign) {
+    let closed_by_us = supervised.orders.is_some_and(|orders| orders.window_closed);
+    if supervised.alive == Alive::Yes {
+        let is_foreign = supervised
+            .orders
+            .is_some_and(|it| it.crawl && it.begun.is_none());
+        if let Some(course) = supervised.course.filter(|_| is_foreign) {
             return Step::Adopt(course.began);
         }
-        if !case.is_open && case.state == JobState::Running {
+        if !supervised.is_open && supervised.state == JobState::Running {
             return Step::Pause;
         }
-        if case.is_open && closed_by_us {
+        if supervised.is_open && closed_by_us {
             return Step::Resume;
         }
-        let has_held = case
+        let has_held = supervised
             .course
-            .is_some_and(|course| course.began.duration_until(case.now) > HOLDS);
-        let has_died = case.orders.is_some_and(|orders| orders.deaths > 0);
+            .is_some_and(|course| course.began.duration_until(supervised.now) > STABLE_AFTER);
+        let has_died = supervised.orders.is_some_and(|orders| orders.deaths > 0);
         return match has_held && has_died {
-            true => Step::Holds,
+            true => Step::Stable,
             false => Step::Nothing,
         };
     }
-    let Some(orders) = case.orders.filter(|orders| orders.crawl) else {
+    let Some(orders) = supervised.orders.filter(|orders| orders.crawl) else {
         return Step::Nothing;
     };
-    if case.alive == Alive::Silent || case.process == ProcessState::Alive {
+    if supervised.alive == Alive::Silent || supervised.process == ProcessState::Alive {
         return Step::Nothing;
     }
     if orders.begun.is_none() {
-        let is_time = orders.not_before.is_none_or(|at| at <= case.now);
-        return match is_time && case.is_open {
+        let is_time = orders.not_before.is_none_or(|at| at <= supervised.now);
+        return match is_time && supervised.is_open {
             true => Step::Begin,
             false => Step::Nothing,
         };
     }
-    let ended = process::end_of_begun(orders, case.course);
-    match (ended, case.process) {
+    let ended = process::end_of_begun(orders, supervised.course);
+    match (ended, supervised.process) {
         (Some(ended), _) => match ended.how {
             EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
             EndWord::Terminated => Step::Again("the system terminated the process"),
@@ -481,8 +483,8 @@ fn step(case: &Case<'_>, restart: &Restart) -> Step {
                 .min(restart.pause_max);
             let again = SignedDuration::try_from(pause)
                 .ok()
-                .and_then(|pause| case.now.checked_add(pause).ok());
-            Step::Died(again.unwrap_or(case.now))
+                .and_then(|pause| supervised.now.checked_add(pause).ok());
+            Step::Died(again.unwrap_or(supervised.now))
         }
     }
 }
@@ -532,7 +534,7 @@ mod tests {
         is_open: bool,
         expected: Step,
     ) {
-        let case = Case {
+        let supervised = SupervisedJob {
             alive: Alive::No,
             state: JobState::Waiting,
             orders: Some(orders),
@@ -541,7 +543,7 @@ mod tests {
             is_open,
             now: at(100),
         };
-        assert_eq!(step(&case, &Restart::default()), expected);
+        assert_eq!(step(&supervised, &Restart::default()), expected);
     }
 
     #[test]
@@ -618,7 +620,7 @@ mod tests {
         let again = Step::Again("another process is using the job");
         check(&orders(Some(10), 5), None, late, true, again);
         // The holder may crawl: the job is not begun a second time when that process ends.
-        let case = Case {
+        let supervised = SupervisedJob {
             alive: Alive::Yes,
             state: JobState::Running,
             orders: Some(&orders(None, 0)),
@@ -627,7 +629,7 @@ mod tests {
             is_open: true,
             now: at(100),
         };
-        assert_eq!(step(&case, &Restart::default()), Step::Adopt(at(7)));
+        assert_eq!(step(&supervised, &Restart::default()), Step::Adopt(at(7)));
         let stopped = course(7, Some(EndWord::Stopped));
         let none = ProcessState::None;
         check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
@@ -638,7 +640,7 @@ mod tests {
         let killed = ProcessState::Exited(None);
         let dead = orders(Some(10), 0);
         let unended = course(11, None);
-        let mut case = Case {
+        let mut supervised = SupervisedJob {
             alive: Alive::No,
             state: JobState::Waiting,
             orders: Some(&dead),
@@ -648,26 +650,26 @@ mod tests {
             now: at(100),
         };
         let restart = Restart::default();
-        let died = step(&case, &restart);
-        assert!(case.keeps_place(&died), "{died:?}");
+        let died = step(&supervised, &restart);
+        assert!(supervised.keeps_place(&died), "{died:?}");
         let rests = Orders {
             not_before: Some(at(105)),
             ..orders(None, 1)
         };
-        (case.orders, case.process) = (Some(&rests), ProcessState::None);
-        assert!(case.keeps_place(&step(&case, &restart)));
+        (supervised.orders, supervised.process) = (Some(&rests), ProcessState::None);
+        assert!(supervised.keeps_place(&step(&supervised, &restart)));
         // Outside its window it could not begin.
-        case.is_open = false;
-        assert!(!case.keeps_place(&step(&case, &restart)));
-        case.is_open = true;
+        supervised.is_open = false;
+        assert!(!supervised.keeps_place(&step(&supervised, &restart)));
+        supervised.is_open = true;
         let waits = orders(None, 0);
-        case.orders = Some(&waits);
-        assert!(!case.keeps_place(&Step::Nothing));
+        supervised.orders = Some(&waits);
+        assert!(!supervised.keeps_place(&Step::Nothing));
     }
 
     #[test]
     fn a_window_pauses_what_runs_and_resumes_only_what_it_paused() {
-        let mut case = Case {
+        let mut supervised = SupervisedJob {
             alive: Alive::Yes,
             state: JobState::Running,
             orders: None,
@@ -677,16 +679,16 @@ mod tests {
             now: at(0),
         };
         let restart = Restart::default();
-        assert_eq!(step(&case, &restart), Step::Pause);
-        case.state = JobState::Paused;
-        assert_eq!(step(&case, &restart), Step::Nothing);
-        case.is_open = true;
-        assert_eq!(step(&case, &restart), Step::Nothing);
+        assert_eq!(step(&supervised, &restart), Step::Pause);
+        supervised.state = JobState::Paused;
+        assert_eq!(step(&supervised, &restart), Step::Nothing);
+        supervised.is_open = true;
+        assert_eq!(step(&supervised, &restart), Step::Nothing);
         let closed = Orders {
             window_closed: true,
             ..orders(None, 0)
         };
-        case.orders = Some(&closed);
-        assert_eq!(step(&case, &restart), Step::Resume);
+        supervised.orders = Some(&closed);
+        assert_eq!(step(&supervised, &restart), Step::Resume);
     }
 }

@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::{By, Desk, DroppedLine, Running};
+use super::{ActionLine, Author, JobAdmin, Running};
 use opilio_job::directory::write_text;
 use opilio_stacks::on_plugin_thread;
 
@@ -208,7 +208,7 @@ fn is_draft(path: &Path) -> bool {
 /// Carries out a file, moves it away, and writes the result.
 fn act(running: &Running, path: &Path) -> io::Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let by = By {
+    let by = Author {
         user: format!("action:{name}"),
         pid: 0,
     };
@@ -216,8 +216,8 @@ fn act(running: &Running, path: &Path) -> io::Result<()> {
     match named(&name) {
         Ok(named) => {
             let profile = running.context.current();
-            let desk = running.desk(&profile);
-            take(&desk, named, path, &by, &mut outcome)?;
+            let admin = running.admin(&profile);
+            take(&admin, named, path, &by, &mut outcome)?;
         }
         Err(why) => outcome.said.push(why.to_owned()),
     }
@@ -240,14 +240,14 @@ fn act(running: &Running, path: &Path) -> io::Result<()> {
 }
 
 fn take(
-    desk: &Desk<'_>,
+    admin: &JobAdmin<'_>,
     named: Named,
     path: &Path,
-    by: &By,
+    by: &Author,
     outcome: &mut Outcome,
 ) -> io::Result<()> {
     if named.kind == Kind::Recover {
-        return desk
+        return admin
             .take_recovery(path, named.is_scoped, by, outcome)
             .map_err(io::Error::other);
     }
@@ -264,7 +264,7 @@ fn take(
         if part.is_empty() {
             break;
         }
-        taken += desk
+        taken += admin
             .take_lines(named.kind, named.is_scoped, part, by, outcome)
             .map_err(io::Error::other)?;
     }
@@ -282,7 +282,7 @@ fn lines(
     reader: &mut impl BufRead,
     number: &mut u64,
     outcome: &mut Outcome,
-) -> io::Result<Vec<DroppedLine>> {
+) -> io::Result<Vec<ActionLine>> {
     let mut part = Vec::new();
     while part.len() < LINES_AT_ONCE {
         let mut line = Vec::new();
@@ -310,7 +310,7 @@ fn lines(
             Ok(text) => {
                 let text = text.trim_start_matches('\u{feff}').trim();
                 if !text.is_empty() && !text.starts_with('#') {
-                    part.push(DroppedLine {
+                    part.push(ActionLine {
                         number: *number,
                         text: text.to_owned(),
                     });

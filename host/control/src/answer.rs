@@ -6,7 +6,9 @@ use opilio_frontier::Statistics;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Change, Checkpoint, Fault, FaultFound, SeedReport, SettingChanged, SettingInForce};
+use super::{
+    Change, Checkpoint, ErrorKind, FaultFound, SeedReport, SettingChanged, SettingInForce,
+};
 use crate::explain_uri::ExplainedUri;
 use opilio_crawl::live::{FetchInFlight, Standing};
 use opilio_crawl::tables::TableReport;
@@ -81,16 +83,7 @@ pub enum Answer {
         queue: Value,
     },
     /// URI, with the names of `docs/TRANSFER.md`.
-    Uri {
-        /// The URI.
-        uri: Value,
-        /// Whether the URI is among the ready URIs of its queue; none if that was not examined.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        is_ready: Option<bool>,
-        /// Whether the URI is in process; none if that was not examined.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        in_process: Option<bool>,
-    },
+    Uri(ListedUri),
     /// Cursor: the list continues after this answer.
     More {
         /// Cursor for the next command; empty if the list cannot be continued.
@@ -104,16 +97,7 @@ pub enum Answer {
         meant: u64,
     },
     /// Result of a sweep over URIs.
-    Swept {
-        /// Action: `count`, `delete` or `forget`.
-        action: String,
-        /// Number of URIs examined.
-        examined: u64,
-        /// Number of URIs that matched, without those in process.
-        meant: u64,
-        /// Number of URIs that matched and are in process. They stay.
-        in_process: u64,
-    },
+    Swept(SweepResult),
     /// Explanation of a URI's state: the reason why it was fetched or not.
     Why(Box<WhyAnswer>),
     /// Piece of an export.
@@ -122,35 +106,9 @@ pub enum Answer {
         text: String,
     },
     /// File that was read for an import.
-    Source {
-        /// The file.
-        file: PathBuf,
-        /// Format that the file was read as.
-        format: String,
-        /// Number of lines read.
-        lines: u64,
-        /// Number of invalid lines.
-        bad_lines: u64,
-        /// First invalid lines and damages, one sentence each.
-        problems: Vec<String>,
-    },
+    Source(SourceRead),
     /// Result of an import.
-    Imported {
-        /// Number of URIs that were queued.
-        scheduled: u64,
-        /// Number of URIs that were recorded as done.
-        included: u64,
-        /// Number of URIs that were known before.
-        known: u64,
-        /// Number of prerequisites, which were left out.
-        prerequisites: u64,
-        /// Number of URIs that were left out.
-        left_out: u64,
-        /// Number of URIs that the frontier cannot hold.
-        refused: u64,
-        /// First of these refusals, one sentence each.
-        refusals: Vec<String>,
-    },
+    Imported(ImportResult),
     /// Error found in the store.
     Problem {
         /// Description of the error, one sentence.
@@ -169,30 +127,11 @@ pub enum Answer {
         faults: Vec<FaultFound>,
     },
     /// Result of a change of settings, or of the check of one.
-    Set {
-        /// Number of the change in the job's history; none if the change was only checked.
-        number: Option<u64>,
-        /// Settings whose value is new.
-        changed: Vec<SettingChanged>,
-        /// Notices on accepted settings.
-        notices: Vec<FaultFound>,
-    },
+    Set(ChangedSettings),
     /// Entry of the job's history.
     Change(Box<Change>),
     /// Result of adding seeds.
-    SeedsAdded {
-        /// Number of the change in the job's history; none if nothing was new.
-        number: Option<u64>,
-        /// Number of new seeds.
-        added: u64,
-        /// Number of SURT prefixes that joined the scope and were not written before.
-        prefixes: u64,
-        /// Number of seeds that were known.
-        known: u64,
-        /// Notices on accepted seeds.
-        #[serde(default)]
-        notices: Vec<FaultFound>,
-    },
+    SeedsAdded(AddedSeeds),
     /// Seed with its outcome.
     Seed(Box<SeedReport>),
     /// Explanation of a URI: its settings and the answers of filters.
@@ -204,10 +143,99 @@ pub enum Answer {
     /// Refusal: the command was not carried out, or not completed.
     Refused {
         /// Cause of the refusal.
-        fault: Fault,
+        fault: ErrorKind,
         /// Message, one sentence.
         message: String,
     },
+}
+
+/// URI in a queue.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[schema(as = QueuedUri)]
+pub struct ListedUri {
+    /// Record of the URI.
+    #[serde(flatten)]
+    #[schema(value_type = Object)]
+    pub uri: Value,
+    /// Whether the URI is ready to be issued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_ready: Option<bool>,
+    /// Whether the URI is being fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_process: Option<bool>,
+}
+
+/// Result of a sweep over URIs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SweepResult {
+    /// Action: `count`, `delete` or `forget`.
+    pub action: String,
+    /// Number of URIs examined.
+    pub examined: u64,
+    /// Number of URIs that matched, without those in process.
+    pub meant: u64,
+    /// Number of URIs that matched and are in process. They stay.
+    pub in_process: u64,
+}
+
+/// File that was read for an import.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SourceRead {
+    /// The file.
+    pub file: PathBuf,
+    /// Format that the file was read as.
+    pub format: String,
+    /// Number of lines read.
+    pub lines: u64,
+    /// Number of invalid lines.
+    pub bad_lines: u64,
+    /// First invalid lines and damages, one sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Result of an import.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ImportResult {
+    /// Number of URIs that were queued.
+    pub scheduled: u64,
+    /// Number of URIs that were recorded as done.
+    pub included: u64,
+    /// Number of URIs that were known before.
+    pub known: u64,
+    /// Number of prerequisites, which were left out.
+    pub prerequisites: u64,
+    /// Number of URIs that were left out.
+    pub left_out: u64,
+    /// Number of URIs that the frontier cannot hold.
+    pub refused: u64,
+    /// First of these refusals, one sentence each.
+    pub refusals: Vec<String>,
+}
+
+/// Result of a change of settings.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ChangedSettings {
+    /// Number of the change in the job's history; not set if the change was only checked.
+    pub number: Option<u64>,
+    /// Settings that change, with the time at which each takes effect.
+    pub changed: Vec<SettingChanged>,
+    /// Warnings about the accepted change.
+    pub notices: Vec<FaultFound>,
+}
+
+/// Result of adding seeds.
+#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AddedSeeds {
+    /// Number of the change in the job's history; not set if nothing was added.
+    pub number: Option<u64>,
+    /// Number of new seeds.
+    pub added: u64,
+    /// Number of new SURT prefixes in the scope.
+    pub prefixes: u64,
+    /// Number of seeds that were known already.
+    pub known: u64,
+    /// Warnings about the accepted change.
+    pub notices: Vec<FaultFound>,
 }
 
 /// Status of a job.

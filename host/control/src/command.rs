@@ -9,7 +9,7 @@ use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
-use super::{ControlError, Fault, ReportKind};
+use super::{ControlError, ErrorKind, ReportKind};
 use opilio_job::alerts::AlertKind;
 use opilio_job::share::Share;
 use opilio_job::transfer::Selection;
@@ -17,10 +17,10 @@ use opilio_job::transfer::Selection;
 /// One line of the control socket: a command and its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct CommandRequest {
     /// Sender of the command.
     #[serde(default)]
-    pub by: By,
+    pub by: Author,
     /// Command to carry out.
     pub command: Command,
 }
@@ -28,7 +28,7 @@ pub struct Request {
 /// Sender of a command, as reported by the sender.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct By {
+pub struct Author {
     /// User name; empty if unknown.
     #[serde(default)]
     pub user: String,
@@ -186,30 +186,12 @@ pub enum Command {
         /// The seed.
         uri: String,
     },
-    /// Retires a queue: it issues no URIs, but accepts them.
-    Retire {
+    /// Changes the state of a queue.
+    ChangeQueue {
         /// Name of the queue.
         queue: String,
-    },
-    /// Unretires a queue: it issues URIs again.
-    Unretire {
-        /// Name of the queue.
-        queue: String,
-    },
-    /// Freezes a queue: it issues no URIs for a while.
-    Freeze {
-        /// Name of the queue.
-        queue: String,
-    },
-    /// Thaws a frozen queue: it issues URIs again.
-    Thaw {
-        /// Name of the queue.
-        queue: String,
-    },
-    /// Ends the politeness delay or back-off of a queue.
-    Wake {
-        /// Name of the queue.
-        queue: String,
+        /// Change to make.
+        action: QueueAction,
     },
     /// Ends delays that are longer than any queue should have, for instance after the clock was ahead.
     WakeOverlong,
@@ -329,6 +311,22 @@ pub enum Command {
     },
 }
 
+/// Action on a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueAction {
+    /// The queue issues no URIs, but accepts new ones.
+    Retire,
+    /// The queue issues URIs again.
+    Unretire,
+    /// The queue issues no URIs until it is thawed.
+    Freeze,
+    /// The queue issues URIs again.
+    Thaw,
+    /// The politeness delay or back-off of the queue ends.
+    Wake,
+}
+
 /// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -374,40 +372,6 @@ fn page() -> u64 {
 }
 
 impl Command {
-    /// Whether the command changes something and so belongs in the job's log. Shares are not logged: the daemon changes them
-    /// every few seconds, without a decision of an operator.
-    pub(crate) fn changes(&self) -> bool {
-        !matches!(
-            self,
-            Command::Status
-                | Command::Series { .. }
-                | Command::Share { .. }
-                | Command::Breakdown
-                | Command::Report { .. }
-                | Command::Alerts
-                | Command::Statistics
-                | Command::Plugins
-                | Command::Observe { .. }
-                | Command::Tables { reload: false }
-                | Command::Queues { .. }
-                | Command::Queue { .. }
-                | Command::Uris { .. }
-                | Command::List { .. }
-                | Command::Count { .. }
-                | Command::Why { .. }
-                | Command::Export { .. }
-                | Command::Check { repair: false }
-                | Command::Settings
-                | Command::Set {
-                    only_check: true,
-                    ..
-                }
-                | Command::History { .. }
-                | Command::Seeds { .. }
-                | Command::Explain { .. }
-        )
-    }
-
     /// Whether the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
     pub(super) fn queues_uris(&self) -> bool {
         matches!(
@@ -415,8 +379,131 @@ impl Command {
             Command::AddSeeds { .. }
                 | Command::Import { .. }
                 | Command::Force { .. }
-                | Command::Unretire { .. }
+                | Command::ChangeQueue {
+                    action: QueueAction::Unretire,
+                    ..
+                }
         )
+    }
+
+    /// Returns the line for the job's log: the command as on the command line, in one line whatever it contains. `None` if it
+    /// changes nothing. Shares are not logged either: the daemon changes them every few seconds, without a decision of an
+    /// operator.
+    pub(crate) fn log_line(&self) -> Option<String> {
+        let number = |number: &Option<u8>, none: &str| {
+            number.map_or_else(|| none.to_owned(), |number| number.to_string())
+        };
+        Some(match self {
+            Command::Status
+            | Command::Series { .. }
+            | Command::Share { .. }
+            | Command::Breakdown
+            | Command::Report { .. }
+            | Command::Alerts
+            | Command::Statistics
+            | Command::Plugins
+            | Command::Observe { .. }
+            | Command::Tables { reload: false }
+            | Command::Queues { .. }
+            | Command::Queue { .. }
+            | Command::Uris { .. }
+            | Command::List { .. }
+            | Command::Count { .. }
+            | Command::Why { .. }
+            | Command::Export { .. }
+            | Command::Check { repair: false }
+            | Command::Settings
+            | Command::Set {
+                only_check: true, ..
+            }
+            | Command::History { .. }
+            | Command::Seeds { .. }
+            | Command::Explain { .. } => return None,
+            Command::Acknowledge { kind, subject } => {
+                let subject = subject.iter().map(|one| format!(" --subject {one:?}"));
+                format!("alerts --acknowledge {}", kind.name()) + &subject.collect::<String>()
+            }
+            Command::RotateLogs => "logs --rotate".to_owned(),
+            Command::Pause => "pause".to_owned(),
+            Command::Resume => "resume".to_owned(),
+            Command::Stop => "stop".to_owned(),
+            Command::Terminate => "terminate".to_owned(),
+            Command::Checkpoint { to: None } => "checkpoint".to_owned(),
+            Command::Checkpoint { to: Some(to) } => format!("checkpoint --to {to:?}"),
+            Command::Tables { reload: true } => "tables --reload".to_owned(),
+            Command::ReplacePlugin {
+                plugin,
+                component,
+                sha256,
+                settings,
+            } => {
+                let mut line = format!("plugin replace {plugin:?} {component:?}");
+                if let Some(sha256) = sha256 {
+                    line += &format!(" --sha256 {sha256:?}");
+                }
+                if let Some(settings) = settings {
+                    line += &format!(" --settings {settings}");
+                }
+                line
+            }
+            Command::Delete { which } => format!("delete{which}"),
+            Command::Forget { which } => format!("forget{which}"),
+            Command::RemoveSeed { uri } => format!("remove-seed {uri:?}"),
+            Command::ChangeQueue { queue, action } => format!("{} {queue:?}", action.name()),
+            Command::WakeOverlong => "wake --all".to_owned(),
+            Command::Cancel { uri } => format!("cancel {uri:?}"),
+            Command::Force { uri } => format!("force {uri:?}"),
+            Command::UriPrecedence { uri, precedence } => {
+                format!("precedence --uri {uri:?} {precedence}")
+            }
+            Command::QueuePrecedence { queue, precedence } => {
+                let precedence = number(precedence, "default");
+                format!("precedence --queue {queue:?} {precedence}")
+            }
+            Command::Floor { floor } => format!("floor {}", number(floor, "none")),
+            Command::Import { file, done } => {
+                let included = match done {
+                    DoneElsewhere::Known => "",
+                    DoneElsewhere::Fetched => " --include all",
+                    DoneElsewhere::LeftOut => " --include pending",
+                };
+                format!("import {file:?}{included}")
+            }
+            Command::Check { repair: true } => "check --repair".to_owned(),
+            Command::Set { set, matching, .. } => {
+                let matching = matching.iter().map(|one| format!(" {}", one.toml()));
+                let set = set.iter().map(|one| format!(" {one:?}"));
+                format!("set{}", matching.chain(set).collect::<String>())
+            }
+            Command::AddSeeds { seeds } => format!("seeds --add ({} lines)", seeds.len()),
+        })
+    }
+}
+
+impl QueueAction {
+    /// Returns the action's name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueAction::Retire => "retire",
+            QueueAction::Unretire => "unretire",
+            QueueAction::Freeze => "freeze",
+            QueueAction::Thaw => "thaw",
+            QueueAction::Wake => "wake",
+        }
+    }
+}
+
+impl QueueSort {
+    /// All orders.
+    pub const ALL: [QueueSort; 3] = [QueueSort::Name, QueueSort::Size, QueueSort::Due];
+
+    /// Returns the order's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            QueueSort::Name => "name",
+            QueueSort::Size => "size",
+            QueueSort::Due => "due",
+        }
     }
 }
 
@@ -429,7 +516,7 @@ impl Which {
             let last = text.lines().last().unwrap_or_default();
             let reason = last.strip_prefix("error: ").unwrap_or(last);
             ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 format!("invalid regular expression: {reason}"),
             )
         })?;
@@ -441,7 +528,7 @@ impl Which {
 }
 
 /// Formats the sender as the job's log does.
-impl fmt::Display for By {
+impl fmt::Display for Author {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let user: String = self
             .user
@@ -453,109 +540,6 @@ impl fmt::Display for By {
         match self.pid {
             0 => f.write_str(user),
             pid => write!(f, "{user}:{pid}"),
-        }
-    }
-}
-
-/// Formats the command as on the command line, in one line whatever it contains.
-impl fmt::Display for Command {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = |number: &Option<u8>, none: &str| {
-            number.map_or_else(|| none.to_owned(), |number| number.to_string())
-        };
-        match self {
-            Command::Status => f.write_str("status"),
-            Command::Series { .. } => f.write_str("series"),
-            Command::Breakdown => f.write_str("breakdown"),
-            Command::Report { report, .. } => write!(f, "report {}", report.name()),
-            Command::Alerts => f.write_str("alerts"),
-            Command::Acknowledge { kind, subject } => {
-                write!(f, "alerts --acknowledge {}", kind.name())?;
-                let mut subject = subject.iter();
-                subject.try_for_each(|one| write!(f, " --subject {one:?}"))
-            }
-            Command::RotateLogs => f.write_str("logs --rotate"),
-            Command::Pause => f.write_str("pause"),
-            Command::Resume => f.write_str("resume"),
-            Command::Stop => f.write_str("stop"),
-            Command::Terminate => f.write_str("terminate"),
-            Command::Share { share } => write!(f, "share {share}"),
-            Command::Checkpoint { to: None } => f.write_str("checkpoint"),
-            Command::Checkpoint { to: Some(to) } => write!(f, "checkpoint --to {to:?}"),
-            Command::Statistics => f.write_str("statistics"),
-            Command::Plugins => f.write_str("plugins"),
-            Command::Observe { observer: None } => f.write_str("observe"),
-            Command::Observe {
-                observer: Some(name),
-            } => write!(f, "observe {name:?}"),
-            Command::Tables { reload } => {
-                f.write_str(if *reload { "tables --reload" } else { "tables" })
-            }
-            Command::ReplacePlugin {
-                plugin,
-                component,
-                sha256,
-                settings,
-            } => {
-                write!(f, "plugin replace {plugin:?} {component:?}")?;
-                if let Some(sha256) = sha256 {
-                    write!(f, " --sha256 {sha256:?}")?;
-                }
-                match settings {
-                    Some(settings) => write!(f, " --settings {settings}"),
-                    None => Ok(()),
-                }
-            }
-            Command::Queues { .. } => f.write_str("queues"),
-            Command::Queue { queue } => write!(f, "queue {queue:?}"),
-            Command::Uris { queue, .. } => write!(f, "uris {queue:?}"),
-            Command::List { which, .. } => write!(f, "list{which}"),
-            Command::Count { which } => write!(f, "count{which}"),
-            Command::Delete { which } => write!(f, "delete{which}"),
-            Command::Forget { which } => write!(f, "forget{which}"),
-            Command::RemoveSeed { uri } => write!(f, "remove-seed {uri:?}"),
-            Command::Retire { queue } => write!(f, "retire {queue:?}"),
-            Command::Unretire { queue } => write!(f, "unretire {queue:?}"),
-            Command::Freeze { queue } => write!(f, "freeze {queue:?}"),
-            Command::Thaw { queue } => write!(f, "thaw {queue:?}"),
-            Command::Wake { queue } => write!(f, "wake {queue:?}"),
-            Command::WakeOverlong => write!(f, "wake --all"),
-            Command::Cancel { uri } => write!(f, "cancel {uri:?}"),
-            Command::Force { uri } => write!(f, "force {uri:?}"),
-            Command::UriPrecedence { uri, precedence } => {
-                write!(f, "precedence --uri {uri:?} {precedence}")
-            }
-            Command::QueuePrecedence { queue, precedence } => write!(
-                f,
-                "precedence --queue {queue:?} {}",
-                number(precedence, "default")
-            ),
-            Command::Floor { floor } => write!(f, "floor {}", number(floor, "none")),
-            Command::Why { uri } => write!(f, "why {uri:?}"),
-            Command::Export { which, .. } => write!(f, "export{which}"),
-            Command::Import { file, done } => {
-                let included = match done {
-                    DoneElsewhere::Known => "",
-                    DoneElsewhere::Fetched => " --include all",
-                    DoneElsewhere::LeftOut => " --include pending",
-                };
-                write!(f, "import {file:?}{included}")
-            }
-            Command::Check { repair } => {
-                f.write_str(if *repair { "check --repair" } else { "check" })
-            }
-            Command::Settings => f.write_str("settings"),
-            Command::Set { set, matching, .. } => {
-                f.write_str("set")?;
-                if let Some(matching) = matching {
-                    write!(f, " {}", matching.toml())?;
-                }
-                set.iter().try_for_each(|one| write!(f, " {one:?}"))
-            }
-            Command::History { .. } => f.write_str("history"),
-            Command::AddSeeds { seeds } => write!(f, "seeds --add ({} lines)", seeds.len()),
-            Command::Seeds { .. } => f.write_str("seeds"),
-            Command::Explain { uri, .. } => write!(f, "explain {uri:?}"),
         }
     }
 }
@@ -593,10 +577,11 @@ mod tests {
 
     #[track_caller]
     fn check(json: &str, shown: &str) {
-        let request: Request = serde_json::from_str(json).unwrap();
-        assert_eq!(format!("{} {}", request.by, request.command), shown);
+        let request: CommandRequest = serde_json::from_str(json).unwrap();
+        let line = request.command.log_line().unwrap();
+        assert_eq!(format!("{} {line}", request.by), shown);
         let again = serde_json::to_string(&request).unwrap();
-        let again: Request = serde_json::from_str(&again).unwrap();
+        let again: CommandRequest = serde_json::from_str(&again).unwrap();
         assert_eq!(again.command, request.command);
         assert_eq!(again.by, request.by);
     }
@@ -613,8 +598,8 @@ mod tests {
             r#"abc precedence --queue "org,a," default"#,
         );
         check(
-            r#"{"command":{"do":"why","uri":"http://a.org/\n2026 forged"}}"#,
-            r#"unknown why "http://a.org/\n2026 forged""#,
+            r#"{"command":{"do":"force","uri":"http://a.org/\n2026 forged"}}"#,
+            r#"unknown force "http://a.org/\n2026 forged""#,
         );
         check(
             r#"{"command":{"do":"replace-plugin","plugin":"html","component":"/a b.wasm","settings":{"x":["\n"]}}}"#,
@@ -625,6 +610,10 @@ mod tests {
             "unknown tables --reload",
         );
         check(r#"{"command":{"do":"floor","floor":3}}"#, "unknown floor 3");
+        check(
+            r#"{"command":{"do":"change-queue","queue":"org,a,","action":"thaw"}}"#,
+            r#"unknown thaw "org,a,""#,
+        );
     }
 
     #[test]
@@ -642,7 +631,10 @@ mod tests {
             r#"{"command":{"do":"uri-precedence","uri":"http://a.org/","precedence":256}}"#,
             r#"{"command":{"do":"pause"},"sudo":true}"#,
         ] {
-            assert!(serde_json::from_str::<Request>(json).is_err(), "{json}");
+            assert!(
+                serde_json::from_str::<CommandRequest>(json).is_err(),
+                "{json}"
+            );
         }
     }
 

@@ -7,11 +7,11 @@ use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
 use super::perform::{Say, read_uri};
-use super::{Answer, Command, ControlError, Desk, Fault};
-use crate::explain_uri::{self, Asked, Known};
+use super::{Answer, Command, ControlError, ErrorKind, JobAdmin};
+use crate::explain_uri::{self, ExplainRequest, Known};
 use opilio_visit::budget::{Budget, Place};
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
         let Command::Explain {
             uri,
@@ -30,7 +30,7 @@ impl Desk<'_> {
         let hops = hops.as_deref().map(|hops| {
             HopPath::parse(hops).map_err(|problem| {
                 ControlError::new(
-                    Fault::Request,
+                    ErrorKind::Request,
                     format!("invalid hop path {hops:?}: {problem}"),
                 )
             })
@@ -49,7 +49,7 @@ impl Desk<'_> {
             let known = Some(&record.media_type).filter(|known| !known.is_empty());
             media_type = media_type.or(known.cloned());
         }
-        let asked = Asked {
+        let asked = ExplainRequest {
             uri: &uri,
             via: via.as_ref(),
             hops: hops.unwrap_or_default(),
@@ -71,7 +71,7 @@ impl Desk<'_> {
                 let profile = Arc::clone(self.profile);
                 let explain = || explain_uri::explained(&profile, &stacks, &asked, &known);
                 opilio_stacks::on_plugin_thread("explain", explain)
-                    .map_err(|problem| ControlError::new(Fault::Failure, problem))?
+                    .map_err(|problem| ControlError::new(ErrorKind::Failure, problem))?
             }
         };
         say(Answer::Explained(Box::new(explained)));
@@ -79,7 +79,11 @@ impl Desk<'_> {
     }
 
     /// Returns the facts about a URI that wait evaluators receive in addition to `asked`.
-    fn known(&self, asked: &Asked<'_>, record: Option<UriRecord>) -> Result<Known, ControlError> {
+    fn known(
+        &self,
+        asked: &ExplainRequest<'_>,
+        record: Option<UriRecord>,
+    ) -> Result<Known, ControlError> {
         let subject = explain_uri::subject(self.profile, asked, record.as_ref());
         let place = Place {
             queue: &subject.queue,

@@ -42,7 +42,7 @@ pub use answer::{
 
 /// URI to explain, with the path on which it would be found.
 #[derive(Clone, Debug)]
-pub struct Asked<'a> {
+pub struct ExplainRequest<'a> {
     /// The URI.
     pub uri: &'a Uri,
     /// Page on which the URI is found.
@@ -73,7 +73,7 @@ pub(crate) struct Known {
 /// Errors in the profile's plugins and tables.
 pub fn explain(
     profile: &Arc<Profile>,
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     component_cache: Option<PathBuf>,
 ) -> Result<ExplainedUri, CrawlError> {
     let engine = Engine::new(EngineConfig {
@@ -95,7 +95,7 @@ pub(crate) fn explain_at_rest(
     job: &Path,
     profile: &Arc<Profile>,
     prefixes: &[String],
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     known: &Known,
 ) -> Result<ExplainedUri, CrawlError> {
     let engine = Engine::new(EngineConfig {
@@ -116,7 +116,7 @@ pub(crate) fn explain_at_rest(
 pub(crate) fn explained(
     profile: &Arc<Profile>,
     stacks: &Arc<Stacks>,
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     known: &Known,
 ) -> ExplainedUri {
     let record = subject(profile, asked, known.record.as_ref());
@@ -186,7 +186,7 @@ pub(crate) fn explained(
 /// The record of a URI that is found as asked: with everything that the job knows of it, or new.
 pub(crate) fn subject(
     profile: &Profile,
-    asked: &Asked<'_>,
+    asked: &ExplainRequest<'_>,
     known: Option<&UriRecord>,
 ) -> UriRecord {
     let via = asked.via.map(Uri::as_str);
@@ -424,8 +424,8 @@ settings = { max = 2 }
         Arc::new(Profile::parse("p.toml", PROFILE, &given).unwrap())
     }
 
-    fn asked<'a>(uri: &'a Uri, hops: &str) -> Asked<'a> {
-        Asked {
+    fn asked<'a>(uri: &'a Uri, hops: &str) -> ExplainRequest<'a> {
+        ExplainRequest {
             uri,
             via: None,
             hops: HopPath::parse(hops).unwrap(),

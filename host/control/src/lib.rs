@@ -1,7 +1,7 @@
 //! Operator commands on a job, whether or not a process runs the job.
 //!
 //! ```text
-//! Command ─► Desk::perform ─► Answer …
+//! Command ─► JobAdmin::perform ─► Answer …
 //!              │ frontier, profile, log of the job; where it runs, its pause, fetches in flight, scope
 //! running:     socket.rs takes commands from the job's socket
 //! not running: carry_out opens the job for one command
@@ -10,18 +10,18 @@
 //! Nothing here holds the frontier for longer than one bounded part of a command. Nothing holds the frontier while an answer is
 //! being sent.
 
+mod action_lines;
 mod actions;
+mod admin;
 mod answer;
 mod command;
-mod desk;
-mod dropped;
 mod explain;
 mod explain_uri;
-mod look;
 mod metrics;
 mod perform;
 mod periodic;
 mod plugins;
+mod queries;
 mod reach;
 mod replace;
 mod report;
@@ -40,19 +40,25 @@ mod sweep;
 mod transfers;
 mod verify;
 
-pub use answer::{Answer, CheckedStore, LastRefusal, Status, WhyAnswer};
-pub use command::{By, Command, DoneElsewhere, ExportFormat, QueueSort, Request, Which};
-pub use desk::{ControlError, Fault};
+pub use admin::{ControlError, ErrorKind};
+pub use answer::{
+    AddedSeeds, Answer, ChangedSettings, CheckedStore, ImportResult, LastRefusal, ListedUri,
+    SourceRead, Status, SweepResult, WhyAnswer,
+};
+pub use command::{
+    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, QueueAction, QueueSort, Which,
+};
 pub use explain_uri::{
-    Asked, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer, WaitAnswer,
-    explain,
+    ExplainRequest, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer,
+    WaitAnswer, explain,
 };
 pub use metrics::{Figures, metrics};
 pub use opilio_crawl::live::{FetchInFlight, Standing};
 pub use opilio_crawl::settings::Effect;
-pub use opilio_frontier::QueueState;
+pub use opilio_frontier::{Overdue, QueueState, Statistics};
 pub use opilio_job::history::{Change, Changed};
-pub use opilio_stacks::{KnownStack, StackedPlugin};
+pub use opilio_job::{exposition, figures};
+pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
 pub use perform::no_uri;
 pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;
@@ -61,10 +67,10 @@ pub use run::run;
 pub use seeds::SeedReport;
 pub use set::{FaultFound, SettingChanged, SettingInForce, changing};
 pub use snapshot::Checkpoint;
-pub use verify::{Discrepancy, Kind as DiscrepancyKind, Verified, verify};
+pub use verify::{Discrepancy, DiscrepancyKind, Verified, verify};
 
-use desk::{Desk, Running};
-use dropped::DroppedLine;
+use action_lines::ActionLine;
+use admin::{JobAdmin, Running};
 use opilio_job::job_log::JobLog;
 use report::write_all as write_reports;
 use snapshot::remove_unfinished;

@@ -8,11 +8,14 @@ use std::path::Path;
 
 use opilio_frontier::Overdue;
 
-use crate::{Answer, By, Command, ControlError, Fault, Request, Status, carry_out};
-use opilio_job::alerts::{Alert, AlertKind};
+use crate::{Answer, Author, Command, CommandRequest, ControlError, ErrorKind, Status, carry_out};
+use opilio_job::alerts::AlertKind;
 use opilio_job::breakdown::Breakdown;
-use opilio_job::exposition::{Exposition, MetricKind};
-use opilio_job::plugin_report::PluginReport;
+use opilio_job::census::PageCensus;
+use opilio_job::exposition::{Exposition, Metric, MetricKind, MetricSample};
+use opilio_job::figures;
+use opilio_job::ledger::Amount;
+use opilio_job::plugin_report::{PluginReport, expose};
 
 /// Answers of a job from which metrics are made.
 #[derive(Clone, Debug)]
@@ -30,14 +33,14 @@ impl Figures {
     ///
     /// # Errors
     /// [`ControlError`] if the job cannot be reached or does not answer.
-    pub fn ask(job: &Path, by: &By) -> Result<Figures, ControlError> {
+    pub fn ask(job: &Path, by: &Author) -> Result<Figures, ControlError> {
         let mut status = None;
         let mut breakdown = None;
         let mut plugins = Vec::new();
         for command in [Command::Status, Command::Breakdown, Command::Plugins] {
             // If no process has ever written plugin reports, there are no plugins to report.
             let may_fail = command == Command::Plugins;
-            let request = Request {
+            let request = CommandRequest {
                 by: by.clone(),
                 command,
             };
@@ -65,7 +68,7 @@ impl Figures {
                 plugins,
             }),
             _ => Err(ControlError {
-                fault: Fault::Failure,
+                fault: ErrorKind::Failure,
                 message: format!("job {} returned no metrics", job.display()),
             }),
         }
@@ -76,329 +79,254 @@ impl Figures {
 pub fn metrics<'j>(jobs: impl IntoIterator<Item = (&'j str, &'j Figures)>) -> String {
     let mut text = Exposition::default();
     for (name, figures) in jobs {
-        job(&mut text, name, figures);
+        let labels = [("job_name", name)];
+        text.add(&METRICS, &labels, figures);
+        expose(&mut text, &labels, &figures.plugins);
     }
     text.finish()
 }
 
-fn job(text: &mut Exposition, name: &str, figures: &Figures) {
-    let Figures {
-        status,
-        breakdown,
-        plugins,
-    } = figures;
-    let job: &[(&str, &str)] = &[("job_name", name)];
-    let with = |label: &'static str, value: &str| {
-        vec![("job_name", name.to_owned()), (label, value.to_owned())]
-    };
-    let statistics = &status.statistics;
-    let totals = &breakdown.totals;
-
-    text.gauge(
-        "opilio_job_up",
-        "Whether a process runs the job.",
-        job,
-        f64::from(u8::from(status.pid.is_some())),
-    );
-    for (state, word) in [
-        ("running", "running"),
-        ("pausing", "pausing"),
-        ("paused", "paused"),
-        ("ending", "ending"),
-        ("idle", "idle"),
-    ] {
-        let value = f64::from(u8::from(status.state.name() == word));
-        let labels = with("state", state);
-        text.sample(
-            "opilio_job_state",
-            MetricKind::Gauge,
-            "1 for the current state of the job.",
-            &labels,
-            value,
-        );
-    }
-    text.gauge(
+/// Metrics of a job besides those of its plugins, in the order of `docs/METRICS.md`.
+const METRICS: [Metric<Figures>; 32] = [
+    Metric::gauge("opilio_job_up", "Whether a process runs the job.", |job| {
+        count(u64::from(job.status.pid.is_some()))
+    }),
+    Metric::gauge(
+        "opilio_job_state",
+        "1 for the current state of the job.",
+        |job| {
+            let state = job.status.state.name();
+            let states = ["running", "pausing", "paused", "ending", "idle"];
+            MetricSample::by("state", states.map(|one| (one, u64::from(one == state))))
+        },
+    ),
+    Metric::gauge(
         "opilio_job_elapsed_seconds",
         "Seconds since the process began to crawl.",
-        job,
-        status.elapsed_s.unwrap_or(0.0),
-    );
-    text.counter(
+        |job| MetricSample::sole(job.status.elapsed_s.unwrap_or(0.0)),
+    ),
+    Metric::counter(
         "opilio_run_seconds_total",
         "Time spent crawling, over all processes of the job, to within half a minute.",
-        job,
-        statistics.run_time.as_secs_f64(),
-    );
-    for (name, help, value) in [
-        ("opilio_uris_known", "URIs known.", statistics.discovered),
-        (
-            "opilio_uris_queued",
-            "URIs in queues, without those in process.",
-            statistics.queued,
-        ),
-        (
-            "opilio_uris_in_process",
-            "URIs in process.",
-            statistics.in_process,
-        ),
-    ] {
-        text.gauge(name, help, job, value as f64);
-    }
-    for (standing, value) in [
-        ("succeeded", statistics.succeeded),
-        ("failed", statistics.failed),
-        ("disregarded", statistics.disregarded),
-    ] {
-        let labels = with("standing", standing);
-        text.sample(
-            "opilio_uris_finished",
-            MetricKind::Gauge,
-            "URIs by the outcome of their last visit.",
-            &labels,
-            value as f64,
-        );
-    }
-    text.counter(
-        "opilio_turns_total",
+        |job| MetricSample::sole(job.status.statistics.run_time.as_secs_f64()),
+    ),
+    Metric::gauge("opilio_uris_known", "URIs known.", |job| {
+        count(job.status.statistics.discovered)
+    }),
+    Metric::gauge(
+        "opilio_uris_queued",
+        "URIs in queues, without those in process.",
+        |job| count(job.status.statistics.queued),
+    ),
+    Metric::gauge("opilio_uris_in_process", "URIs in process.", |job| {
+        count(job.status.statistics.in_process)
+    }),
+    Metric::gauge(
+        "opilio_uris_finished",
+        "URIs by the outcome of their last visit.",
+        |job| MetricSample::by("outcome", figures::outcomes(&job.status.statistics)),
+    ),
+    Metric::counter(
+        "opilio_visits_finished_total",
         "Finished visits: lines of crawl.log.",
-        job,
-        totals.all.uris as f64,
-    );
-    text.counter(
+        |job| count(job.breakdown.totals.all.uris),
+    ),
+    Metric::counter(
         "opilio_content_bytes_total",
         "Bytes of content received.",
-        job,
-        totals.all.bytes as f64,
-    );
-    for (novelty, amount) in [
-        ("novel", totals.novel),
-        ("duplicate", totals.duplicate),
-        ("not-modified", totals.not_modified),
-    ] {
-        let labels = with("novelty", novelty);
-        let help = "Responses by whether their payload was archived already.";
-        text.sample(
-            "opilio_responses_total",
-            MetricKind::Counter,
-            help,
-            &labels,
-            amount.uris as f64,
-        );
-    }
-    for (novelty, amount) in [
-        ("novel", totals.novel),
-        ("duplicate", totals.duplicate),
-        ("not-modified", totals.not_modified),
-    ] {
-        let labels = with("novelty", novelty);
-        let help = "Bytes of content by whether the payload was archived already.";
-        text.sample(
-            "opilio_response_bytes_total",
-            MetricKind::Counter,
-            help,
-            &labels,
-            amount.bytes as f64,
-        );
-    }
-    let revisits = statistics.revisits;
-    let first = statistics.visits.saturating_sub(
-        revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown,
-    );
-    for (state, count) in [
-        ("new", first),
-        ("changed", revisits.changed),
-        ("unchanged", revisits.unchanged),
-        ("not-modified", revisits.not_modified),
-        ("unknown", revisits.unknown),
-    ] {
-        let help = "Successful visits by the change since the last version.";
-        text.sample(
-            "opilio_visits_total",
-            MetricKind::Counter,
-            help,
-            &with("state", state),
-            count as f64,
-        );
-    }
-    overdue(text, name, &statistics.overdue);
-    for (name, help, value) in [
-        ("opilio_retries_total", "Retries.", statistics.retries),
-        (
-            "opilio_links_refused_total",
-            "Links that the scope rejected, counted each time they were found.",
-            statistics.refused,
-        ),
-        (
-            "opilio_walls_total",
-            "Responses that a filter took for a bot wall.",
-            totals.walls,
-        ),
-    ] {
-        text.counter(name, help, job, value as f64);
-    }
-    text.gauge("opilio_hosts", "Hosts crawled.", job, totals.hosts as f64);
-    for row in &breakdown.statuses {
-        let labels = with("status", &row.status.to_string());
-        let help = "Finished visits by fetch status.";
-        text.sample(
-            "opilio_turns_by_status_total",
-            MetricKind::Counter,
-            help,
-            &labels,
-            row.amount.uris as f64,
-        );
-    }
-    for row in &breakdown.media_types {
-        let labels = with("media_type", &row.media_type);
-        let help = "Responses by media type; rare types are summed up.";
-        text.sample(
-            "opilio_responses_by_type_total",
-            MetricKind::Counter,
-            help,
-            &labels,
-            row.amount.uris as f64,
-        );
-    }
-    for row in &breakdown.media_types {
-        let labels = with("media_type", &row.media_type);
-        let help = "Bytes of content by media type; rare types are summed up.";
-        text.sample(
-            "opilio_response_bytes_by_type_total",
-            MetricKind::Counter,
-            help,
-            &labels,
-            row.amount.bytes as f64,
-        );
-    }
-    if let Some(queues) = &status.census.queues {
-        for (state, count) in queues.states.named() {
-            let help = "Queues by state, at the latest count.";
-            text.sample(
-                "opilio_queues",
-                MetricKind::Gauge,
-                help,
-                &with("state", state),
-                count as f64,
-            );
-        }
-        text.gauge(
-            "opilio_queues_failing",
-            "Queues that back off after failures, at the latest count.",
-            job,
-            queues.failing as f64,
-        );
-    }
-    if let Some(pages) = &status.census.pages {
-        text.gauge(
-            "opilio_pages_coverage_ratio",
-            "Share of the pages to revisit that have been visited at least once, at the latest count.",
-            job,
-            pages.coverage,
-        );
-        if let Some(freshness) = pages.freshness {
-            text.gauge(
-                "opilio_pages_freshness_ratio",
-                "Estimated share of pages that have not changed since their last visit, at the latest count.",
-                job,
-                freshness,
-            );
-        }
-        text.gauge(
-            "opilio_pages_due",
-            "Pages whose next visit is due, at the latest count.",
-            job,
-            pages.due as f64,
-        );
-    }
-    share(text, job, status);
-    for kind in AlertKind::ALL {
-        let holds = |alert: &&Alert| alert.kind == kind;
-        let count = status.alerts.iter().filter(holds).count();
-        let help = "Active alerts by kind.";
-        text.sample(
-            "opilio_alerts",
-            MetricKind::Gauge,
-            help,
-            &with("kind", kind.name()),
-            count as f64,
-        );
-    }
-    opilio_job::plugin_report::expose(text, &[("job_name", name)], plugins);
-}
-
-/// Adds the job's share of the machine's bandwidth and its use. A job without a share has no limit, and so no figure for it.
-fn share(text: &mut Exposition, job: &[(&str, &str)], status: &Status) {
-    let (share, taken) = (status.share, status.taken);
-    let given = [
-        (
-            "opilio_share_bytes_per_second",
-            "Share of the bandwidth for the job, in bytes per second; absent without a limit.",
-            share.bytes_per_second,
-        ),
-        (
-            "opilio_share_connections",
-            "Share of the connections for the job; absent without a limit.",
-            share.connections,
-        ),
-    ];
-    for (name, help, given) in given {
-        if let Some(given) = given {
-            text.gauge(name, help, job, given as f64);
-        }
-    }
-    text.counter(
+        |job| count(job.breakdown.totals.all.bytes),
+    ),
+    Metric::counter(
+        "opilio_responses_total",
+        "Responses by whether their payload was archived already.",
+        |job| {
+            MetricSample::by(
+                "novelty",
+                responses(job).map(|(novelty, amount)| (novelty, amount.uris)),
+            )
+        },
+    ),
+    Metric::counter(
+        "opilio_response_bytes_total",
+        "Bytes of content by whether the payload was archived already.",
+        |job| {
+            MetricSample::by(
+                "novelty",
+                responses(job).map(|(novelty, amount)| (novelty, amount.bytes)),
+            )
+        },
+    ),
+    Metric::counter(
+        "opilio_visits_total",
+        "Successful visits by the change since the last version.",
+        |job| {
+            let statistics = &job.status.statistics;
+            let first = [("new", figures::first_visits(statistics))];
+            MetricSample::by(
+                "state",
+                first.into_iter().chain(figures::revisits(statistics)),
+            )
+        },
+    ),
+    Metric {
+        name: "opilio_overdue_seconds",
+        kind: MetricKind::Histogram,
+        help: "Delay of revisits after their due time, in seconds.",
+        samples: |job| overdue(&job.status.statistics.overdue),
+    },
+    Metric::counter("opilio_retries_total", "Retries.", |job| {
+        count(job.status.statistics.retries)
+    }),
+    Metric::counter(
+        "opilio_links_refused_total",
+        "Links that the scope rejected, counted each time they were found.",
+        |job| count(job.status.statistics.refused),
+    ),
+    Metric::counter(
+        "opilio_walls_total",
+        "Responses that a filter took for a bot wall.",
+        |job| count(job.breakdown.totals.walls),
+    ),
+    Metric::gauge("opilio_hosts", "Hosts crawled.", |job| {
+        count(job.breakdown.totals.hosts)
+    }),
+    Metric::counter(
+        "opilio_visits_finished_by_status_total",
+        "Finished visits by fetch status.",
+        |job| {
+            let rows = job.breakdown.statuses.iter();
+            MetricSample::by("status", rows.map(|row| (row.status, row.amount.uris)))
+        },
+    ),
+    Metric::counter(
+        "opilio_responses_by_type_total",
+        "Responses by media type; rare types are summed up.",
+        |job| {
+            let rows = job.breakdown.media_types.iter();
+            MetricSample::by(
+                "media_type",
+                rows.map(|row| (&row.media_type, row.amount.uris)),
+            )
+        },
+    ),
+    Metric::counter(
+        "opilio_response_bytes_by_type_total",
+        "Bytes of content by media type; rare types are summed up.",
+        |job| {
+            let rows = job.breakdown.media_types.iter();
+            MetricSample::by(
+                "media_type",
+                rows.map(|row| (&row.media_type, row.amount.bytes)),
+            )
+        },
+    ),
+    Metric::gauge(
+        "opilio_queues",
+        "Queues by state, at the latest count.",
+        |job| {
+            let queues = job.status.census.queues.iter();
+            MetricSample::by("state", queues.flat_map(|queues| queues.states.named()))
+        },
+    ),
+    Metric::gauge(
+        "opilio_queues_failing",
+        "Queues that back off after failures, at the latest count.",
+        |job| {
+            let queues = job.status.census.queues.as_ref();
+            MetricSample::optional(queues.map(|queues| queues.failing as f64))
+        },
+    ),
+    Metric::gauge(
+        "opilio_pages_coverage_ratio",
+        "Share of the pages to revisit that have been visited at least once, at the latest count.",
+        |job| pages(job, |pages| Some(pages.coverage)),
+    ),
+    Metric::gauge(
+        "opilio_pages_freshness_ratio",
+        "Estimated share of pages that have not changed since their last visit, at the latest count.",
+        |job| pages(job, |pages| pages.freshness),
+    ),
+    Metric::gauge(
+        "opilio_pages_due",
+        "Pages whose next visit is due, at the latest count.",
+        |job| pages(job, |pages| Some(pages.due as f64)),
+    ),
+    Metric::gauge(
+        "opilio_share_bytes_per_second",
+        "Share of the bandwidth for the job, in bytes per second; absent without a limit.",
+        |job| MetricSample::optional(job.status.share.bytes_per_second.map(|share| share as f64)),
+    ),
+    Metric::gauge(
+        "opilio_share_connections",
+        "Share of the connections for the job; absent without a limit.",
+        |job| MetricSample::optional(job.status.share.connections.map(|share| share as f64)),
+    ),
+    Metric::counter(
         "opilio_received_bytes_total",
         "Bytes received since the process started, including bodies that were not kept.",
-        job,
-        taken.bytes as f64,
-    );
-    text.gauge(
+        |job| count(job.status.taken.bytes),
+    ),
+    Metric::gauge(
         "opilio_connections",
         "URIs in process, or open connections if there are more.",
-        job,
-        taken.connections as f64,
-    );
-    let waits = [
-        ("bytes", taken.waited_for_bytes),
-        ("connections", taken.waited_for_connections),
-    ];
-    for (wanted, waits) in waits {
-        let labels = [job, &[("wanted", wanted)]].concat();
-        let help =
-            "Number of times since the process started that the job had to wait for its share.";
-        text.counter("opilio_share_waits_total", help, &labels, waits as f64);
-    }
+        |job| count(job.status.taken.connections),
+    ),
+    Metric::counter(
+        "opilio_share_waits_total",
+        "Number of times since the process started that the job had to wait for its share.",
+        |job| {
+            let taken = &job.status.taken;
+            let waits = [
+                ("bytes", taken.waited_for_bytes),
+                ("connections", taken.waited_for_connections),
+            ];
+            MetricSample::by("wanted", waits)
+        },
+    ),
+    Metric::gauge("opilio_alerts", "Active alerts by kind.", |job| {
+        MetricSample::by(
+            "kind",
+            AlertKind::ALL.map(|kind| (kind.name(), alerts(job, kind))),
+        )
+    }),
+];
+
+fn count(count: u64) -> Vec<MetricSample> {
+    MetricSample::sole(count as f64)
 }
 
-/// Adds a histogram without its sum, which is not known.
-fn overdue(text: &mut Exposition, name: &str, overdue: &Overdue) {
-    const NAME: &str = "opilio_overdue_seconds";
-    const HELP: &str = "Delay of revisits after their due time, in seconds.";
-    let bounds = Overdue::BOUNDS
-        .iter()
-        .map(|bound| bound.as_secs().to_string());
-    let mut count = 0;
-    for (bound, more) in bounds.chain(["+Inf".to_owned()]).zip(overdue.counts) {
-        count += more;
-        let labels = [("job_name", name.to_owned()), ("le", bound)];
-        text.part(
-            NAME,
-            "_bucket",
-            MetricKind::Histogram,
-            HELP,
-            &labels,
-            count as f64,
-        );
+fn responses(job: &Figures) -> [(&'static str, Amount); 3] {
+    figures::responses(&job.breakdown.totals)
+}
+
+fn pages(job: &Figures, figure: fn(&PageCensus) -> Option<f64>) -> Vec<MetricSample> {
+    MetricSample::optional(job.status.census.pages.as_ref().and_then(figure))
+}
+
+fn alerts(job: &Figures, kind: AlertKind) -> u64 {
+    let alerts = job.status.alerts.iter();
+    alerts.filter(|alert| alert.kind == kind).count() as u64
+}
+
+/// Returns a histogram without its sum, which is not known.
+fn overdue(overdue: &Overdue) -> Vec<MetricSample> {
+    let bounds = Overdue::BOUNDS.iter();
+    let bounds = bounds.map(|bound| bound.as_secs().to_string());
+    let mut all = 0;
+    let up_to = bounds.chain(["+Inf".to_owned()]).zip(overdue.counts);
+    let up_to = up_to.map(|(bound, more)| {
+        all += more;
+        (bound, all)
+    });
+    let mut samples = MetricSample::by("le", up_to);
+    for sample in &mut samples {
+        sample.suffix = "_bucket";
     }
-    let labels = [("job_name", name)];
-    text.part(
-        NAME,
-        "_count",
-        MetricKind::Histogram,
-        HELP,
-        &labels,
-        count as f64,
-    );
+    samples.extend(count(all).into_iter().map(|count| MetricSample {
+        suffix: "_count",
+        ..count
+    }));
+    samples
 }
 
 #[cfg(test)]
@@ -412,10 +340,10 @@ mod tests {
 
     use super::*;
     use crate::Standing;
-    use opilio_job::alerts::Severity;
+    use opilio_job::alerts::{Alert, Severity};
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
-    use opilio_job::census::{Census, PageCensus, QueueCensus, QueueStates};
-    use opilio_job::ledger::{Amount, Totals};
+    use opilio_job::census::{Census, QueueCensus, QueueStates};
+    use opilio_job::ledger::Totals;
     use opilio_job::plugin_report::CallTimes;
     use opilio_job::share::{Share, ShareTaken};
     use opilio_sandbox::FaultKind;
@@ -529,10 +457,9 @@ mod tests {
     fn two_jobs_share_headings_and_have_names_of_their_own() {
         let figures = figures();
         let text = metrics([("a", &figures), ("b\"c", &figures)]);
-        let heading = "# TYPE opilio_turns_total counter\n";
+        let heading = "# TYPE opilio_visits_finished_total counter\n";
         assert_eq!(text.matches(heading).count(), 1, "{text}");
-        let samples =
-            "opilio_turns_total{job_name=\"a\"} 3\nopilio_turns_total{job_name=\"b\\\"c\"} 3\n";
+        let samples = "opilio_visits_finished_total{job_name=\"a\"} 3\nopilio_visits_finished_total{job_name=\"b\\\"c\"} 3\n";
         assert!(text.contains(&format!("{heading}{samples}")), "{text}");
         assert!(text.contains("opilio_alerts{job_name=\"a\",kind=\"disk-low\"} 1\n"));
         assert!(text.contains("opilio_pages_freshness_ratio{job_name=\"a\"} 0.25\n"));

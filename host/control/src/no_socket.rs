@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Answer, ControlError, Fault, Request, Running};
+use super::{Answer, CommandRequest, ControlError, ErrorKind, Running};
 
 /// Server that does not exist on this system.
 pub(crate) enum Server {}
@@ -11,7 +11,7 @@ impl Server {
     /// Fails: the server cannot be started on this system.
     pub(crate) fn start(_: Running) -> Result<Server, ControlError> {
         Err(ControlError::new(
-            Fault::State,
+            ErrorKind::State,
             "a running crawl accepts commands only on Unix systems",
         ))
     }
@@ -31,7 +31,7 @@ impl Connection {
 
     pub(super) fn ask(
         self,
-        _: &Request,
+        _: &CommandRequest,
         _: &mut dyn FnMut(Answer) -> bool,
     ) -> Result<(), ControlError> {
         match self {}

@@ -8,7 +8,10 @@ use opilio_frontier::{
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
-use super::{Answer, By, Command, ControlError, Desk, Fault, QueueSort, Request, Standing, Status};
+use super::{
+    Answer, Author, Command, CommandRequest, ControlError, ErrorKind, JobAdmin, QueueAction,
+    QueueSort, Standing, Status,
+};
 use opilio_crawl::live::{Cancelled, Hand};
 use opilio_job::census::Census;
 use opilio_job::job_log::Held;
@@ -23,15 +26,15 @@ const IN_FLIGHT_MAX: usize = 100;
 const QUEUES_PART: usize = 1_000;
 
 /// Pause between two parts, so that waiting workers get the frontier first.
-pub(super) const BREATH: Duration = Duration::from_millis(1);
+pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 
 /// Sends an answer to the client. Returns false if the client has disconnected.
 pub(super) type Say<'s> = &'s mut dyn FnMut(Answer) -> bool;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Carries out a command. The last answer is [`Answer::End`] or [`Answer::Refused`].
-    pub(super) fn perform(&self, request: &Request, say: Say<'_>) {
-        let Request { by, command } = request;
+    pub(super) fn perform(&self, request: &CommandRequest, say: Say<'_>) {
+        let CommandRequest { by, command } = request;
         // The log is held, so that the crawl's own line about the pause comes after the line of the command.
         let is_turn = matches!(command, Command::Pause | Command::Resume);
         let held = is_turn.then(|| self.log.hold());
@@ -47,30 +50,35 @@ impl Desk<'_> {
     fn log_action(
         &self,
         held: Option<Held<'_>>,
-        by: &By,
+        by: &Author,
         command: &Command,
         result: &Result<String, ControlError>,
     ) -> Result<(), ControlError> {
-        if !command.changes() {
+        let Some(line) = command.log_line() else {
             return Ok(());
-        }
+        };
         let words = match result {
             Ok(words) => words.clone(),
             Err(problem) => format!("refused: {problem}"),
         };
         let mut log = held.unwrap_or_else(|| self.log.hold());
-        log.action(by, command, &words).map_err(|problem| {
+        log.action(by, &line, &words).map_err(|problem| {
             ControlError::new(
-                Fault::Failure,
+                ErrorKind::Failure,
                 format!("done ({words}), but cannot write job.log: {problem}"),
             )
         })
     }
 
     /// Carries out the command. Returns the result in one sentence for the job's log.
-    fn carry_out(&self, by: &By, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
+    fn carry_out(
+        &self,
+        by: &Author,
+        command: &Command,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
         let _hand = match command.queues_uris() {
-            true => self.hand()?,
+            true => self.keep_running()?,
             false => None,
         };
         match command {
@@ -103,7 +111,7 @@ impl Desk<'_> {
                 sha256,
                 settings,
             } => {
-                let wish = Desk::wish(plugin, component, sha256.as_deref(), settings.as_ref())?;
+                let wish = JobAdmin::wish(plugin, component, sha256.as_deref(), settings.as_ref())?;
                 self.replace_plugin(&wish, by, say)
             }
             Command::Queues {
@@ -136,13 +144,15 @@ impl Desk<'_> {
             Command::Delete { which } => self.sweep(SweepAction::Delete, which, by, say),
             Command::Forget { which } => self.sweep(SweepAction::Forget, which, by, say),
             Command::RemoveSeed { uri } => self.remove_seed(&read_uri(uri)?, by, say),
-            Command::Retire { queue } => self.alter(queue, say, |f, q, now| f.retire(q, true, now)),
-            Command::Unretire { queue } => {
-                self.alter(queue, say, |f, q, now| f.retire(q, false, now))
+            Command::ChangeQueue { queue, action } => {
+                self.alter(queue, say, |frontier, queue, now| match action {
+                    QueueAction::Retire => frontier.retire(queue, true, now),
+                    QueueAction::Unretire => frontier.retire(queue, false, now),
+                    QueueAction::Freeze => frontier.freeze(queue, true, now),
+                    QueueAction::Thaw => frontier.freeze(queue, false, now),
+                    QueueAction::Wake => frontier.wake(queue, now),
+                })
             }
-            Command::Freeze { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, true, now)),
-            Command::Thaw { queue } => self.alter(queue, say, |f, q, now| f.freeze(q, false, now)),
-            Command::Wake { queue } => self.alter(queue, say, |f, q, now| f.wake(q, now)),
             Command::WakeOverlong => self.wake_overlong(say),
             Command::QueuePrecedence { queue, precedence } => {
                 self.alter(queue, say, |f, q, now| {
@@ -170,20 +180,20 @@ impl Desk<'_> {
             Command::Explain { .. } => self.explain(command, say),
             // [`super::carry_out`] checks a job that no process runs, before it opens the frontier.
             Command::Check { .. } => Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 "the store of a running crawl cannot be checked: stop the crawl first",
             )),
         }
     }
 
     /// Keeps a running crawl from ending while URIs are being queued. Returns `None` if no process runs the job.
-    fn hand(&self) -> Result<Option<Hand>, ControlError> {
+    fn keep_running(&self) -> Result<Option<Hand>, ControlError> {
         let Some(running) = self.running else {
             return Ok(None);
         };
         let is_over = || {
             let why = "not queued: the crawl has no URIs left and is ending; try again when its process has ended";
-            ControlError::new(Fault::State, why)
+            ControlError::new(ErrorKind::State, why)
         };
         running.live.hand().map(Some).ok_or_else(is_over)
     }
@@ -241,7 +251,7 @@ impl Desk<'_> {
         let running = self.running(nothing)?;
         if running.stop.is_asked() {
             let what = "the crawl is stopping; current fetches finish";
-            return Err(ControlError::new(Fault::State, what));
+            return Err(ControlError::new(ErrorKind::State, what));
         }
         let changed = running.live.pause(is_pause);
         let result = match (is_pause, changed) {
@@ -310,7 +320,7 @@ impl Desk<'_> {
                 examined,
                 meant: woken,
             }))?;
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         self.nudge();
         let result = format!(
@@ -332,11 +342,11 @@ impl Desk<'_> {
                 say,
             )),
             Cancelled::TooLate => Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!("{uri} has already been received and is being processed"),
             )),
             Cancelled::NotInProcess => Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!("{uri} is not being fetched; opilio job status lists current fetches"),
             )),
         }
@@ -374,7 +384,7 @@ impl Desk<'_> {
         };
         if let Some(Scheduled::Refused(refusal)) = answer {
             return Err(ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 format!("{uri} cannot be queued: {refusal}"),
             ));
         }
@@ -398,7 +408,7 @@ impl Desk<'_> {
                 }
                 None => "is unknown",
             };
-            return Err(ControlError::new(Fault::State, format!("{uri} {why}")));
+            return Err(ControlError::new(ErrorKind::State, format!("{uri} {why}")));
         }
         drop(frontier);
         self.nudge();
@@ -424,7 +434,7 @@ impl Desk<'_> {
 /// Parses a URI as an operator types it.
 pub(super) fn read_uri(text: &str) -> Result<Uri, ControlError> {
     Uri::parse_seed(text)
-        .map_err(|problem| ControlError::new(Fault::Request, no_uri(text, &problem)))
+        .map_err(|problem| ControlError::new(ErrorKind::Request, no_uri(text, &problem)))
 }
 
 /// Formats the error of an invalid URI that an operator typed.
@@ -446,7 +456,7 @@ pub(super) fn done(result: &str, say: Say<'_>) -> String {
 
 fn no_queue(queue: &str) -> ControlError {
     ControlError::new(
-        Fault::Unknown,
+        ErrorKind::Unknown,
         format!("queue {queue:?} not found; opilio frontier queues lists the queues"),
     )
 }
@@ -454,7 +464,7 @@ fn no_queue(queue: &str) -> ControlError {
 pub(super) fn listened(is_heard: bool) -> Result<(), ControlError> {
     match is_heard {
         true => Ok(()),
-        false => Err(ControlError::new(Fault::State, "client disconnected")),
+        false => Err(ControlError::new(ErrorKind::State, "client disconnected")),
     }
 }
 

@@ -82,7 +82,7 @@ pub(crate) async fn keep(running: Running, mut ended: watch::Receiver<()>) {
 fn make(running: &Running) {
     let context = &running.context;
     let profile = context.current();
-    let words = match running.desk(&profile).make_checkpoint(None, true) {
+    let words = match running.admin(&profile).make_checkpoint(None, true) {
         Ok(made) => {
             context.clear(AlertKind::Checkpoint, "");
             format!("{} with {} URIs", made.directory.display(), made.uris)

@@ -3,11 +3,11 @@
 use opilio_sandbox::Report;
 
 use super::perform::Say;
-use super::{Answer, ControlError, Desk, Fault};
+use super::{Answer, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::observers;
 use opilio_job::plugin_report;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Sends the report on each plugin's calls by the process that runs the job, or by the last one.
     pub(super) fn plugins(&self, say: Say<'_>) -> Result<String, ControlError> {
         let plugins = match self.running {
@@ -35,7 +35,7 @@ impl Desk<'_> {
                     known.join(", ")
                 ),
             };
-            return Err(ControlError::new(Fault::Request, problem));
+            return Err(ControlError::new(ErrorKind::Request, problem));
         }
         let meant = known
             .iter()
@@ -60,9 +60,9 @@ impl Desk<'_> {
         };
         match running.context.plugins.observers.report(observer) {
             Some(Ok(reports)) => Ok(reports),
-            Some(Err(problem)) => Err(ControlError::new(Fault::Failure, problem)),
+            Some(Err(problem)) => Err(ControlError::new(ErrorKind::Failure, problem)),
             None => Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 "the crawl is starting or ending; try again",
             )),
         }
@@ -70,7 +70,7 @@ impl Desk<'_> {
 
     fn nothing(&self, what: &str) -> ControlError {
         ControlError::new(
-            Fault::State,
+            ErrorKind::State,
             format!(
                 "no process runs job {}, and no earlier process {what}",
                 self.job.display()

@@ -7,7 +7,9 @@ use jiff::Timestamp;
 use opilio_frontier::{Finding, Frontier, SharedFrontier};
 
 use super::socket::Connection;
-use super::{Answer, CheckedStore, Command, ControlError, Desk, Fault, JobLog, Request};
+use super::{
+    Answer, CheckedStore, Command, CommandRequest, ControlError, ErrorKind, JobAdmin, JobLog,
+};
 use opilio_job::directory::JobError;
 use opilio_job::directory::{self, Copies, Job, is_job};
 use opilio_job::profile::{ProfileError, frozen_profile};
@@ -22,7 +24,7 @@ use opilio_visit::policy;
 /// [`ControlError`] if the job cannot be reached.
 pub fn carry_out(
     job: &Path,
-    request: &Request,
+    request: &CommandRequest,
     say: &mut dyn FnMut(Answer) -> bool,
 ) -> Result<(), ControlError> {
     must_be_job(job)?;
@@ -34,7 +36,7 @@ pub fn carry_out(
         return held.check(repair, request, say);
     }
     let opened = held.open_frontier()?;
-    opened.desk().perform(request, say);
+    opened.admin().perform(request, say);
     opened.frontier().persist()?;
     Ok(())
 }
@@ -71,7 +73,7 @@ pub fn log_file(job: &Path) -> Result<PathBuf, ControlError> {
 pub(super) fn hold_at_rest(job: &Path, then: &str) -> Result<directory::Hold, ControlError> {
     let in_use = |process: &str| {
         ControlError::new(
-            Fault::State,
+            ErrorKind::State,
             format!(
                 "job {} is in use by process {process}; stop it first (opilio job stop), and {then} when it has ended",
                 directory::name_of(job)
@@ -96,7 +98,7 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
         return Ok(());
     }
     Err(ControlError::new(
-        Fault::Request,
+        ErrorKind::Request,
         format!("{} is not a job: it has no job.json", job.display()),
     ))
 }
@@ -104,7 +106,7 @@ pub(super) fn must_be_job(job: &Path) -> Result<(), ControlError> {
 pub(super) fn profile(job: &Path) -> Result<opilio_profile::Profile, ControlError> {
     frozen_profile(job).map_err(|problem| match problem {
         ProfileError::Faults(faults) => ControlError::new(
-            Fault::State,
+            ErrorKind::State,
             format!("the job's profile.toml has errors\n{faults}"),
         ),
         ProfileError::Job(problem) => problem.into(),
@@ -137,7 +139,7 @@ impl Held {
         let job = Job::open(directory, &nothing, Timestamp::now()).map_err(|problem| {
             match problem {
                 JobError::InUse { process, .. } => ControlError::new(
-                    Fault::State,
+                    ErrorKind::State,
                     format!(
                         "job {} is in use by process {process}, which accepts no commands now: it is starting, ending, or busy with another command; try again",
                         directory.display()
@@ -165,7 +167,7 @@ impl Held {
     fn check(
         &self,
         repair: bool,
-        request: &Request,
+        request: &CommandRequest,
         say: &mut dyn FnMut(Answer) -> bool,
     ) -> Result<(), ControlError> {
         let config = policy::frontier_config(&self.profile);
@@ -186,11 +188,8 @@ impl Held {
             Ok(found) => format!("{} problems, {} repaired", found.findings, found.repaired),
             Err(problem) => format!("refused: {}", opilio_stacks::chain(problem)),
         };
-        if repair {
-            let logged = self
-                .log
-                .hold()
-                .action(&request.by, &request.command, &words);
+        if let Some(line) = request.command.log_line() {
+            let logged = self.log.hold().action(&request.by, &line, &words);
             logged.map_err(|problem| ControlError::file(&self.job.logs(), &problem))?;
         }
         let found = result?;
@@ -207,12 +206,12 @@ impl Held {
 }
 
 impl Opened {
-    fn desk(&self) -> Desk<'_> {
+    fn admin(&self) -> JobAdmin<'_> {
         let Held { job, profile, log } = &self.held;
-        Desk::new(job.directory(), profile, &self.frontier, log)
+        JobAdmin::new(job.directory(), profile, &self.frontier, log)
     }
 
     fn frontier(&self) -> std::sync::MutexGuard<'_, Frontier> {
-        self.desk().frontier()
+        self.admin().frontier()
     }
 }

@@ -8,7 +8,7 @@ use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde_json::Value;
 
 use super::perform::{Say, done};
-use super::{Answer, By, ControlError, Desk, Fault};
+use super::{Answer, Author, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
 use opilio_crawl::workshop::{Wish, Workshop};
 use opilio_job::component_cache;
@@ -16,7 +16,7 @@ use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
 use opilio_stacks::{self, Loading};
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Parses a replacement from the arguments of a command.
     pub(super) fn wish(
         plugin: &str,
@@ -24,7 +24,7 @@ impl Desk<'_> {
         sha256: Option<&str>,
         settings: Option<&Value>,
     ) -> Result<Wish, ControlError> {
-        let refused = |problem: String| ControlError::new(Fault::Request, problem);
+        let refused = |problem: String| ControlError::new(ErrorKind::Request, problem);
         let component = Component::parse(component, Path::new(""))
             .map_err(|problem| refused(problem.to_string()))?;
         let sha256 = sha256.map(str::parse).transpose();
@@ -48,7 +48,7 @@ impl Desk<'_> {
     pub(super) fn replace_plugin(
         &self,
         wish: &Wish,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let by = by.to_string();
@@ -58,7 +58,7 @@ impl Desk<'_> {
                 .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
-            ControlError::new(Fault::State, format!("not replaced: {problem}"))
+            ControlError::new(ErrorKind::State, format!("not replaced: {problem}"))
         })?;
         Ok(done(&words, say))
     }

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use self::page::{Form, Page};
 use super::perform::Say;
-use super::{Answer, By, ControlError, Desk, Fault};
+use super::{Answer, Author, ControlError, ErrorKind, JobAdmin};
 use opilio_job::alerts::{Acknowledged, Alert, AlertKind, Board};
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
@@ -99,7 +99,7 @@ impl ReportKind {
     }
 }
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Sends a report as text or as objects.
     pub(super) fn report_of(
         &self,
@@ -176,7 +176,7 @@ impl Desk<'_> {
     /// Acknowledges an alert.
     pub(super) fn acknowledge(
         &self,
-        by: &By,
+        by: &Author,
         kind: AlertKind,
         subject: Option<&str>,
         say: Say<'_>,
@@ -189,7 +189,7 @@ impl Desk<'_> {
         if known.is_empty() {
             let which = subject.map_or_else(String::new, |subject| format!(" of {subject:?}"));
             return Err(ControlError::new(
-                Fault::Unknown,
+                ErrorKind::Unknown,
                 format!(
                     "no active alert {}{which}; `opilio job alerts` lists the active alerts",
                     kind.name()
@@ -241,13 +241,13 @@ impl Desk<'_> {
 
 /// Writes every report below the job's `reports/`, as text and as lines of JSON. `last` is the last count of the running crawl.
 /// Returns the first error; the remaining reports are then not written.
-pub(crate) fn write_all(desk: &Desk<'_>, last: &Census) -> io::Result<()> {
-    let folder = desk.job.join("reports");
+pub(crate) fn write_all(admin: &JobAdmin<'_>, last: &Census) -> io::Result<()> {
+    let folder = admin.job.join("reports");
     std::fs::create_dir_all(&folder)?;
     for kind in ReportKind::ALL {
         write_one(kind, &folder, |page| match kind {
-            ReportKind::Freshness => desk.last_freshness_report(last.pages.as_ref(), page),
-            _ => desk.report_on(page, kind),
+            ReportKind::Freshness => admin.last_freshness_report(last.pages.as_ref(), page),
+            _ => admin.report_on(page, kind),
         })?;
     }
     Ok(())

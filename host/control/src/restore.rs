@@ -12,7 +12,7 @@ use super::reach::{hold_at_rest, must_be_job, note, profile};
 use super::snapshot::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
-use super::{By, Change, Changed, Checkpoint, ControlError, Fault};
+use super::{Author, Change, Changed, Checkpoint, ControlError, ErrorKind};
 use opilio_job::course::Course;
 use opilio_job::directory;
 use opilio_job::history;
@@ -84,7 +84,7 @@ pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError>
     let found = kept.into_iter().find(|kept| kept.name == name);
     found.map(|kept| kept.directory).ok_or_else(|| {
         ControlError::new(
-            Fault::Unknown,
+            ErrorKind::Unknown,
             format!(
                 "job {} has no checkpoint {name:?}; opilio job checkpoints lists them",
                 directory::name_of(job)
@@ -142,7 +142,7 @@ pub fn restore(checkpoint: &Path, job: &Path) -> Result<Checkpoint, ControlError
 ///
 /// # Errors
 /// [`ControlError`]: a process holds the job, or the checkpoint is invalid, damaged, or of another job. Nothing was changed.
-pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
+pub fn go_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint, ControlError> {
     must_be_job(job)?;
     let gone = held_and_back(job, checkpoint, by);
     let words = match &gone {
@@ -153,14 +153,14 @@ pub fn go_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, Con
     let noted = note(job, &by.to_string(), &what, &words);
     match (gone, noted) {
         (Ok(_), Err(problem)) => Err(ControlError::new(
-            Fault::Failure,
+            ErrorKind::Failure,
             format!("done ({words}), but cannot write job.log: {problem}"),
         )),
         (gone, _) => gone,
     }
 }
 
-fn held_and_back(job: &Path, checkpoint: &Path, by: &By) -> Result<Checkpoint, ControlError> {
+fn held_and_back(job: &Path, checkpoint: &Path, by: &Author) -> Result<Checkpoint, ControlError> {
     let _held = hold_at_rest(job, "go back")?;
     copies_stay_inside(job).map_err(|problem| ControlError::file(job, &problem))?;
     let made = described(checkpoint)?;
@@ -188,7 +188,7 @@ fn prepare(
     checkpoint: &Path,
     growing: &Path,
     made: &Checkpoint,
-    by: &By,
+    by: &Author,
 ) -> Result<(), ControlError> {
     let at = |path: &Path| {
         let path = path.to_owned();
@@ -246,7 +246,7 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     let description = checkpoint.join(DESCRIPTION);
     let text = fs::read_to_string(&description).map_err(|problem| match problem.kind() {
         io::ErrorKind::NotFound => ControlError::new(
-            Fault::Request,
+            ErrorKind::Request,
             format!(
                 "{} is not a complete checkpoint: it has no {DESCRIPTION}",
                 checkpoint.display()
@@ -256,13 +256,13 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     })?;
     let made: Checkpoint = serde_json::from_str(&text).map_err(|problem| {
         ControlError::new(
-            Fault::Request,
+            ErrorKind::Request,
             format!("cannot read {}: {problem}", description.display()),
         )
     })?;
     if made.version != VERSION {
         return Err(ControlError::new(
-            Fault::Request,
+            ErrorKind::Request,
             format!(
                 "{} has layout version {}, this build reads {VERSION}; use the version that made it",
                 checkpoint.display(),
@@ -273,7 +273,7 @@ fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     for part in [JOB_COPY, "state/format", "profile.toml", "seeds.txt"] {
         if !checkpoint.join(part).exists() {
             return Err(ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 format!(
                     "{} is not a complete checkpoint: its {part} is missing",
                     checkpoint.display()
@@ -295,7 +295,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
         return Ok(());
     }
     Err(ControlError::new(
-        Fault::Request,
+        ErrorKind::Request,
         format!(
             "{} is a checkpoint of another job; opilio job restore makes a new job of it",
             checkpoint.display()
@@ -314,7 +314,7 @@ fn must_have_folders(job: &Path) -> Result<(), ControlError> {
             .map_err(|problem| ControlError::file(job, &problem))?;
         if !found.is_dir() || !is_on_one_disk(&found, &own) {
             return Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!(
                     "{} is a link or on another disk, so it cannot be replaced at once; create a new job from the checkpoint with opilio job restore",
                     folder.display()

@@ -4,7 +4,7 @@ use tokio::spawn;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::{Desk, Running, Server, actions, periodic, remove_unfinished, write_reports};
+use super::{JobAdmin, Running, Server, actions, periodic, remove_unfinished, write_reports};
 use opilio_crawl::crawl::Crawl;
 use opilio_job::progress::Summary;
 
@@ -35,13 +35,13 @@ pub async fn run(crawl: Crawl) -> Summary {
         }
     }
     let reports = || {
-        let desk = Desk::new(
+        let admin = JobAdmin::new(
             &running.job,
             &context.profile,
             &context.frontier,
             &running.log,
         );
-        if let Err(problem) = write_reports(&desk, &context.figures.census.get()) {
+        if let Err(problem) = write_reports(&admin, &context.figures.census.get()) {
             tracing::error!("cannot write reports: {problem}");
         }
     };

@@ -10,16 +10,16 @@ use opilio_profile::Seeds;
 use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
 use super::perform::{Say, done};
-use super::{By, ControlError, Desk, Fault};
+use super::{Author, ControlError, ErrorKind, JobAdmin};
 use opilio_job::directory;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Forgets queued URIs that were found only through the seed, so that they may be found again on another path. Fetched URIs
     /// stay known.
     pub(super) fn remove_seed(
         &self,
         seed: &Uri,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let record = self.frontier().record(seed)?;
@@ -30,7 +30,7 @@ impl Desk<'_> {
             .map_err(|(path, problem)| ControlError::file(&path, &problem))?;
         if !is_seed && !is_struck && !was_struck {
             return Err(ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!("{seed} is not a seed of the job; its seeds.txt lists the seeds"),
             ));
         }

@@ -10,7 +10,7 @@ use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::{Answer, By, ControlError, Desk, Fault, FaultFound};
+use super::{AddedSeeds, Answer, Author, ControlError, ErrorKind, FaultFound, JobAdmin};
 
 use opilio_crawl::crawl;
 use opilio_job::directory;
@@ -57,12 +57,12 @@ pub struct SeedReport {
 /// Maximum number of seeds that go to the frontier at once.
 const BATCH: usize = 1_000;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Adds seeds. A single bad line refuses all of them.
     pub(super) fn add_seeds(
         &self,
         lines: &[String],
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let (seeds, faults) = Seeds::parse("seeds", &lines.join("\n"));
@@ -72,15 +72,9 @@ impl Desk<'_> {
         let added = self.take_seeds(&seeds, by, say)?;
         let words = format!(
             "seeds: {} added, {} known; SURT prefixes: {}",
-            added.seeds, added.known, added.prefixes
+            added.added, added.known, added.prefixes
         );
-        say(Answer::SeedsAdded {
-            number: added.number,
-            added: added.seeds,
-            prefixes: added.prefixes,
-            known: added.known,
-            notices: added.notices,
-        });
+        say(Answer::SeedsAdded(added));
         Ok(words)
     }
 
@@ -98,9 +92,9 @@ impl Desk<'_> {
     pub(crate) fn take_seeds(
         &self,
         seeds: &Seeds,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
-    ) -> Result<Added, ControlError> {
+    ) -> Result<AddedSeeds, ControlError> {
         let known: HashSet<&str> = self
             .profile
             .seeds
@@ -113,9 +107,9 @@ impl Desk<'_> {
         let new: Vec<Seed> = seeds.list.iter().filter(is_new).cloned().collect();
         let implied = seeds.scope().into_iter();
         let new_prefixes = implied.filter(|prefix| !prefixes.contains(prefix)).count();
-        let mut added = Added {
+        let mut added = AddedSeeds {
             number: None,
-            seeds: new.len() as u64,
+            added: new.len() as u64,
             prefixes: new_prefixes as u64,
             known: (seeds.list.len() - new.len()) as u64,
             notices: Vec::new(),
@@ -179,7 +173,7 @@ impl Desk<'_> {
                 let place = all.iter().position(|seed| seed.uri.as_str() == after);
                 place.map(|place| place + 1).ok_or_else(|| {
                     ControlError::new(
-                        Fault::Unknown,
+                        ErrorKind::Unknown,
                         format!("invalid cursor {after:?}: not a seed of the job; pass the cursor that an earlier page ended with"),
                     )
                 })?
@@ -227,25 +221,11 @@ impl Desk<'_> {
     }
 }
 
-/// Result of adding seeds.
-pub(crate) struct Added {
-    /// Number of the change in the job's history; none if nothing was new.
-    pub(crate) number: Option<u64>,
-    /// Number of new seeds.
-    pub(crate) seeds: u64,
-    /// Number of prefixes that were not written before.
-    pub(crate) prefixes: u64,
-    /// Number of seeds that were known.
-    pub(crate) known: u64,
-    /// Notices on accepted seeds.
-    pub(crate) notices: Vec<FaultFound>,
-}
-
 fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
     say(Answer::Faults {
         faults: faults.iter().map(FaultFound::from).collect(),
     });
-    ControlError::new(Fault::Request, format!("no seeds were added\n{faults}"))
+    ControlError::new(ErrorKind::Request, format!("no seeds were added\n{faults}"))
 }
 
 fn report(

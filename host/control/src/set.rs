@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::perform::{Say, listened};
-use super::{Answer, By, ControlError, Desk, Fault};
+use super::{Answer, Author, ChangedSettings, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::CrawlError;
 use opilio_crawl::load::sources;
 use opilio_crawl::settings::{self, Effect};
@@ -112,7 +112,7 @@ fn level_name(level: Level) -> &'static str {
 /// File name of a change until the change is kept.
 const NAME: &str = "set";
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn settings(&self, say: Say<'_>) -> String {
         let entries = self.profile.catalogue().into_iter();
         let settings = entries.map(|entry| {
@@ -144,12 +144,12 @@ impl Desk<'_> {
         &self,
         (set, matching): (&[String], Option<&MatchFile>),
         only_check: bool,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         if set.is_empty() {
             return Err(ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 "no settings given; give at least one key = value",
             ));
         }
@@ -159,7 +159,7 @@ impl Desk<'_> {
             say(Answer::Faults {
                 faults: faults.iter().map(FaultFound::from).collect(),
             });
-            ControlError::new(Fault::Request, format!("nothing was changed\n{faults}"))
+            ControlError::new(ErrorKind::Request, format!("nothing was changed\n{faults}"))
         };
         let mut faults = unchangeable(&text, &said);
         let checked = changed_profile(self.job, Some((NAME, &text)));
@@ -187,12 +187,12 @@ impl Desk<'_> {
         };
         if said.is_empty() {
             return Err(ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 "nothing was changed: no settings given; give at least one key = value",
             ));
         }
         let changing = Changing {
-            desk: self,
+            admin: self,
             plugins: Plugins::of(&said),
         };
         // Plugins are configured before anything is kept: an error of a plugin refuses the change.
@@ -205,7 +205,7 @@ impl Desk<'_> {
             let fetchers = running.context.network.fetchers.changed(&profile);
             fetchers.map_err(|problem| {
                 ControlError::new(
-                    Fault::Request,
+                    ErrorKind::Request,
                     format!("nothing was changed: {}", opilio_stacks::chain(&problem)),
                 )
             })?;
@@ -222,11 +222,11 @@ impl Desk<'_> {
         });
         let words = words.collect::<Vec<_>>().join("; ");
         if only_check {
-            say(Answer::Set {
+            say(Answer::Set(ChangedSettings {
                 number: None,
                 changed,
                 notices,
-            });
+            }));
             return Ok(words);
         }
         let at = Timestamp::now();
@@ -237,11 +237,11 @@ impl Desk<'_> {
             |number, job| changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}")),
         )?;
         changing.put_in_force(loaded)?;
-        say(Answer::Set {
+        say(Answer::Set(ChangedSettings {
             number: Some(number),
             changed,
             notices,
-        });
+        }));
         Ok(format!("change {number}: {words}"))
     }
 
@@ -306,7 +306,7 @@ impl Desk<'_> {
     /// Keeps a change of the job under the next number, and adds it to the history.
     pub(super) fn keep(
         &self,
-        by: &By,
+        by: &Author,
         at: Timestamp,
         what: Changed,
         write: impl FnOnce(u64, &Path) -> io::Result<()>,
@@ -377,7 +377,7 @@ impl Plugins {
 
 /// Change of settings that is being made.
 struct Changing<'c> {
-    desk: &'c Desk<'c>,
+    admin: &'c JobAdmin<'c>,
     plugins: Plugins,
 }
 
@@ -393,11 +393,11 @@ impl Changing<'_> {
         if matches!(self.plugins, Plugins::None) {
             return Ok(None);
         }
-        let loaded = on_plugin_thread("settings", || match self.desk.running {
+        let loaded = on_plugin_thread("settings", || match self.admin.running {
             Some(running) => running.context.plugins_of(profile).map(Some),
             None => self.check_at_rest(profile).map(|()| None),
         });
-        let failure = |problem| Unloaded::Other(ControlError::new(Fault::Failure, problem));
+        let failure = |problem| Unloaded::Other(ControlError::new(ErrorKind::Failure, problem));
         match loaded.map_err(failure)? {
             Ok(loaded) => Ok(loaded),
             Err(CrawlError::Profile(faults)) => Err(Unloaded::Faults(faults)),
@@ -406,13 +406,13 @@ impl Changing<'_> {
     }
 
     fn check_at_rest(&self, profile: &Profile) -> Result<(), CrawlError> {
-        let kept = JobPlugins::read(self.desk.job)
+        let kept = JobPlugins::read(self.admin.job)
             .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
             ..EngineConfig::default()
         })?;
-        let sources = sources(self.desk.job);
+        let sources = sources(self.admin.job);
         let tables = Tables::default();
         let check = |only: Option<&str>| {
             let loading = Loading {
@@ -435,10 +435,10 @@ impl Changing<'_> {
     }
 
     fn put_in_force(&self, loaded: Option<Loaded>) -> Result<(), ControlError> {
-        let Some(running) = self.desk.running else {
+        let Some(running) = self.admin.running else {
             return Ok(());
         };
-        let profile = changed_profile(self.desk.job, None)
+        let profile = changed_profile(self.admin.job, None)
             .map_err(|problem| ControlError::failure(&problem))?;
         running
             .context

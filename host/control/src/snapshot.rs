@@ -16,7 +16,7 @@ use opilio_archive::is_archive;
 use serde::{Deserialize, Serialize};
 
 use super::perform::Say;
-use super::{Answer, ControlError, Desk, Fault};
+use super::{Answer, ControlError, ErrorKind, JobAdmin};
 use opilio_job::changes;
 use opilio_job::directory;
 use opilio_job::history;
@@ -78,7 +78,7 @@ pub struct WarcFile {
     pub bytes: u64,
 }
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn checkpoint(
         &self,
         to: Option<&Path>,
@@ -113,7 +113,7 @@ impl Desk<'_> {
         };
         fs::create_dir(&directory).map_err(|problem| match problem.kind() {
             io::ErrorKind::AlreadyExists => ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 format!(
                     "{} already exists; name another directory",
                     directory.display()

@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::{Answer, ControlError, Fault, Request, Running};
+use super::{Answer, CommandRequest, ControlError, ErrorKind, Running};
 
 /// Name of the socket in the job's directory.
 const NAME: &str = "control";
@@ -229,7 +229,7 @@ async fn converse(
         tokio::task::spawn_blocking(move || {
             let profile = running.context.current();
             running
-                .desk(&profile)
+                .admin(&profile)
                 .perform(&request, &mut |answer| sender.blocking_send(answer).is_ok());
             drop(permit);
         });
@@ -241,9 +241,9 @@ async fn converse(
     }
 }
 
-fn read_request(line: &[u8]) -> Result<Request, Answer> {
+fn read_request(line: &[u8]) -> Result<CommandRequest, Answer> {
     let refused = |message: String| Answer::Refused {
-        fault: Fault::Request,
+        fault: ErrorKind::Request,
         message,
     };
     if line.len() as u64 > REQUEST_BYTES_MAX {
@@ -288,12 +288,12 @@ impl Connection {
 
     pub(super) fn ask(
         mut self,
-        request: &Request,
+        request: &CommandRequest,
         say: &mut dyn FnMut(Answer) -> bool,
     ) -> Result<(), ControlError> {
         let lost = |problem: io::Error| {
             ControlError::new(
-                Fault::Failure,
+                ErrorKind::Failure,
                 format!("the process that ran the job has ended: {problem}"),
             )
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use opilio_frontier::{SweepAction, Swept, UriRecord};
 
-use super::perform::{BREATH, Say};
-use super::{Answer, By, ControlError, Desk, Fault, Which};
+use super::perform::{PART_PAUSE, Say};
+use super::{Answer, Author, ControlError, ErrorKind, JobAdmin, SweepResult, Which};
 use opilio_crawl::context::CrawlContext;
 use opilio_job::crawl_log::{ExtraInfo, LogLine};
 use opilio_job::ledger::Ledger;
@@ -34,18 +34,18 @@ impl DeletionLog {
     }
 }
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn sweep(
         &self,
         action: SweepAction,
         which: &Which,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
         if action != SweepAction::Count && *which == Which::default() {
             return Err(ControlError::new(
-                Fault::Request,
+                ErrorKind::Request,
                 "this would select every URI; give a SURT prefix or a regular expression",
             ));
         }
@@ -67,12 +67,12 @@ impl Desk<'_> {
             say,
         )?;
         let (meant, in_process) = (swept.meant, swept.in_process);
-        say(Answer::Swept {
+        say(Answer::Swept(SweepResult {
             action: name.to_owned(),
             examined: swept.examined,
             meant,
             in_process,
-        });
+        }));
         Ok(format!("{meant} {done}, {in_process} in process left out"))
     }
 
@@ -82,7 +82,7 @@ impl Desk<'_> {
         action: SweepAction,
         key_prefix: &str,
         is_meant: &dyn Fn(&UriRecord) -> bool,
-        by: &By,
+        by: &Author,
         say: Say<'_>,
     ) -> Result<Swept, ControlError> {
         let failure = |problem: io::Error| ControlError::failure(&problem);
@@ -114,11 +114,11 @@ impl Desk<'_> {
             let (examined, meant) = (total.examined, total.meant);
             if !say(Answer::Progress { examined, meant }) {
                 return Err(ControlError::new(
-                    Fault::State,
+                    ErrorKind::State,
                     format!("client disconnected after {examined} URIs ({meant} matched)"),
                 ));
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
     }
 
@@ -134,7 +134,7 @@ impl Desk<'_> {
     }
 
     /// Writes a crawl log line with status −6000 and the operator's name for each deleted URI.
-    fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &By) -> io::Result<()> {
+    fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &Author) -> io::Result<()> {
         deleted.iter().try_for_each(|record| {
             log.logs().crawl(&LogLine {
                 logged: Timestamp::now(),

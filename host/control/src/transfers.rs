@@ -7,8 +7,11 @@ use jiff::Timestamp;
 
 use opilio_uri::{HopPath, Uri};
 
-use super::perform::{BREATH, Say, done, listened};
-use super::{Answer, ControlError, Desk, DoneElsewhere, ExportFormat, Fault, Which};
+use super::perform::{PART_PAUSE, Say, done, listened};
+use super::{
+    Answer, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
+    SourceRead, Which,
+};
 use opilio_job::transfer::{
     self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
 };
@@ -20,7 +23,7 @@ const IMPORT_PART: usize = 2_000;
 /// Size of the pieces of an export, in bytes.
 const TEXT_BYTES: usize = 64 * 1024;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn export(
         &self,
         format: ExportFormat,
@@ -111,9 +114,9 @@ impl Desk<'_> {
                 examined: brought,
                 meant: total.scheduled + total.included,
             }))?;
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
-        say(Answer::Imported {
+        say(Answer::Imported(ImportResult {
             scheduled: total.scheduled,
             included: total.included,
             known: total.known,
@@ -125,7 +128,7 @@ impl Desk<'_> {
                 .iter()
                 .map(|(uri, why)| format!("{uri}: {why}"))
                 .collect(),
-        });
+        }));
         Ok(format!(
             "{} scheduled, {} included, {} known before, {} left out, {} refused",
             total.scheduled,
@@ -139,9 +142,11 @@ impl Desk<'_> {
 
 fn transfer_error(problem: &TransferError) -> ControlError {
     let fault = match problem {
-        TransferError::Unrecognised { .. } => Fault::Request,
-        TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => Fault::State,
-        _ => Fault::Failure,
+        TransferError::Unrecognised { .. } => ErrorKind::Request,
+        TransferError::Write(source) if source.kind() == io::ErrorKind::BrokenPipe => {
+            ErrorKind::State
+        }
+        _ => ErrorKind::Failure,
     };
     ControlError::new(fault, opilio_stacks::chain(problem))
 }
@@ -152,13 +157,13 @@ fn source_answer(source: &SourceReport) -> Answer {
         .iter()
         .map(|bad| format!("line {}: {}", bad.line, bad.problem));
     let damages = source.extent.damages.iter().map(ToString::to_string);
-    Answer::Source {
+    Answer::Source(SourceRead {
         file: source.path.clone(),
         format: source.format.name().to_owned(),
         lines: source.extent.lines,
         bad_lines: source.bad_lines,
         problems: bad.chain(damages).collect(),
-    }
+    })
 }
 
 fn add(total: &mut ImportReport, part: ImportReport) {

@@ -17,7 +17,7 @@ use opilio_profile::Profile;
 use serde::Serialize;
 
 use super::reach::{hold_at_rest, must_be_job, note, profile};
-use super::{By, ControlError};
+use super::{Author, ControlError};
 use opilio_crawl::archive::writer_config;
 use opilio_crawl::crawl::{fetch_again, fetched_again};
 use opilio_crawl::reconcile::{self, Key, LoggedLine};
@@ -28,7 +28,7 @@ use opilio_visit::policy;
 /// Kind of a discrepancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum DiscrepancyKind {
     /// An archive file has the ending `.open` although no process writes it. Repair: torn records are cut off, and the file gets
     /// its final name.
     ArchiveOpen,
@@ -58,7 +58,7 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Discrepancy {
     /// Kind of the discrepancy.
-    pub kind: Kind,
+    pub kind: DiscrepancyKind,
     /// File or URI with the discrepancy.
     pub place: String,
     /// Further details; may be empty.
@@ -109,7 +109,7 @@ struct Verifying<'v> {
 /// The directory is not a job, a process holds the job, or the job's data cannot be read or written.
 pub fn verify(
     job: &Path,
-    by: &By,
+    by: &Author,
     repairs: bool,
     say: &mut dyn FnMut(Discrepancy),
 ) -> Result<Verified, ControlError> {
@@ -154,7 +154,13 @@ impl Verifying<'_> {
         self.known_captures(&frontier, &handed_over)
     }
 
-    fn tell(&mut self, kind: Kind, place: impl Display, detail: impl Display, is_repaired: bool) {
+    fn tell(
+        &mut self,
+        kind: DiscrepancyKind,
+        place: impl Display,
+        detail: impl Display,
+        is_repaired: bool,
+    ) {
         self.verified.problems += 1;
         self.verified.repaired += u64::from(is_repaired);
         (self.say)(Discrepancy {
@@ -178,10 +184,10 @@ impl Verifying<'_> {
                     let file = file.map_err(|problem| ControlError::file(&path, &problem))?;
                     if !matches!(file.try_lock_shared(), Err(fs::TryLockError::WouldBlock)) {
                         self.files.insert(whole.to_owned(), path.clone());
-                        left.push((Kind::ArchiveOpen, path));
+                        left.push((DiscrepancyKind::ArchiveOpen, path));
                     }
                 } else if opilio_archive::is_abandoned_index(&path) {
-                    left.push((Kind::IndexLeft, path));
+                    left.push((DiscrepancyKind::IndexLeft, path));
                 }
             }
         }
@@ -211,7 +217,12 @@ impl Verifying<'_> {
             let report = opilio_archive::check(&path).map_err(failed)?;
             if is_finished {
                 for fault in &report.faults {
-                    self.tell(Kind::ArchiveDamaged, path.display(), fault, false);
+                    self.tell(
+                        DiscrepancyKind::ArchiveDamaged,
+                        path.display(),
+                        fault,
+                        false,
+                    );
                 }
             }
             self.verified.files += 1;
@@ -240,8 +251,10 @@ impl Verifying<'_> {
         let expected: String = entries.iter().map(|entry| format!("{entry}\n")).collect();
         let kind = match fs::read(&index) {
             Ok(text) if text == expected.as_bytes() => return Ok(()),
-            Ok(_) => Kind::IndexWrong,
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => Kind::IndexMissing,
+            Ok(_) => DiscrepancyKind::IndexWrong,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {
+                DiscrepancyKind::IndexMissing
+            }
             Err(problem) => return Err(ControlError::file(&index, &problem)),
         };
         if self.repairs {
@@ -286,7 +299,12 @@ impl Verifying<'_> {
         }?;
         for finding in findings {
             let what = finding.fault.what();
-            self.tell(Kind::Frontier, finding.key, what, finding.is_repaired);
+            self.tell(
+                DiscrepancyKind::Frontier,
+                finding.key,
+                what,
+                finding.is_repaired,
+            );
         }
         self.verified.uris = checked.uris;
         Ok(Some(SharedFrontier::new(Frontier::open(&state, config)?)))
@@ -307,7 +325,7 @@ impl Verifying<'_> {
             lines += 1;
             let Some(line) = LoggedLine::read(text) else {
                 let beginning: String = text.chars().take(100).collect();
-                odd.push((Kind::LineUnreadable, beginning));
+                odd.push((DiscrepancyKind::LineUnreadable, beginning));
                 return;
             };
             let keys = line.keys().into_iter().flatten();
@@ -315,7 +333,7 @@ impl Verifying<'_> {
             match of_line.next() {
                 Some(key) => *captures.entry(key).or_default() -= 1,
                 None if line.claims_record() && are_all_files_here => {
-                    odd.push((Kind::RecordMissing, line.uri.to_owned()));
+                    odd.push((DiscrepancyKind::RecordMissing, line.uri.to_owned()));
                 }
                 None => {}
             }
@@ -378,7 +396,12 @@ impl Verifying<'_> {
                 }
             }
             let detail = format!("{} at {}", path.display(), capture.offset);
-            self.tell(Kind::LineMissing, capture.uri, detail, is_repaired);
+            self.tell(
+                DiscrepancyKind::LineMissing,
+                capture.uri,
+                detail,
+                is_repaired,
+            );
         }
         if let Some((_, ledger, frontier)) = log {
             ledger.store(frontier)?;
@@ -415,7 +438,7 @@ impl Verifying<'_> {
             let candidate = fetched_again(&self.profile, &record).filter(|_| self.repairs);
             let detail = format!("{} at {}", at.file, at.offset);
             self.tell(
-                Kind::CaptureMissing,
+                DiscrepancyKind::CaptureMissing,
                 &record.uri,
                 detail,
                 candidate.is_some(),
@@ -424,7 +447,7 @@ impl Verifying<'_> {
         }
         for (file, uris) in absent {
             let detail = format!("the frontier knows captures of {uris} URIs in it");
-            self.tell(Kind::ArchiveMissing, file, detail, false);
+            self.tell(DiscrepancyKind::ArchiveMissing, file, detail, false);
         }
         if !again.is_empty() {
             fetch_again(&mut frontier, again)?;

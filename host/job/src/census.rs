@@ -108,8 +108,20 @@ impl LastCensus {
 }
 
 impl QueueStates {
-    fn count(&mut self, state: QueueState) {
-        *match state {
+    /// All states, in the order of reports.
+    pub const ALL: [QueueState; 8] = [
+        QueueState::Ready,
+        QueueState::InProcess,
+        QueueState::Snoozed,
+        QueueState::Inactive,
+        QueueState::Ineligible,
+        QueueState::Retired,
+        QueueState::Frozen,
+        QueueState::Exhausted,
+    ];
+
+    fn of(&mut self, state: QueueState) -> &mut u64 {
+        match state {
             QueueState::Ready => &mut self.ready,
             QueueState::InProcess => &mut self.in_process,
             QueueState::Snoozed => &mut self.snoozed,
@@ -118,21 +130,12 @@ impl QueueStates {
             QueueState::Retired => &mut self.retired,
             QueueState::Frozen => &mut self.frozen,
             QueueState::Exhausted => &mut self.exhausted,
-        } += 1;
+        }
     }
 
     /// Returns each count with the name of its state.
-    pub fn named(&self) -> [(&'static str, u64); 8] {
-        [
-            (QueueState::Ready.name(), self.ready),
-            (QueueState::InProcess.name(), self.in_process),
-            (QueueState::Snoozed.name(), self.snoozed),
-            (QueueState::Inactive.name(), self.inactive),
-            (QueueState::Ineligible.name(), self.ineligible),
-            (QueueState::Retired.name(), self.retired),
-            (QueueState::Frozen.name(), self.frozen),
-            (QueueState::Exhausted.name(), self.exhausted),
-        ]
+    pub fn named(mut self) -> [(&'static str, u64); 8] {
+        Self::ALL.map(|state| (state.name(), *self.of(state)))
     }
 
     /// Returns the number of queues that hold URIs.
@@ -156,7 +159,7 @@ impl QueueCensus {
     }
 
     fn count(&mut self, queue: QueueReport) {
-        self.states.count(queue.state);
+        *self.states.of(queue.state) += 1;
         let uris = queue.ready + queue.waiting;
         self.uris += uris;
         if queue.failures > 0 && queue.state != QueueState::Exhausted {

@@ -1,4 +1,6 @@
 //! Text exposition format of Prometheus, version 0.0.4: one heading for each metric, followed by its samples.
+//!
+//! A [`Metric`] describes a metric once: name, kind, help, and the function that reads its samples from a source.
 
 use std::fmt::Write as _;
 
@@ -15,110 +17,140 @@ pub enum MetricKind {
     Summary,
 }
 
-/// Metrics to be written as text, in the order of their first samples.
-#[derive(Default)]
-pub struct Exposition {
-    metrics: Vec<Metric>,
+/// Metric of a source, such as a job or a plugin.
+pub struct Metric<S: 'static> {
+    /// Name of the metric.
+    pub name: &'static str,
+    /// Type of the metric.
+    pub kind: MetricKind,
+    /// Explanation for readers of the text.
+    pub help: &'static str,
+    /// Returns the present samples. A metric without samples is left out.
+    pub samples: fn(&S) -> Vec<MetricSample>,
 }
 
-struct Metric {
+/// Line of a metric.
+pub struct MetricSample {
+    /// Suffix of the metric's name: `_sum`, `_count`.
+    pub suffix: &'static str,
+    /// Label besides those of the source, and its value.
+    pub label: Option<(&'static str, String)>,
+    /// Value.
+    pub value: f64,
+}
+
+impl<S> Metric<S> {
+    /// Describes a gauge.
+    pub const fn gauge(
+        name: &'static str,
+        help: &'static str,
+        samples: fn(&S) -> Vec<MetricSample>,
+    ) -> Metric<S> {
+        Metric {
+            name,
+            kind: MetricKind::Gauge,
+            help,
+            samples,
+        }
+    }
+
+    /// Describes a counter.
+    pub const fn counter(
+        name: &'static str,
+        help: &'static str,
+        samples: fn(&S) -> Vec<MetricSample>,
+    ) -> Metric<S> {
+        Metric {
+            kind: MetricKind::Counter,
+            ..Metric::gauge(name, help, samples)
+        }
+    }
+}
+
+impl MetricSample {
+    /// Returns the sole sample of a metric.
+    pub fn sole(value: f64) -> Vec<MetricSample> {
+        Self::optional(Some(value))
+    }
+
+    /// Returns the sole sample of a metric whose value may be missing.
+    pub fn optional(value: Option<f64>) -> Vec<MetricSample> {
+        let sample = |value| MetricSample {
+            suffix: "",
+            label: None,
+            value,
+        };
+        value.map(sample).into_iter().collect()
+    }
+
+    /// Returns one sample for each count, with its name in the label.
+    pub fn by(
+        label: &'static str,
+        counts: impl IntoIterator<Item = (impl ToString, u64)>,
+    ) -> Vec<MetricSample> {
+        let sample = |(name, count): (_, u64)| MetricSample {
+            suffix: "",
+            label: Some((label, ToString::to_string(&name))),
+            value: count as f64,
+        };
+        counts.into_iter().map(sample).collect()
+    }
+}
+
+/// Metrics to be written as text, in the order of their first samples.
+#[derive(Default)]
+pub struct Exposition(Vec<Written>);
+
+/// Heading of a metric, and its samples.
+struct Written {
     name: &'static str,
-    kind: MetricKind,
-    help: &'static str,
-    samples: String,
+    text: String,
 }
 
 impl Exposition {
-    /// Adds a sample.
-    pub fn sample<V: AsRef<str>>(
-        &mut self,
-        name: &'static str,
-        kind: MetricKind,
-        help: &'static str,
-        labels: &[(&str, V)],
-        value: f64,
-    ) {
-        self.part(name, "", kind, help, labels, value);
-    }
-
-    /// Adds a sample whose name is the metric's name with a suffix: `_sum`, `_count`.
-    pub fn part<V: AsRef<str>>(
-        &mut self,
-        name: &'static str,
-        suffix: &str,
-        kind: MetricKind,
-        help: &'static str,
-        labels: &[(&str, V)],
-        value: f64,
-    ) {
-        let place = self.metrics.iter().position(|metric| metric.name == name);
-        let place = place.unwrap_or_else(|| {
-            self.metrics.push(Metric {
-                name,
-                kind,
-                help,
-                samples: String::new(),
-            });
-            self.metrics.len() - 1
-        });
-        let samples = &mut self.metrics[place].samples;
-        samples.push_str(name);
-        samples.push_str(suffix);
-        for (index, (label, said)) in labels.iter().enumerate() {
-            samples.push(if index == 0 { '{' } else { ',' });
-            // Writing to a `String` cannot fail.
-            let _ = write!(samples, "{label}=\"{}\"", escaped(said.as_ref()));
+    /// Adds the samples that a source has of each metric. The given labels come before those of a sample.
+    pub fn add<S>(&mut self, metrics: &[Metric<S>], labels: &[(&str, &str)], source: &S) {
+        for metric in metrics {
+            for sample in (metric.samples)(source) {
+                let own = sample.label.as_ref();
+                let own = own.map(|(label, value)| (*label, value.as_str()));
+                let labels: Vec<_> = labels.iter().copied().chain(own).collect();
+                self.write(metric, &sample, &labels);
+            }
         }
-        if !labels.is_empty() {
-            samples.push('}');
-        }
-        let _ = writeln!(samples, " {value}");
     }
 
-    /// Adds a gauge with these labels.
-    pub fn gauge(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        labels: &[(&str, &str)],
-        value: f64,
-    ) {
-        self.sample(name, MetricKind::Gauge, help, labels, value);
-    }
-
-    /// Adds a counter with these labels.
-    pub fn counter(
-        &mut self,
-        name: &'static str,
-        help: &'static str,
-        labels: &[(&str, &str)],
-        value: f64,
-    ) {
-        self.sample(name, MetricKind::Counter, help, labels, value);
-    }
-
-    /// Returns the text.
-    pub fn finish(self) -> String {
-        let mut text = String::new();
-        for metric in self.metrics {
-            let Metric {
-                name,
-                kind,
-                help,
-                samples,
-            } = metric;
-            let kind = match kind {
+    fn write<S>(&mut self, metric: &Metric<S>, sample: &MetricSample, labels: &[(&str, &str)]) {
+        let name = metric.name;
+        let known = self.0.iter().position(|written| written.name == name);
+        let place = known.unwrap_or_else(|| {
+            let kind = match metric.kind {
                 MetricKind::Counter => "counter",
                 MetricKind::Gauge => "gauge",
                 MetricKind::Histogram => "histogram",
                 MetricKind::Summary => "summary",
             };
-            let _ = write!(
-                text,
-                "# HELP {name} {help}\n# TYPE {name} {kind}\n{samples}"
-            );
+            let text = format!("# HELP {name} {}\n# TYPE {name} {kind}\n", metric.help);
+            self.0.push(Written { name, text });
+            self.0.len() - 1
+        });
+        let text = &mut self.0[place].text;
+        text.push_str(name);
+        text.push_str(sample.suffix);
+        for (index, (label, value)) in labels.iter().enumerate() {
+            text.push(if index == 0 { '{' } else { ',' });
+            // Writing to a `String` cannot fail.
+            let _ = write!(text, "{label}=\"{}\"", escaped(value));
         }
-        text
+        if !labels.is_empty() {
+            text.push('}');
+        }
+        let _ = writeln!(text, " {}", sample.value);
+    }
+
+    /// Returns the text.
+    pub fn finish(self) -> String {
+        self.0.into_iter().map(|written| written.text).collect()
     }
 }
 

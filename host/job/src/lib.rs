@@ -17,6 +17,7 @@ pub mod crawl_log;
 pub mod directory;
 mod end;
 pub mod exposition;
+pub mod figures;
 mod folders;
 pub mod history;
 pub mod inside;

@@ -279,9 +279,9 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
         [
             plugin.title(),
             plugin.calls.to_string(),
-            spelled(plugin.times.median_s),
-            spelled(plugin.times.p99_s),
-            spelled(plugin.times.max_s),
+            call_time(plugin.times.median_s),
+            call_time(plugin.times.p99_s),
+            call_time(plugin.times.max_s),
             format!("{:.1} MiB", plugin.memory_max as f64 / f64::from(1 << 20)),
             match answers.is_empty() {
                 true => "-".to_owned(),
@@ -318,7 +318,8 @@ fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-fn spelled(seconds: f64) -> String {
+/// Formats the duration of a call in the unit that suits it.
+fn call_time(seconds: f64) -> String {
     match seconds {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
         s if s < 1.0 => format!("{:.1} ms", s * 1e3),

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 
 use crate::census::QueueStates;
 use crate::directory::write_text;
+use crate::figures::first_visits;
 use crate::ledger::Totals;
 
 /// Time between samples and number of samples kept, for each tier: five minutes, an hour, a day, a month.
@@ -92,8 +93,6 @@ impl Sample {
         at: Timestamp,
     ) -> Sample {
         let revisits = statistics.revisits;
-        let again =
-            revisits.changed + revisits.unchanged + revisits.not_modified + revisits.unknown;
         Sample {
             at,
             uris: totals.all.uris,
@@ -104,7 +103,7 @@ impl Sample {
             succeeded: statistics.succeeded,
             failed: statistics.failed,
             disregarded: statistics.disregarded,
-            new: statistics.visits.saturating_sub(again),
+            new: first_visits(statistics),
             changed: revisits.changed,
             unchanged: revisits.unchanged,
             not_modified: revisits.not_modified,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! journal ─┐
-//! crawl log ─┼► Reader ─► Imported ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
+//! crawl log ─┼► UriReader ─► Imported ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
 //! JSON lines ─┘                                                                     ├► CDXJ
 //!                                                                                   └► journal
 //! ```
@@ -38,7 +38,7 @@ pub use import::{
 };
 pub use input::{Damage, LINE_BYTES_MAX};
 pub use journal::write_journal;
-pub use reader::{BadLine, Extent, Format, Problem, Reader};
+pub use reader::{BadLine, Extent, Format, Problem, UriReader};
 pub use sorter::{Sorted, Sorter};
 
 /// Returns a URI in the form of an export line.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_control::{Answer, By, Command, Request};
+use opilio_control::{Answer, Author, Command, CommandRequest};
 use opilio_crawl::{Crawl, CrawlError, End, Order, ProfileSource, Summary, plan};
 use opilio_test_web::Web;
 use tempfile::TempDir;
@@ -202,12 +202,12 @@ impl Story {
     pub async fn order(&self, command: Command) -> Result<Vec<Answer>, String> {
         let job = self.job();
         let asked = tokio::task::spawn_blocking(move || {
-            let by = By {
+            let by = Author {
                 user: "lena".to_owned(),
                 pid: 0,
             };
             let mut answers = Vec::new();
-            let request = Request { by, command };
+            let request = CommandRequest { by, command };
             opilio_control::carry_out(&job, &request, &mut |answer| {
                 answers.push(answer);
                 true

@@ -11,7 +11,7 @@ use crate::repository::{Source, sources};
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/archive", 8),
     ("host/cli", 2),
-    ("host/console", 9),
+    ("host/console", 7),
     ("host/fetch", 18),
     ("host/frontier", 7),
     ("host/job", 7),

@@ -1,20 +1,20 @@
 //! Answers for people, as tables and as lines of a name and a value; or as JSON, one object a line.
 
 mod lines;
+mod results;
 mod rows;
 mod value;
 
 use std::io::{self, Write};
 
-use indicatif::{HumanBytes, HumanCount};
 use opilio_control::{Answer, Command};
 use opilio_crawl::plugin_table;
 
-use self::lines::{line, queue_lines, statistics_lines, status_lines, table_lines, why_lines};
+use self::lines::{queue_lines, statistics_lines, status_lines, table_lines, why_lines};
+use self::results::{checked_line, checkpoint_lines, import_lines, source_lines, swept_line};
 use self::rows::{
     QUEUE_COLUMNS, QUEUED_COLUMNS, RIGHT, URI_COLUMNS, queue_row, queued_row, uri_row,
 };
-use self::value::numbered;
 use crate::terminal;
 
 /// Rows whose columns are aligned. Later rows use the same widths as far as they can.
@@ -73,21 +73,7 @@ impl Show {
             // An export consists of its lines only.
             (Answer::Done { .. }, _) if self.kind == Kind::Export => Ok(()),
             (Answer::Queue { queue }, true) => writeln!(out, "{queue}"),
-            (
-                Answer::Uri {
-                    mut uri,
-                    is_ready,
-                    in_process,
-                },
-                true,
-            ) => {
-                for (name, value) in [("is_ready", is_ready), ("in_process", in_process)] {
-                    if let Some(value) = value {
-                        uri[name] = value.into();
-                    }
-                }
-                writeln!(out, "{uri}")
-            }
+            (Answer::Uri(uri), true) => writeln!(out, "{}", serde_json::to_value(uri)?),
             (Answer::Facts { facts: object } | Answer::Row { row: object }, true) => {
                 writeln!(out, "{object}")
             }
@@ -102,14 +88,10 @@ impl Show {
                 out.write_all(queue_lines(&queue).as_bytes())
             }
             Answer::Queue { queue } => self.row(queue_row(&queue), out),
-            Answer::Uri {
-                uri,
-                is_ready,
-                in_process,
-            } => {
+            Answer::Uri(found) => {
                 let row = match self.kind {
-                    Kind::Uris => queued_row(&uri, is_ready, in_process),
-                    _ => uri_row(&uri),
+                    Kind::Uris => queued_row(&found),
+                    _ => uri_row(&found.uri),
                 };
                 self.row(row, out)
             }
@@ -122,8 +104,7 @@ impl Show {
             }
             Answer::Status(status) => out.write_all(status_lines(&status).as_bytes()),
             Answer::Statistics { statistics } => {
-                let value = serde_json::to_value(*statistics)?;
-                out.write_all(statistics_lines(&value).as_bytes())
+                out.write_all(statistics_lines(&statistics).as_bytes())
             }
             Answer::Plugins { plugins } => match plugin_table(&plugins) {
                 table if table.is_empty() => writeln!(out, "no plugin has been called yet"),
@@ -140,119 +121,20 @@ impl Show {
                 writeln!(out, "== {observer} {file}\n{}", content.trim_end())
             }
             Answer::Done { result } => writeln!(out, "{result}"),
-            Answer::Swept {
-                action,
-                examined,
-                meant,
-                in_process,
-            } => {
-                let done = match action.as_str() {
-                    "delete" => "deleted",
-                    "forget" => "forgotten",
-                    _ => "counted",
-                };
-                let stay = match in_process {
-                    0 => String::new(),
-                    1 => ", 1 more is in process".to_owned(),
-                    some => format!(", {} more are in process", HumanCount(some)),
-                };
-                writeln!(
-                    out,
-                    "{} {done}{stay}; {} examined",
-                    numbered(meant, "URI"),
-                    HumanCount(examined)
-                )
-            }
+            Answer::Swept(swept) => writeln!(out, "{}", swept_line(&swept)),
             Answer::Why(why) => out.write_all(why_lines(&why).as_bytes()),
-            Answer::Source {
-                file,
-                format,
-                lines,
-                bad_lines,
-                problems,
-            } => {
-                writeln!(
-                    out,
-                    "{}: {format}, {}, {} malformed",
-                    file.display(),
-                    numbered(lines, "line"),
-                    HumanCount(bad_lines)
-                )?;
-                problems.iter().try_for_each(|one| writeln!(out, "  {one}"))
-            }
-            Answer::Imported {
-                scheduled,
-                included,
-                known,
-                prerequisites,
-                left_out,
-                refused,
-                refusals,
-            } => {
-                let counts = [
-                    ("to be fetched", scheduled),
-                    ("done", included),
-                    ("known before", known),
-                    ("prerequisites", prerequisites),
-                    ("left out", left_out),
-                    ("refused", refused),
-                ];
-                for (name, count) in counts {
-                    out.write_all(line(name, &HumanCount(count).to_string()).as_bytes())?;
-                }
-                refusals.iter().try_for_each(|one| writeln!(out, "  {one}"))
-            }
+            Answer::Source(source) => out.write_all(source_lines(&source).as_bytes()),
+            Answer::Imported(imported) => out.write_all(import_lines(&imported).as_bytes()),
             Answer::Problem { problem } => writeln!(out, "{problem}"),
-            Answer::Checked(found) => {
-                let verdict = match (found.problems, found.repaired) {
-                    (0, _) => "sound".to_owned(),
-                    (problems, 0) => {
-                        format!(
-                            "{}; repair them with --repair",
-                            numbered(problems, "problem")
-                        )
-                    }
-                    (problems, repaired) => {
-                        format!("{}, {repaired} repaired", numbered(problems, "problem"))
-                    }
-                };
-                writeln!(
-                    out,
-                    "{}, {} of them queued in {}: {verdict}",
-                    numbered(found.uris, "URI"),
-                    HumanCount(found.queued),
-                    numbered(found.queues, "queue")
-                )
-            }
-            Answer::Checkpoint(made) => {
-                let bytes: u64 = made.warcs.iter().map(|warc| warc.bytes).sum();
-                writeln!(
-                    out,
-                    "{}\n{}; {} ({}) stay in the job\ncreate a job from it with: opilio job restore {} NEWJOB",
-                    made.directory.display(),
-                    numbered(made.uris, "URI"),
-                    numbered(made.warcs.len() as u64, "WARC file"),
-                    HumanBytes(bytes),
-                    made.directory.display(),
-                )
-            }
+            Answer::Checked(found) => writeln!(out, "{}", checked_line(&found)),
+            Answer::Checkpoint(made) => out.write_all(checkpoint_lines(&made).as_bytes()),
             Answer::Text { text } => out.write_all(text.as_bytes()),
             Answer::Settings { settings } => crate::job::show::settings(&settings, out),
             // The refusal that follows contains the errors.
             Answer::Faults { .. } => Ok(()),
-            Answer::Set {
-                number,
-                changed,
-                notices,
-            } => crate::job::show::changed(number, &changed, &notices, out),
+            Answer::Set(set) => crate::job::show::changed(&set, out),
             Answer::Change(change) => crate::job::show::change(&change, out),
-            Answer::SeedsAdded {
-                added,
-                prefixes,
-                known,
-                notices,
-                ..
-            } => crate::job::show::seeds_added(added, prefixes, known, &notices, out),
+            Answer::SeedsAdded(added) => crate::job::show::seeds_added(&added, out),
             Answer::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
             Answer::Explained(explained) => crate::job::show::explained(&explained, out),
             Answer::Alerts { alerts } => crate::job::report::alerts(&alerts, out),

@@ -6,41 +6,41 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use indicatif::{HumanCount, ProgressBar};
-use opilio_control::{Answer, By, Command, ControlError, Fault, Request, carry_out};
+use opilio_control::{Answer, Author, Command, CommandRequest, ControlError, ErrorKind, carry_out};
 
-use super::Asked;
+use super::JobTarget;
 use crate::exit;
 use crate::frontier::show::Show;
 
 /// Asks a job and prints its answers on standard output.
-pub(crate) fn ask(asked: &Asked, command: Command) -> Result<u8> {
+pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
     let mut out = io::stdout().lock();
-    ask_to(asked, command, &mut out)
+    ask_to(target, command, &mut out)
 }
 
 /// Asks a job and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
 pub(crate) fn ask_choosing(
-    asked: &Asked,
+    target: &JobTarget,
     command: Command,
     choose: impl FnMut(Answer) -> std::result::Result<Answer, String>,
 ) -> Result<u8> {
     let mut out = io::stdout().lock();
-    ask_and_write(asked, command, choose, &mut out)
+    ask_and_write(target, command, choose, &mut out)
 }
 
 /// Asks a job and writes its answers. Returns the exit code.
-pub(crate) fn ask_to(asked: &Asked, command: Command, out: &mut dyn Write) -> Result<u8> {
-    ask_and_write(asked, command, Ok, out)
+pub(crate) fn ask_to(target: &JobTarget, command: Command, out: &mut dyn Write) -> Result<u8> {
+    ask_and_write(target, command, Ok, out)
 }
 
 fn ask_and_write(
-    asked: &Asked,
+    target: &JobTarget,
     command: Command,
     mut choose: impl FnMut(Answer) -> std::result::Result<Answer, String>,
     out: &mut dyn Write,
 ) -> Result<u8> {
-    let mut show = Show::new(&command, asked.json);
-    let mut asking = Asking::new(asked, command);
+    let mut show = Show::new(&command, target.json);
+    let mut asking = Asking::new(target, command);
     let mut not_chosen = None;
     asking.each(|answer| match choose(answer) {
         Ok(answer) => show.answer(answer, out),
@@ -50,7 +50,7 @@ fn ask_and_write(
         }
     })?;
     if let Some(message) = not_chosen {
-        let fault = Fault::Request;
+        let fault = ErrorKind::Request;
         return Ok(refused(&ControlError { fault, message }));
     }
     let is_whole = asking.code == exit::OK;
@@ -66,17 +66,14 @@ fn ask_and_write(
 /// Returns the number of URIs that a sweep matches, and how many of these are in process. If they cannot be counted, returns the
 /// exit code.
 pub(crate) fn count(
-    asked: &Asked,
+    target: &JobTarget,
     command: Command,
 ) -> Result<std::result::Result<(u64, u64), u8>> {
     let mut counts = (0, 0);
-    let mut asking = Asking::new(asked, command);
+    let mut asking = Asking::new(target, command);
     asking.each(|answer| {
-        if let Answer::Swept {
-            meant, in_process, ..
-        } = answer
-        {
-            counts = (meant, in_process);
+        if let Answer::Swept(swept) = answer {
+            counts = (swept.meant, swept.in_process);
         }
         Ok(())
     })?;
@@ -88,21 +85,21 @@ pub(crate) fn count(
 
 /// A command and its result so far.
 struct Asking<'a> {
-    asked: &'a Asked,
-    request: Request,
+    target: &'a JobTarget,
+    request: CommandRequest,
     progress: Option<ProgressBar>,
     code: u8,
 }
 
 impl<'a> Asking<'a> {
-    fn new(asked: &'a Asked, command: Command) -> Asking<'a> {
-        let by = By {
+    fn new(target: &'a JobTarget, command: Command) -> Asking<'a> {
+        let by = Author {
             user: user(),
             pid: std::process::id(),
         };
         Asking {
-            asked,
-            request: Request { by, command },
+            target,
+            request: CommandRequest { by, command },
             progress: None,
             code: exit::OK,
         }
@@ -139,7 +136,7 @@ impl<'a> Asking<'a> {
                 is_ok
             }
         };
-        let reached = carry_out(&self.asked.job, &self.request, &mut say);
+        let reached = carry_out(&self.target.job, &self.request, &mut say);
         if let Some(progress) = self.progress.take() {
             progress.finish_and_clear();
         }
@@ -199,7 +196,7 @@ fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) 
 pub(crate) fn refused(problem: &ControlError) -> u8 {
     eprintln!("opilio: {problem}");
     match problem.fault {
-        Fault::Request => exit::USAGE,
-        Fault::Unknown | Fault::State | Fault::Failure => exit::FAILED,
+        ErrorKind::Request => exit::USAGE,
+        ErrorKind::Unknown | ErrorKind::State | ErrorKind::Failure => exit::FAILED,
     }
 }

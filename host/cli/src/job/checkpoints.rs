@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use indicatif::{HumanBytes, HumanCount};
-use opilio_console::{FolderError, is_seen_to};
-use opilio_control::{By, Checkpoint, KeptCheckpoint};
+use opilio_console::{JobsFolderError, is_seen_to};
+use opilio_control::{Author, Checkpoint, KeptCheckpoint};
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{refused, user};
 use super::life::existing;
 use crate::{exit, terminal};
@@ -35,18 +35,18 @@ pub(crate) struct RestoreArgs {
 }
 
 /// Lists the checkpoints in a job's folder.
-pub(crate) fn list(asked: &Asked) -> Result<u8> {
-    let kept = match opilio_control::checkpoints(&asked.job) {
+pub(crate) fn list(target: &JobTarget) -> Result<u8> {
+    let kept = match opilio_control::checkpoints(&target.job) {
         Ok(kept) => kept,
         Err(problem) => return Ok(refused(&problem)),
     };
     for one in &kept {
-        match asked.json {
+        match target.json {
             true => terminal::outln!("{}", serde_json::to_string(one)?),
             false => terminal::outln!("{}", terminal::line(&line(one))),
         }
     }
-    if kept.is_empty() && !asked.json {
+    if kept.is_empty() && !target.json {
         terminal::outln!("the job has no checkpoints; opilio job checkpoint creates one");
     }
     Ok(exit::OK)
@@ -143,14 +143,14 @@ fn go_back(
     checkpoint: &Path,
 ) -> Result<Result<Checkpoint, opilio_control::ControlError>> {
     let (folder, name) = existing(job)?;
-    let by = By {
+    let by = Author {
         user: user(),
         pid: std::process::id(),
     };
     let checkpoint = std::path::absolute(checkpoint)?;
     match folder.go_back(&name, &checkpoint, &by) {
         Ok(made) => Ok(Ok(made)),
-        Err(FolderError::Control(problem)) => Ok(Err(problem)),
+        Err(JobsFolderError::Control(problem)) => Ok(Err(problem)),
         Err(other) => bail!(other),
     }
 }

@@ -9,13 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use jiff::Timestamp;
 use opilio_console::{
-    Folder, FolderError, JobOverview, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
+    Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
     is_on_its_way, is_seen_to, last_words,
 };
 use opilio_control::{Answer, Command};
 use opilio_crawl::CrawlError;
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{ask, user};
 use crate::crawl::{component_cache, profile_source, refused};
 use crate::exit;
@@ -120,13 +120,13 @@ fn line(job: &JobOverview, width: usize) -> Result<String> {
 }
 
 /// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
-pub(crate) async fn status(asked: &Asked) -> Result<u8> {
-    let code = ask(asked, Command::Status)?;
-    if asked.json || opilio_control::is_reachable(&asked.job) {
+pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
+    let code = ask(target, Command::Status)?;
+    if target.json || opilio_control::is_reachable(&target.job) {
         return Ok(code);
     }
     // A job that cannot be opened, because its profile now has an error, has ended like any other.
-    let Ok((folder, name)) = existing(&asked.job) else {
+    let Ok((folder, name)) = existing(&target.job) else {
         return Ok(code);
     };
     let jobs = glance(&folder).await;
@@ -142,7 +142,7 @@ pub(crate) async fn status(asked: &Asked) -> Result<u8> {
         };
         terminal::outln!("{:>14}  {}", "why", terminal::line(&why));
     }
-    if let Some(said) = known.and_then(|known| said_since(&asked.job, known)) {
+    if let Some(said) = known.and_then(|known| said_since(&target.job, known)) {
         let said = terminal::lines(&said).replace('\n', "\n                ");
         terminal::outln!("{:>14}  {said}", "process log");
     }
@@ -161,34 +161,34 @@ fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
 
 /// Pauses a job until an operator resumes it, even in another process of the job. If a crawl window had already paused the job,
 /// the pause is now the operator's, and the window no longer resumes it.
-pub(crate) fn pause(asked: &Asked) -> Result<u8> {
-    if order_awaited(&asked.job, |orders| orders.paused = true)? {
-        return told(asked, "pause", "the job will start paused");
+pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
+    if order_awaited(&target.job, |orders| orders.paused = true)? {
+        return print_done(target, "pause", "the job will start paused");
     }
-    let code = ask(asked, Command::Pause)?;
-    let _held = Orders::hold(&asked.job);
-    if let Some(mut orders) = wanted(&asked.job).filter(|_| code == exit::OK) {
+    let code = ask(target, Command::Pause)?;
+    let _held = Orders::hold(&target.job);
+    if let Some(mut orders) = wanted(&target.job).filter(|_| code == exit::OK) {
         (orders.paused, orders.window_closed) = (true, false);
-        order(&orders, &asked.job)?;
+        order(&orders, &target.job)?;
     }
     Ok(code)
 }
 
 /// Resumes a job after a pause, but not after the pause of a crawl window.
-pub(crate) fn resume(asked: &Asked) -> Result<u8> {
-    if order_awaited(&asked.job, |orders| orders.paused = false)? {
-        return told(
-            asked,
+pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
+    if order_awaited(&target.job, |orders| orders.paused = false)? {
+        return print_done(
+            target,
             "resume",
             "the job will start as soon as a place among the concurrent crawls is free",
         );
     }
-    let job = std::path::absolute(&asked.job)?;
+    let job = std::path::absolute(&target.job)?;
     let is_closed = wanted(&job).is_some_and(|orders| orders.window_closed);
     if is_closed && job.parent().is_some_and(is_seen_to) {
         bail!("the crawl window of the job is closed; the job resumes when the window opens");
     }
-    let code = ask(asked, Command::Resume)?;
+    let code = ask(target, Command::Resume)?;
     let _held = Orders::hold(&job);
     if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
         orders.paused = false;
@@ -226,10 +226,10 @@ fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
 }
 
 /// Ends a job politely. A job that is waiting to start does not start.
-pub(crate) fn stop(asked: &Asked) -> Result<u8> {
-    match order_awaited(&asked.job, |orders| *orders = Orders::new(false, &user()))? {
-        true => told(asked, "stop", "the job will not start"),
-        false => ask(asked, Command::Stop),
+pub(crate) fn stop(target: &JobTarget) -> Result<u8> {
+    match order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))? {
+        true => print_done(target, "stop", "the job will not start"),
+        false => ask(target, Command::Stop),
     }
 }
 
@@ -238,16 +238,16 @@ pub(crate) fn stop(asked: &Asked) -> Result<u8> {
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
 )]
-fn told(asked: &Asked, command: &str, result: &str) -> Result<u8> {
+fn print_done(target: &JobTarget, command: &str, result: &str) -> Result<u8> {
     let done = Answer::Done {
         result: result.to_owned(),
     };
-    match asked.json {
+    match target.json {
         true => terminal::outln!("{}", serde_json::to_string(&done)?),
         false => terminal::outln!("{result}"),
     }
     // The command is done, even if the profile no longer shows where the log is.
-    if let Err(problem) = opilio_control::note(&asked.job, &user(), command, result) {
+    if let Err(problem) = opilio_control::note(&target.job, &user(), command, result) {
         eprintln!("opilio: {problem}");
     }
     Ok(exit::OK)
@@ -268,8 +268,8 @@ pub(crate) fn new(args: NewArgs) -> Result<u8> {
     });
     match made {
         Ok(_) => {}
-        Err(FolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
-        Err(problem @ FolderError::Name(_)) => {
+        Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
+        Err(problem @ JobsFolderError::Name(_)) => {
             eprintln!("opilio: {problem}");
             return Ok(exit::USAGE);
         }

@@ -12,7 +12,7 @@ use opilio_control::Command;
 use opilio_crawl::logs::read::{self, LogPage, Wanted};
 use regex::Regex;
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{self, ask};
 use crate::{exit, terminal};
 
@@ -51,11 +51,11 @@ pub(super) struct LogsArgs {
 /// Runs the command.
 pub(super) fn run(args: LogsArgs) -> Result<u8> {
     if args.rotate {
-        let asked = Asked {
+        let target = JobTarget {
             job: args.job,
             json: false,
         };
-        return ask(&asked, Command::RotateLogs);
+        return ask(&target, Command::RotateLogs);
     }
     let job_log = match opilio_control::log_file(&args.job) {
         Ok(file) => file,

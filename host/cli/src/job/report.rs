@@ -3,67 +3,44 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use clap::builder::PossibleValue;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use indicatif::HumanBytes;
-use opilio_control::{By, Command, ReportKind};
+use opilio_control::{Author, Command, ReportKind};
 use opilio_control::{Figures, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{self, ask};
+use crate::named::one_of;
 use crate::{exit, terminal};
 
 /// Of the command `report`.
 #[derive(Debug, Args)]
 pub(super) struct ReportArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Kind of the report.
-    #[arg(value_name = "KIND", default_value = "crawl")]
-    kind: Kind,
-}
-
-/// A report, as the command line names it.
-#[derive(Clone, Copy, Debug)]
-struct Kind(ReportKind);
-
-impl ValueEnum for Kind {
-    fn value_variants<'a>() -> &'a [Self] {
-        const ALL: [Kind; ReportKind::ALL.len()] = {
-            let mut all = [Kind(ReportKind::Crawl); ReportKind::ALL.len()];
-            let mut place = 0;
-            while place < all.len() {
-                all[place] = Kind(ReportKind::ALL[place]);
-                place += 1;
-            }
-            all
-        };
-        &ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.0.name()))
-    }
+    #[arg(value_name = "KIND", default_value = "crawl", value_parser = one_of(ReportKind::ALL.map(|kind| (kind, kind.name()))))]
+    kind: ReportKind,
 }
 
 /// Prints a report.
 pub(super) fn report(args: &ReportArgs) -> Result<u8> {
     let command = Command::Report {
-        report: args.kind.0,
-        text: !args.asked.json,
+        report: args.kind,
+        text: !args.target.json,
     };
-    ask(&args.asked, command)
+    ask(&args.target, command)
 }
 
 /// Prints the metrics of a job in the format of Prometheus.
-pub(super) fn figures(asked: &Asked) -> Result<u8> {
-    let figures = match Figures::ask(&asked.job, &By::default()) {
+pub(super) fn figures(target: &JobTarget) -> Result<u8> {
+    let figures = match Figures::ask(&target.job, &Author::default()) {
         Ok(figures) => figures,
         Err(problem) => return Ok(ask::refused(&problem)),
     };
-    let name = name_of(&asked.job);
-    if asked.json {
+    let name = name_of(&target.job);
+    if target.json {
         let object = serde_json::json!({
             "status": figures.status,
             "breakdown": figures.breakdown,
@@ -80,9 +57,9 @@ pub(super) fn figures(asked: &Asked) -> Result<u8> {
 #[derive(Debug, Args)]
 pub(super) struct AlertsArgs {
     #[command(flatten)]
-    pub(super) asked: Asked,
+    pub(super) target: JobTarget,
     /// Acknowledge alerts of this kind: they do not count as open until they become worse or are raised again.
-    #[arg(long, value_name = "KIND", value_parser = alert_kind)]
+    #[arg(long, value_name = "KIND", value_parser = one_of(AlertKind::ALL.map(|kind| (kind, kind.name()))))]
     acknowledge: Option<AlertKind>,
     /// Acknowledge only the alert about this subject, such as a plugin or a folder.
     #[arg(long, value_name = "SUBJECT", requires = "acknowledge")]
@@ -100,15 +77,6 @@ impl AlertsArgs {
             },
         }
     }
-}
-
-fn alert_kind(name: &str) -> Result<AlertKind, String> {
-    let kinds = AlertKind::ALL;
-    let known = kinds.iter().find(|kind| kind.name() == name);
-    known.copied().ok_or_else(|| {
-        let names: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
-        format!("expected one of {}", names.join(", "))
-    })
 }
 
 /// Prints alerts for people.

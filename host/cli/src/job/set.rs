@@ -7,7 +7,7 @@ use clap::Args;
 use opilio_control::{Answer, Command};
 use opilio_profile::MatchFile;
 
-use super::Asked;
+use super::JobTarget;
 use super::ask::{ask, ask_choosing};
 
 /// Bytes of seeds that are sent in one request, within the limit of the job's socket.
@@ -16,7 +16,7 @@ const SEEDS_AT_ONCE: usize = 256 * 1024;
 #[derive(Debug, Args)]
 pub(super) struct SettingsArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Show only settings whose names begin with this text, such as politeness.
     #[arg(value_name = "NAME")]
     name: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct SettingsArgs {
 #[derive(Debug, Args)]
 pub(super) struct SetArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Setting and its value, such as politeness.min-delay=4s; a value that is not TOML is taken as text.
     #[arg(value_name = "KEY=VALUE", required = true)]
     set: Vec<String>,
@@ -67,7 +67,7 @@ pub(super) struct SetArgs {
 #[derive(Debug, Args)]
 pub(super) struct HistoryArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Start after the change with this number.
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     after: u64,
@@ -79,7 +79,7 @@ pub(super) struct HistoryArgs {
 #[derive(Debug, Args)]
 pub(super) struct SeedsArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Add a seed, or with a leading + a SURT prefix; may be repeated.
     #[arg(long, value_name = "URL")]
     add: Vec<String>,
@@ -97,28 +97,35 @@ pub(super) struct SeedsArgs {
 #[derive(Debug, Args)]
 pub(super) struct ExplainArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// URI; the scheme may be missing: example.org means http://example.org.
     #[arg(value_name = "URI")]
     uri: String,
+    #[command(flatten)]
+    found: FoundArgs,
+}
+
+/// Circumstances in which a URI is explained.
+#[derive(Debug, Args)]
+pub(crate) struct FoundArgs {
     /// Page on which the URI was found.
     #[arg(long, value_name = "URI")]
-    via: Option<String>,
+    pub(crate) via: Option<String>,
     /// Hop path from the seed to the URI, such as LLE.
     #[arg(long, value_name = "PATH")]
-    hops: Option<String>,
+    pub(crate) hops: Option<String>,
     /// Seed from which the URI was found.
     #[arg(long, value_name = "URI")]
-    source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Media type of the response.
     #[arg(long, value_name = "TYPE")]
-    media_type: Option<String>,
+    pub(crate) media_type: Option<String>,
     /// Time to evaluate settings for, such as 2026-07-01T23:00:00Z [default: now].
     #[arg(long, value_name = "TIME")]
-    at: Option<jiff::Timestamp>,
+    pub(crate) at: Option<jiff::Timestamp>,
     /// Show rarely changed settings, too.
     #[arg(long)]
-    expert: bool,
+    pub(crate) expert: bool,
 }
 
 pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
@@ -126,7 +133,7 @@ pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
         name: args.name.unwrap_or_default(),
         expert: args.expert,
     };
-    ask_choosing(&args.asked, Command::Settings, |answer| match answer {
+    ask_choosing(&args.target, Command::Settings, |answer| match answer {
         Answer::Settings { settings } => {
             let settings = choice.of(settings)?;
             Ok(Answer::Settings { settings })
@@ -152,16 +159,16 @@ pub(super) fn set(args: SetArgs) -> Result<u8> {
         matching: Some(matching).filter(|matching| *matching != MatchFile::default()),
         only_check: args.check,
     };
-    ask(&args.asked, command)
+    ask(&args.target, command)
 }
 
 pub(super) fn history(args: HistoryArgs) -> Result<u8> {
     let HistoryArgs {
-        asked,
+        target,
         after,
         limit,
     } = args;
-    ask(&asked, Command::History { after, limit })
+    ask(&target, Command::History { after, limit })
 }
 
 pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
@@ -173,7 +180,7 @@ pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
     }
     if lines.is_empty() {
         let (after, limit) = (args.after, args.limit);
-        return ask(&args.asked, Command::Seeds { after, limit });
+        return ask(&args.target, Command::Seeds { after, limit });
     }
     let mut code = crate::exit::OK;
     let mut rest = lines.as_slice();
@@ -190,23 +197,24 @@ pub(super) fn seeds(args: SeedsArgs) -> Result<u8> {
         let (part, later) = rest.split_at(most);
         rest = later;
         let seeds = part.to_vec();
-        code = ask(&args.asked, Command::AddSeeds { seeds })?;
+        code = ask(&args.target, Command::AddSeeds { seeds })?;
     }
     Ok(code)
 }
 
 pub(super) fn explain(args: ExplainArgs) -> Result<u8> {
+    let found = args.found;
     let command = Command::Explain {
         uri: args.uri,
-        via: args.via,
-        hops: args.hops,
-        source: args.source,
-        media_type: args.media_type,
-        at: args.at,
+        via: found.via,
+        hops: found.hops,
+        source: found.source,
+        media_type: found.media_type,
+        at: found.at,
     };
-    ask_choosing(&args.asked, command, |mut answer| {
+    ask_choosing(&args.target, command, |mut answer| {
         if let Answer::Explained(explained) = &mut answer
-            && !args.expert
+            && !found.expert
         {
             explained.leave_out_expert();
         }

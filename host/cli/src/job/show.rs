@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use indicatif::HumanCount;
 use opilio_control::{
-    Change, Changed, Effect, ExplainedStack, ExplainedUri, ExplainedWait, FaultFound, FilterAnswer,
-    SeedReport, SettingChanged, SettingInForce, StackedPlugin, WaitAnswer,
+    AddedSeeds, Change, Changed, ChangedSettings, Effect, ExplainedStack, ExplainedUri,
+    ExplainedWait, FaultFound, FilterAnswer, SeedReport, SettingInForce, StackedPlugin, WaitAnswer,
 };
 
 use crate::terminal;
@@ -107,14 +107,9 @@ pub(crate) fn faults(faults: &[FaultFound], out: &mut dyn Write) -> io::Result<(
 }
 
 /// Prints the settings whose values have changed.
-pub(crate) fn changed(
-    number: Option<u64>,
-    changed: &[SettingChanged],
-    notices: &[FaultFound],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    faults(notices, out)?;
-    for one in changed {
+pub(crate) fn changed(set: &ChangedSettings, out: &mut dyn Write) -> io::Result<()> {
+    faults(&set.notices, out)?;
+    for one in &set.changed {
         let before = match &one.before {
             Some(before) => format!(" (was {before})"),
             None => String::new(),
@@ -122,7 +117,7 @@ pub(crate) fn changed(
         let line = format!("{} = {}{before}, {}", one.key, one.after, when(one.effect));
         writeln!(out, "{}", terminal::line(&line))?;
     }
-    match number {
+    match set.number {
         Some(number) => writeln!(out, "change {number} of the job"),
         None => writeln!(out, "nothing was changed"),
     }
@@ -145,20 +140,14 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Prints the number of added seeds, with notes on them.
-pub(crate) fn seeds_added(
-    added: u64,
-    prefixes: u64,
-    known: u64,
-    notices: &[FaultFound],
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    faults(notices, out)?;
+pub(crate) fn seeds_added(seeds: &AddedSeeds, out: &mut dyn Write) -> io::Result<()> {
+    faults(&seeds.notices, out)?;
     writeln!(
         out,
         "seeds: {} added, {} known before; SURT prefixes added to the scope: {}",
-        HumanCount(added),
-        HumanCount(known),
-        HumanCount(prefixes)
+        HumanCount(seeds.added),
+        HumanCount(seeds.known),
+        HumanCount(seeds.prefixes)
     )
 }
 

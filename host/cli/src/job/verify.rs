@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use indicatif::HumanCount;
-use opilio_control::{By, Discrepancy, DiscrepancyKind, Verified};
+use opilio_control::{Author, Discrepancy, DiscrepancyKind, Verified};
 use serde_json::json;
 
 use super::ask::{refused, user};
@@ -33,7 +33,7 @@ pub(super) struct VerifyArgs {
 
 /// Runs the command.
 pub(super) fn run(args: &VerifyArgs) -> Result<u8> {
-    let by = By {
+    let by = Author {
         user: user(),
         pid: std::process::id(),
     };

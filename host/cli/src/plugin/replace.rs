@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::workbench::as_reference;
 use crate::exit;
-use crate::job::{Asked, ask::ask};
+use crate::job::{JobTarget, ask::ask};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -21,7 +21,7 @@ are extracted again at their next visit, versions are compared again, and the sc
 Exit codes: 0 replaced, 1 nothing changed, 2 error in the command line.")]
 pub(crate) struct ReplaceArgs {
     #[command(flatten)]
-    asked: Asked,
+    target: JobTarget,
     /// Name of the plugin in the job's profile.
     #[arg(value_name = "NAME")]
     plugin: String,
@@ -64,5 +64,5 @@ pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
         sha256: args.sha256.clone(),
         settings,
     };
-    ask(&args.asked, command)
+    ask(&args.target, command)
 }

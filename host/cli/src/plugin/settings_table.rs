@@ -3,13 +3,14 @@
 use serde_json::{Map, Value, json};
 
 use super::table;
+use crate::terminal;
 
 /// Deepest nesting of settings that are listed; a schema may refer to itself.
 const DEPTH_MAX: usize = 4;
 /// Most settings that are listed. Beyond it a schema that refers to itself would fill the screen and the memory.
 const SETTINGS_MAX: usize = 1_000;
 /// Longest default that is shown in a row, in characters.
-const DEFAULT_CHARS_MAX: usize = 40;
+const DEFAULT_CHARS_MAX: usize = 41;
 
 /// A setting.
 #[derive(Debug, PartialEq)]
@@ -47,7 +48,7 @@ pub(super) fn as_text(schema: &str) -> String {
     let mut rows = vec![heading.to_vec()];
     for setting in settings {
         let default = match (&setting.default, setting.required) {
-            (Some(value), _) => clipped(&value.to_string()),
+            (Some(value), _) => terminal::clip(&value.to_string(), DEFAULT_CHARS_MAX),
             (None, true) => "(required)".to_owned(),
             (None, false) => "-".to_owned(),
         };
@@ -83,13 +84,6 @@ pub(super) fn as_json(schema: &str) -> Value {
             })
         })
         .collect()
-}
-
-fn clipped(text: &str) -> String {
-    match text.char_indices().nth(DEFAULT_CHARS_MAX) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
 }
 
 fn collect(schema: &Value, node: &Value, within: &str, depth: usize, found: &mut Vec<Setting>) {

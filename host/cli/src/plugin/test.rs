@@ -111,7 +111,7 @@ fn put_file(
         }
         *tally.plugins.entry(case.plugin.clone()).or_default() += 1;
         let verdict = match examiner.ask(&as_in_a_crawl(&subject.component, case)) {
-            Err(problem) => Verdict::Failed(told(&problem)),
+            Err(problem) => Verdict::Failed(problem_text(&problem)),
             Ok(answer) => match case.compare(&answer) {
                 Ok(()) => Verdict::Holds,
                 Err(_) if args.bless => {
@@ -135,7 +135,7 @@ fn put_file(
 }
 
 /// Returns an error with everything that its author needs.
-fn told(problem: &CaseProblem) -> String {
+fn problem_text(problem: &CaseProblem) -> String {
     let CaseProblem::Fault(fault) = problem else {
         return problem.to_string();
     };

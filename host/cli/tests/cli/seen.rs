@@ -97,7 +97,7 @@ async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
     let fetched = rows.iter().find(|row| row["status"] == 200).unwrap();
     assert_eq!(fetched["urls"], 299, "{rows:?}");
     let figures = home.run(&["job", "metrics", "job"]).code(0).out;
-    let counted = "opilio_turns_by_status_total{job_name=\"job\",status=\"200\"} 299\n";
+    let counted = "opilio_visits_finished_by_status_total{job_name=\"job\",status=\"200\"} 299\n";
     assert!(figures.contains(counted), "{figures}");
     assert!(
         figures.contains("opilio_job_up{job_name=\"job\"} 0\n"),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{By, KeptCheckpoint};
+use opilio_control::{Author, KeptCheckpoint};
 use opilio_crawl::{Course, stays_inside};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -12,7 +12,7 @@ use super::{Done, Page, Shared, checked_limit, own_files};
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::input::{Body, Params, Place};
-use crate::overview::Known;
+use crate::overview::KnownJob;
 use crate::problem::Problem;
 
 /// Checkpoints of a job.
@@ -81,8 +81,8 @@ impl Daemon {
         checkpoint: &str,
     ) -> Result<opilio_control::Checkpoint, Problem> {
         let directory = self.directory(job)?;
-        let turn = self.desk.turn(&directory).await?;
-        let by = By {
+        let turn = self.commands.turn(&directory).await?;
+        let by = Author {
             user: caller.user.clone(),
             pid: std::process::id(),
         };
@@ -109,7 +109,7 @@ impl Daemon {
         };
         let mut jobs = self.jobs.subscribe();
         loop {
-            let course = |known: &Known| known.course.as_ref().map(|course| course.at);
+            let course = |known: &KnownJob| known.course.as_ref().map(|course| course.at);
             let at = jobs.borrow_and_update().get(job).and_then(course);
             if at >= Some(written.at) {
                 return Ok(());

@@ -258,7 +258,7 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Problem> {
     caller.needs(Role::Admin)?;
     let directory = daemon.directory(&job)?;
-    let turn = daemon.desk.turn(&directory).await?;
+    let turn = daemon.commands.turn(&directory).await?;
     let folder = daemon.folder.clone();
     blocking(move || {
         let _held = turn;
@@ -468,7 +468,7 @@ impl Daemon {
     }
 
     /// The daemon's view of a job. For a new job it waits until there is one.
-    pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::Known, Problem> {
+    pub(crate) async fn known(&self, job: &str) -> Result<crate::overview::KnownJob, Problem> {
         self.directory(job)?;
         let mut jobs = self.jobs.subscribe();
         loop {

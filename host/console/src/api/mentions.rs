@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use super::Shared;
 use super::jobs::blocking;
 use super::logs::places;
-use super::uris::{Asked, seed};
+use super::uris::{UriQuery, seed};
 use crate::input::{Params, Place};
 use crate::problem::Problem;
 
@@ -73,11 +73,11 @@ struct LoggedLine {
 }
 
 /// Returns the log entries about a URI: its visits with their annotations, and other lines that contain the URI.
-#[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Name of the job"), Asked), responses((status = 200, body = Mentions)))]
+#[utoipa::path(get, path = "/jobs/{job}/mentions", operation_id = "list_mentions", tag = "watch", params(("job" = String, Path, description = "Name of the job"), UriQuery), responses((status = 200, body = Mentions)))]
 pub(crate) async fn mentions(
     State(daemon): Shared,
     Place(job): Place<String>,
-    Params(asked): Params<Asked>,
+    Params(asked): Params<UriQuery>,
 ) -> Result<Json<Mentions>, Problem> {
     let directory = daemon.directory(&job)?;
     let uri = seed(&asked.uri)?;

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command, QueueSort, QueueState};
+use opilio_control::{Answer, Command, ListedUri, QueueAction, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -46,38 +46,9 @@ pub(crate) struct Queues {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct QueuedUris {
     /// URIs in the order in which they would be issued.
-    uris: Vec<QueuedUri>,
+    uris: Vec<ListedUri>,
     /// Start of the next page; not set on the last page.
     after: Option<String>,
-}
-
-/// URI in a queue.
-#[derive(Debug, Serialize, ToSchema)]
-struct QueuedUri {
-    /// Record of the URI.
-    #[serde(flatten)]
-    #[schema(value_type = Object)]
-    uri: Value,
-    /// Whether the URI is ready to be issued.
-    is_ready: Option<bool>,
-    /// Whether the URI is being fetched.
-    in_process: Option<bool>,
-}
-
-/// Action on a queue.
-#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum QueueAction {
-    /// The queue issues no URIs, but accepts new ones.
-    Retire,
-    /// The queue issues URIs again.
-    Unretire,
-    /// The queue issues no URIs until it is thawed.
-    Freeze,
-    /// The queue issues URIs again.
-    Thaw,
-    /// The politeness delay or back-off of the queue ends.
-    Wake,
 }
 
 /// Precedence of a queue.
@@ -152,15 +123,7 @@ pub(crate) async fn uris(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri {
-            uri,
-            is_ready,
-            in_process,
-        } => Some(QueuedUri {
-            uri,
-            is_ready,
-            in_process,
-        }),
+        Answer::Uri(uri) => Some(uri),
         _ => None,
     });
     Ok(Json(QueuedUris {
@@ -176,13 +139,7 @@ pub(crate) async fn act(
     caller: Caller,
     Place((job, queue, action)): Place<(String, String, QueueAction)>,
 ) -> Result<Json<Done>, Problem> {
-    let command = match action {
-        QueueAction::Retire => Command::Retire { queue },
-        QueueAction::Unretire => Command::Unretire { queue },
-        QueueAction::Freeze => Command::Freeze { queue },
-        QueueAction::Thaw => Command::Thaw { queue },
-        QueueAction::Wake => Command::Wake { queue },
-    };
+    let command = Command::ChangeQueue { queue, action };
     daemon.have_done(&job, &caller, command).await
 }
 

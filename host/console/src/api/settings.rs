@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use opilio_control::{
-    self, Answer, Change, Command, FaultFound, SeedReport, SettingChanged, SettingInForce,
+    self, AddedSeeds, Answer, Change, ChangedSettings, Command, SeedReport, SettingInForce,
 };
 use opilio_profile::{MatchFile, Profile};
 use serde::{Deserialize, Serialize};
@@ -56,17 +56,6 @@ pub(crate) struct Changing {
     only_check: bool,
 }
 
-/// Result of a change of settings.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ChangedSettings {
-    /// Number of the change in the job's history; not set if the change was only checked.
-    number: Option<u64>,
-    /// Settings that change, with the time at which each takes effect.
-    changed: Vec<SettingChanged>,
-    /// Warnings about the accepted change.
-    notices: Vec<FaultFound>,
-}
-
 /// History of a job.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct History {
@@ -106,21 +95,6 @@ pub(crate) struct Seeds {
 pub(crate) struct NewSeeds {
     #[schema(schema_with = seed_lines)]
     seeds: Vec<String>,
-}
-
-/// Result of adding seeds.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct AddedSeeds {
-    /// Number of the change in the job's history; not set if nothing was added.
-    number: Option<u64>,
-    /// Number of new seeds.
-    added: u64,
-    /// Number of new SURT prefixes in the scope.
-    prefixes: u64,
-    /// Number of seeds that were known already.
-    known: u64,
-    /// Warnings about the accepted change.
-    notices: Vec<FaultFound>,
 }
 
 /// Seed to remove.
@@ -165,15 +139,7 @@ pub(crate) async fn change(
         only_check: changing.only_check,
     };
     let changed = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::Set {
-            number,
-            changed,
-            notices,
-        } => Some(ChangedSettings {
-            number,
-            changed,
-            notices,
-        }),
+        Answer::Set(changed) => Some(changed),
         _ => None,
     });
     Ok(Json(changed.await?))
@@ -234,19 +200,7 @@ pub(crate) async fn add_seeds(
 ) -> Result<Json<AddedSeeds>, Problem> {
     let command = Command::AddSeeds { seeds };
     let added = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::SeedsAdded {
-            number,
-            added,
-            prefixes,
-            known,
-            notices,
-        } => Some(AddedSeeds {
-            number,
-            added,
-            prefixes,
-            known,
-            notices,
-        }),
+        Answer::SeedsAdded(added) => Some(added),
         _ => None,
     });
     Ok(Json(added.await?))

@@ -20,8 +20,8 @@ use super::events::JobStatus;
 use super::{Done, Shared};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
-use crate::metrics::{MEDIA_TYPE, of_daemon};
-use crate::overview::Known;
+use crate::metrics::{DaemonFigures, MEDIA_TYPE};
+use crate::overview::KnownJob;
 use crate::problem::Problem;
 
 /// Period of a time series.
@@ -104,7 +104,7 @@ fn held(job: &Path) -> Vec<Alert> {
 }
 
 /// The status of a job without asking its process.
-pub(crate) fn status_of(known: &Known) -> JobStatus {
+pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
         state: Standing::Idle,
@@ -289,14 +289,14 @@ pub(crate) async fn all_metrics(
     caller: Caller,
 ) -> Result<Response, Problem> {
     let jobs = daemon.jobs.borrow().clone();
-    let states: Vec<_> = jobs.values().map(|known| known.overview.state).collect();
+    let states = jobs.values().map(|known| known.overview.state).collect();
     let running: Vec<_> = jobs
         .iter()
         .filter(|(_, known)| known.status.is_some())
         .map(|(name, known)| (name.clone(), known.directory.clone()))
         .collect();
     let text = super::jobs::blocking(move || {
-        let by = opilio_control::By {
+        let by = opilio_control::Author {
             user: caller.user,
             pid: std::process::id(),
         };
@@ -309,7 +309,11 @@ pub(crate) async fn all_metrics(
             }
         }
         let of_jobs = metrics(figures.iter().map(|(name, it)| (name.as_str(), it)));
-        Ok(of_daemon(&states, &daemon.config.limits) + &of_jobs)
+        let of_daemon = DaemonFigures {
+            jobs: states,
+            limits: daemon.config.limits.clone(),
+        };
+        Ok(of_daemon.metrics() + &of_jobs)
     });
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text.await?).into_response())
 }

@@ -114,7 +114,7 @@ pub(crate) struct UriPrecedence {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Asked {
+pub(crate) struct UriQuery {
     /// The URI.
     #[param(format = "uri")]
     pub(super) uri: String,
@@ -124,7 +124,7 @@ pub(crate) struct Asked {
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct AskedWith {
+pub(crate) struct ExplainQuery {
     /// The URI.
     #[param(format = "uri")]
     uri: String,
@@ -166,7 +166,7 @@ pub(crate) async fn list(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri { uri, .. } => Some(uri),
+        Answer::Uri(found) => Some(found.uri),
         _ => None,
     });
     Ok(Json(Uris {
@@ -190,15 +190,10 @@ pub(crate) async fn count(
 
 fn as_swept(answer: Answer) -> Option<Swept> {
     match answer {
-        Answer::Swept {
-            examined,
-            meant,
-            in_process,
-            ..
-        } => Some(Swept {
-            examined,
-            meant,
-            in_process,
+        Answer::Swept(swept) => Some(Swept {
+            examined: swept.examined,
+            meant: swept.meant,
+            in_process: swept.in_process,
         }),
         _ => None,
     }
@@ -225,12 +220,12 @@ pub(crate) async fn sweep(
 }
 
 /// Explains why a URI was or was not fetched, and returns its record: visits, digests, waits, versions, plugins.
-#[utoipa::path(get, path = "/jobs/{job}/why", operation_id = "describe_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Asked), responses((status = 200, body = WhyAnswer)))]
+#[utoipa::path(get, path = "/jobs/{job}/why", operation_id = "describe_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), UriQuery), responses((status = 200, body = WhyAnswer)))]
 pub(crate) async fn why(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
-    Params(Asked { uri }): Params<Asked>,
+    Params(UriQuery { uri }): Params<UriQuery>,
 ) -> Result<Json<WhyAnswer>, Problem> {
     let found = daemon.one(&job, &caller, Command::Why { uri }, |answer| match answer {
         Answer::Why(why) => Some(*why),
@@ -240,12 +235,12 @@ pub(crate) async fn why(
 }
 
 /// Explains how a job handles a URI: its settings, the answer of every filter, its stacks, and the wait after its next visit.
-#[utoipa::path(get, path = "/jobs/{job}/explain", operation_id = "explain_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), AskedWith), responses((status = 200, body = ExplainedUri)))]
+#[utoipa::path(get, path = "/jobs/{job}/explain", operation_id = "explain_uri", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ExplainQuery), responses((status = 200, body = ExplainedUri)))]
 pub(crate) async fn explain(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
-    Params(asked): Params<AskedWith>,
+    Params(asked): Params<ExplainQuery>,
 ) -> Result<Json<ExplainedUri>, Problem> {
     let command = Command::Explain {
         uri: asked.uri,

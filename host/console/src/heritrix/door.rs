@@ -9,6 +9,7 @@ use std::fs;
 use std::io;
 use std::net::IpAddr;
 
+use data_encoding::HEXLOWER;
 use http_auth::parse_challenges;
 use jiff::Timestamp;
 use md5::{Digest as _, Md5};
@@ -163,8 +164,7 @@ impl Answer {
 }
 
 fn md5(text: &str) -> String {
-    let digest = Md5::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    HEXLOWER.encode(&Md5::digest(text.as_bytes()))
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
 
     fn door(home: &std::path::Path, password: &str) -> io::Result<Door> {
         let file = home.join("password");
-        crate::written::write(&file, password.as_bytes()).unwrap();
+        crate::own_file::write(&file, password.as_bytes()).unwrap();
         Door::open(&HeritrixFile {
             user: "nas".to_owned(),
             password_file: file,

@@ -115,7 +115,7 @@ impl Drafts {
                 CONFIG | PROFILE => draft.config(),
                 file => draft.folder.join(file),
             };
-            crate::written::write(&to, text).map_err(|problem| failed(&to, &problem))?;
+            crate::own_file::write(&to, text).map_err(|problem| failed(&to, &problem))?;
         }
         Ok(())
     }

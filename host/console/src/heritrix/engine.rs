@@ -9,7 +9,7 @@ use axum::response::Response;
 use serde::Deserialize;
 
 use super::drafts::CONFIG;
-use super::model::{Case, engine};
+use super::model::{HeritrixJob, engine};
 use super::{answer, see_other};
 use crate::api::jobs::blocking;
 use crate::daemon::Daemon;
@@ -78,7 +78,7 @@ pub(super) async fn act(
 
 impl Daemon {
     /// All jobs, by name.
-    fn cases(&self) -> Result<Vec<Case>, Problem> {
+    fn cases(&self) -> Result<Vec<HeritrixJob>, Problem> {
         let drafts = self.drafts();
         let mut names = drafts
             .names()
@@ -87,7 +87,7 @@ impl Daemon {
         names.extend(jobs.keys().cloned());
         names.sort();
         names.dedup();
-        let cases = names.into_iter().map(|name| Case {
+        let cases = names.into_iter().map(|name| HeritrixJob {
             draft: drafts.find(&name),
             // A job that was just deleted may still be in the list.
             known: jobs

@@ -228,7 +228,7 @@ pub(super) async fn put(
         .ok_or_else(|| Problem::not_found("its configuration no longer exists"))?;
     blocking(move || {
         let path = draft.folder.join(&file);
-        crate::written::write(&path, &body)
+        crate::own_file::write(&path, &body)
             .map_err(|problem| Problem::failure(format!("cannot write {file}: {problem}")))
     })
     .await?;

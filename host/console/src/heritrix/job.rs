@@ -13,7 +13,7 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::drafts::{BYTES_MAX, CONFIG, Draft, is_editable};
-use super::model::{Case, Files, Stage};
+use super::model::{Files, HeritrixJob, Stage};
 use super::{answer, see_other};
 use crate::access::Caller;
 use crate::api::jobs::{self, blocking};
@@ -192,7 +192,7 @@ pub(super) async fn act(
 
 impl Daemon {
     /// Finds a job's configuration and state.
-    pub(super) async fn case(&self, name: &str) -> Result<Case, Problem> {
+    pub(super) async fn case(&self, name: &str) -> Result<HeritrixJob, Problem> {
         let drafts = self.drafts();
         let known = match self.folder.job(name) {
             Ok(_) => Some(self.known(name).await?),
@@ -202,7 +202,7 @@ impl Daemon {
         if known.is_none() && draft.is_none() {
             return Err(Problem::not_found(format!("job {name:?} not found")));
         }
-        Ok(Case {
+        Ok(HeritrixJob {
             name: name.to_owned(),
             is_torn_down: drafts.is_torn_down(name),
             draft,
@@ -211,7 +211,7 @@ impl Daemon {
     }
 
     /// Makes a job of its configuration, unless the job exists.
-    async fn build(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+    async fn build(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {
         let built = self.clone();
         blocking(move || {
             let drafts = built.drafts();
@@ -289,7 +289,7 @@ impl Daemon {
         }
         let left: String = imported.left.iter().map(left_out).collect();
         let report = draft.folder.join("left-out.txt");
-        crate::written::write(&report, left.as_bytes())
+        crate::own_file::write(&report, left.as_bytes())
             .map_err(|problem| cannot("left-out.txt", &problem))?;
         self.folder.make(NewJob {
             name: name.to_owned(),
@@ -306,7 +306,7 @@ impl Daemon {
     /// Begins a job, paused unless its configuration says otherwise, as Heritrix's clients expect.
     async fn launch(
         self: Arc<Self>,
-        case: Case,
+        case: HeritrixJob,
         caller: Caller,
         went_back: bool,
     ) -> Result<(), Problem> {
@@ -349,7 +349,7 @@ impl Daemon {
     /// Restores a job's checkpoint before it is launched; `latest` is the most recent one.
     async fn go_back_to(
         &self,
-        case: &Case,
+        case: &HeritrixJob,
         caller: &Caller,
         checkpoint: &str,
     ) -> Result<(), Problem> {
@@ -378,14 +378,14 @@ impl Daemon {
         self.go_back(&case.name, caller, &name).await.map(drop)
     }
 
-    async fn unpause(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+    async fn unpause(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {
         jobs::resume(State(self), caller, Place(case.name))
             .await
             .map(drop)?;
         Ok(())
     }
 
-    async fn terminate(self: Arc<Self>, case: &Case, caller: Caller) -> Result<(), Problem> {
+    async fn terminate(self: Arc<Self>, case: &HeritrixJob, caller: Caller) -> Result<(), Problem> {
         match case.stage() {
             // The job has ended, as wanted.
             Stage::Finished(_) | Stage::Active("STOPPING") => Ok(()),
@@ -400,7 +400,7 @@ impl Daemon {
     }
 
     /// Ends a job that crawls. A job that never crawled is deleted, so that its configuration can be changed.
-    async fn tear_down(self: Arc<Self>, case: Case, caller: Caller) -> Result<(), Problem> {
+    async fn tear_down(self: Arc<Self>, case: HeritrixJob, caller: Caller) -> Result<(), Problem> {
         let stage = case.stage();
         if let Stage::Active(_) = stage {
             self.clone().terminate(&case, caller).await?;
@@ -423,7 +423,7 @@ impl Daemon {
         Ok(())
     }
 
-    fn copy_case(&self, case: &Case, to: &str, as_profile: bool) -> Result<(), Problem> {
+    fn copy_case(&self, case: &HeritrixJob, to: &str, as_profile: bool) -> Result<(), Problem> {
         let drafts = self.drafts();
         match &case.draft {
             Some(draft) => drafts.make(to, as_profile, &drafts.files(draft)?),

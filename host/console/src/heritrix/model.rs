@@ -2,19 +2,20 @@
 
 use jiff::Timestamp;
 use opilio_control::Status;
+use opilio_control::figures::content_bytes;
 use opilio_frontier::Statistics;
 use serde_json::{Value, json};
 
 use super::drafts::{CONFIG, Draft};
-use crate::overview::{JobState, Known};
+use crate::overview::{JobState, KnownJob};
 
 /// A job with its configuration, its state, or both.
-pub(super) struct Case {
+pub(super) struct HeritrixJob {
     pub name: String,
     /// Its configuration; `None` if it was made in another way.
     pub draft: Option<Draft>,
     /// Its state; `None` if it was not built.
-    pub known: Option<Known>,
+    pub known: Option<KnownJob>,
     pub is_torn_down: bool,
 }
 
@@ -79,7 +80,7 @@ impl Stage {
     }
 }
 
-impl Case {
+impl HeritrixJob {
     pub(super) fn stage(&self) -> Stage {
         match &self.known {
             None => Stage::Unbuilt,
@@ -207,7 +208,7 @@ impl Case {
 fn reports(statistics: &Statistics, status: Option<&Status>) -> Vec<(&'static str, Value)> {
     let seconds = statistics.run_time.as_secs_f64();
     let bytes = &statistics.bytes;
-    let total_bytes = bytes.novel + bytes.unchanged + bytes.unknown;
+    let total_bytes = content_bytes(statistics);
     let same = statistics.revisits.unchanged + statistics.revisits.not_modified;
     let over = |count: u64| match seconds > 0.0 {
         #[expect(clippy::cast_precision_loss, reason = "an average")]

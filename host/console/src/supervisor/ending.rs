@@ -28,7 +28,7 @@ impl Supervisor {
                 let directory = known.directory.clone();
                 let ending = self
                     .daemon
-                    .desk
+                    .commands
                     .ask(directory, DAEMON, Command::Terminate)
                     .await;
                 match ending {

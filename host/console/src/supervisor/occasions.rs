@@ -5,7 +5,7 @@ use opilio_crawl::Course;
 
 use super::Supervisor;
 use crate::calendar::{CalendarEntry, Due};
-use crate::folder::{FolderError, NewJob};
+use crate::folder::{JobsFolderError, NewJob};
 use crate::orders::Orders;
 
 impl Supervisor {
@@ -25,7 +25,7 @@ impl Supervisor {
         match made {
             Ok(Ok(_)) => {}
             // A job that a daemon made before it died is begun too. A job of somebody else is left alone.
-            Ok(Err(FolderError::Taken(_))) => {
+            Ok(Err(JobsFolderError::Taken(_))) => {
                 let directory = self.daemon.folder.path().join(job);
                 let orders = Orders::read(&directory).ok().flatten();
                 if orders.is_some_and(|orders| orders.by == by && orders.since >= due.at) {

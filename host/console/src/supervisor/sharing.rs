@@ -7,7 +7,7 @@ use opilio_control::{Command, Standing};
 use opilio_crawl::Share;
 
 use super::{DAEMON, Supervisor};
-use crate::overview::{Jobs, Known};
+use crate::overview::{Jobs, KnownJob};
 use crate::process::Alive;
 use crate::share::{Member, attainable, lowered};
 
@@ -25,7 +25,7 @@ pub(super) enum Deaf {
 
 impl Supervisor {
     /// A running job as a member of the division.
-    pub(super) fn member(&self, name: &str, known: &Known) -> Member {
+    pub(super) fn member(&self, name: &str, known: &KnownJob) -> Member {
         let status = known.status.as_ref();
         let begun = self.processes.get(name).map(|process| process.share);
         Member {
@@ -102,7 +102,7 @@ impl Supervisor {
         let command = Command::Share { share };
         let asked = self
             .daemon
-            .desk
+            .commands
             .ask(known.directory.clone(), DAEMON, command);
         let (deaf, problem) = match tokio::time::timeout(PATIENCE, asked).await {
             Ok(Ok(_)) => {

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::PART;
 use super::page::{Column, Page};
-use crate::{ControlError, Desk};
+use crate::{ControlError, JobAdmin};
 use opilio_job::breakdown;
 use opilio_job::ledger::{self, HostCounts};
 use opilio_job::transfer::{Sorted, Sorter};
@@ -38,7 +38,7 @@ const TYPES: [Column; 3] = [
 
 const STATUSES: [Column; 2] = [("#urls", "urls"), ("rescode", "status")];
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Writes the hosts, the busiest first. Many hosts are sorted on disk.
     pub(super) fn hosts_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         self.counted()?;

@@ -6,7 +6,7 @@ use opilio_frontier::Overdue;
 use serde_json::{Value, json};
 
 use super::page::{Column, Page};
-use crate::{ControlError, Desk};
+use crate::{ControlError, JobAdmin};
 use opilio_job::census::{self, PageCensus};
 use opilio_job::course::Course;
 use opilio_job::directory::name_of;
@@ -33,7 +33,7 @@ const CLASSES: [Column; 3] = [
 /// Maximum number of URIs that are counted when a process ends. Counting takes some seconds at this number.
 const COUNTED_AT_THE_END_MAX: u64 = 1_000_000;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn crawl_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         let totals = self.counted()?.totals;
         let statistics = self.frontier().statistics();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::PART;
 use super::page::{Column, Page};
-use crate::{ControlError, Desk, QueueSort};
+use crate::{ControlError, JobAdmin, QueueSort};
 use opilio_job::census;
 
 /// Number of queues that the summary lists, as in Heritrix.
@@ -24,7 +24,7 @@ const QUEUES: [Column; 9] = [
     ("#failed", "failed"),
 ];
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn frontier_summary(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         let statistics = self.frontier().statistics();
         let counted = census::queues(self.store(), |took| {

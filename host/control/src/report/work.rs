@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::page::{Column, Page};
-use crate::{ControlError, Desk};
+use crate::{ControlError, JobAdmin};
 use opilio_job::plugin_report::{self, plugin_table};
 
 /// Maximum number of URIs in flight that the report lists. A profile may have more workers.
@@ -19,7 +19,7 @@ const THREADS: [Column; 6] = [
     ("uri", "uri"),
 ];
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn processors_report(&self, page: &mut Page<'_>) -> Result<(), ControlError> {
         let plugins = match self.running {
             Some(running) => running.context.plugin_reports(),

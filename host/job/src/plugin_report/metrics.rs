@@ -1,147 +1,92 @@
 //! Plugin figures as metrics: among those of a job, and alone as `plugins.prom` for a textfile collector.
 
+use std::collections::BTreeMap;
+
 use super::PluginReport;
-use crate::exposition::{Exposition, MetricKind};
+use crate::exposition::{Exposition, Metric, MetricKind, MetricSample};
 
-/// One metric, with the function that returns a plugin's samples of it.
-struct Metric {
-    name: &'static str,
-    kind: MetricKind,
-    help: &'static str,
-    samples: fn(&PluginReport) -> Vec<Sample>,
-}
-
-/// One line of a metric.
-struct Sample {
-    /// Suffix of the metric's name: `_sum`, `_count`.
-    suffix: &'static str,
-    /// A label besides those of the plugin, and its value.
-    label: Option<(&'static str, String)>,
-    value: f64,
-}
-
-const METRICS: [Metric; 10] = [
-    Metric {
-        name: "opilio_plugin_calls_total",
-        kind: MetricKind::Counter,
-        help: "Calls of the plugin, including those that ended in an error.",
-        samples: |plugin| vec![Sample::sole(plugin.calls)],
-    },
-    Metric {
-        name: "opilio_plugin_faults_total",
-        kind: MetricKind::Counter,
-        help: "Plugin errors by kind.",
-        samples: |plugin| {
-            let faults = plugin.faults.iter();
-            faults
-                .map(|(kind, count)| Sample::of("kind", kind.to_string(), *count))
-                .collect()
+const METRICS: [Metric<PluginReport>; 10] = [
+    Metric::counter(
+        "opilio_plugin_calls_total",
+        "Calls of the plugin, including those that ended in an error.",
+        |plugin| MetricSample::sole(plugin.calls as f64),
+    ),
+    Metric::counter(
+        "opilio_plugin_faults_total",
+        "Plugin errors by kind.",
+        |plugin| {
+            MetricSample::by(
+                "kind",
+                plugin.faults.iter().map(|(kind, count)| (kind, *count)),
+            )
         },
-    },
+    ),
     Metric {
         name: "opilio_plugin_call_seconds",
         kind: MetricKind::Summary,
         help: "Durations of calls, in seconds of wall-clock time.",
-        samples: |plugin| {
-            let times = &plugin.times;
-            let at = |quantile: &str, value| Sample {
-                suffix: "",
-                label: Some(("quantile", quantile.to_owned())),
-                value,
-            };
-            let all = |suffix, value| Sample {
-                suffix,
-                label: None,
-                value,
-            };
-            vec![
-                at("0.5", times.median_s),
-                at("0.9", times.p90_s),
-                at("0.99", times.p99_s),
-                all("_sum", times.total_s),
-                all("_count", plugin.calls as f64),
-            ]
-        },
+        samples: call_seconds,
     },
-    Metric {
-        name: "opilio_plugin_call_seconds_max",
-        kind: MetricKind::Gauge,
-        help: "Duration of the longest call, in seconds.",
-        samples: |plugin| {
-            vec![Sample {
-                suffix: "",
-                label: None,
-                value: plugin.times.max_s,
-            }]
-        },
-    },
-    Metric {
-        name: "opilio_plugin_memory_bytes_max",
-        kind: MetricKind::Gauge,
-        help: "Maximum linear memory of a call, in bytes.",
-        samples: |plugin| vec![Sample::sole(plugin.memory_max)],
-    },
-    Metric {
-        name: "opilio_plugin_outputs_total",
-        kind: MetricKind::Counter,
-        help: "Answers of the plugin by kind.",
-        samples: |plugin| {
-            let outputs = plugin.outputs.iter();
-            outputs
-                .map(|(what, count)| Sample::of("what", what.clone(), *count))
-                .collect()
-        },
-    },
-    Metric {
-        name: "opilio_plugin_odd_waits_total",
-        kind: MetricKind::Counter,
-        help: "Waits of an evaluator that were corrected, by reason: outside of the profile's limits, or oscillating.",
-        samples: |plugin| {
-            let odd = plugin.odd_waits.iter();
-            odd.map(|(why, count)| Sample::of("why", why.clone(), *count))
-                .collect()
-        },
-    },
-    Metric {
-        name: "opilio_plugin_counter_total",
-        kind: MetricKind::Counter,
-        help: "Counters of the plugin by name.",
-        samples: |plugin| {
-            let counters = plugin.counters.iter();
-            counters
-                .map(|(name, count)| Sample::of("name", name.clone(), *count))
-                .collect()
-        },
-    },
-    Metric {
-        name: "opilio_plugin_trips_total",
-        kind: MetricKind::Counter,
-        help: "Number of times the plugin has failed too often.",
-        samples: |plugin| vec![Sample::sole(plugin.trips)],
-    },
-    Metric {
-        name: "opilio_plugin_lost_events_total",
-        kind: MetricKind::Counter,
-        help: "Events that an observer has lost because of errors.",
-        samples: |plugin| vec![Sample::sole(plugin.lost_events)],
-    },
+    Metric::gauge(
+        "opilio_plugin_call_seconds_max",
+        "Duration of the longest call, in seconds.",
+        |plugin| MetricSample::sole(plugin.times.max_s),
+    ),
+    Metric::gauge(
+        "opilio_plugin_memory_bytes_max",
+        "Maximum linear memory of a call, in bytes.",
+        |plugin| MetricSample::sole(plugin.memory_max as f64),
+    ),
+    Metric::counter(
+        "opilio_plugin_outputs_total",
+        "Answers of the plugin by kind.",
+        |plugin| by("what", &plugin.outputs),
+    ),
+    Metric::counter(
+        "opilio_plugin_odd_waits_total",
+        "Waits of an evaluator that were corrected, by reason: outside of the profile's limits, or oscillating.",
+        |plugin| by("why", &plugin.odd_waits),
+    ),
+    Metric::counter(
+        "opilio_plugin_counter_total",
+        "Counters of the plugin by name.",
+        |plugin| by("name", &plugin.counters),
+    ),
+    Metric::counter(
+        "opilio_plugin_trips_total",
+        "Number of times the plugin has failed too often.",
+        |plugin| MetricSample::sole(plugin.trips as f64),
+    ),
+    Metric::counter(
+        "opilio_plugin_lost_events_total",
+        "Events that an observer has lost because of errors.",
+        |plugin| MetricSample::sole(plugin.lost_events as f64),
+    ),
 ];
 
-impl Sample {
-    fn sole(value: u64) -> Sample {
-        Sample {
-            suffix: "",
-            label: None,
-            value: value as f64,
-        }
-    }
+fn by(label: &'static str, counts: &BTreeMap<String, u64>) -> Vec<MetricSample> {
+    MetricSample::by(label, counts.iter().map(|(name, count)| (name, *count)))
+}
 
-    fn of(label: &'static str, said: String, value: u64) -> Sample {
-        Sample {
-            label: Some((label, said)),
-            ..Sample::sole(value)
-        }
-    }
+fn call_seconds(plugin: &PluginReport) -> Vec<MetricSample> {
+    let times = &plugin.times;
+    let quantiles = [
+        ("0.5", times.median_s),
+        ("0.9", times.p90_s),
+        ("0.99", times.p99_s),
+    ];
+    let quantiles = quantiles.map(|(quantile, value)| MetricSample {
+        suffix: "",
+        label: Some(("quantile", quantile.to_owned())),
+        value,
+    });
+    let all = [("_sum", times.total_s), ("_count", plugin.calls as f64)];
+    let all = all.map(|(suffix, value)| MetricSample {
+        suffix,
+        label: None,
+        value,
+    });
+    quantiles.into_iter().chain(all).collect()
 }
 
 /// Returns the figures of these plugins as a file of metrics. A metric without a sample is left out.
@@ -153,28 +98,15 @@ pub(super) fn text(plugins: &[PluginReport]) -> String {
 
 /// Adds the figures of these plugins. The given labels precede the plugin's own.
 pub fn expose(text: &mut Exposition, labels: &[(&str, &str)], plugins: &[PluginReport]) {
-    for metric in &METRICS {
-        for plugin in plugins {
-            let variant = plugin.variant.as_deref().unwrap_or_default();
-            for sample in (metric.samples)(plugin) {
-                let mut labels = labels.to_vec();
-                labels.extend([("plugin", plugin.name.as_str()), ("variant", variant)]);
-                if let Some((label, said)) = &sample.label {
-                    labels.push((label, said));
-                }
-                let Metric {
-                    name, kind, help, ..
-                } = metric;
-                text.part(name, sample.suffix, *kind, help, &labels, sample.value);
-            }
-        }
+    for plugin in plugins {
+        let variant = plugin.variant.as_deref().unwrap_or_default();
+        let own = [("plugin", plugin.name.as_str()), ("variant", variant)];
+        text.add(&METRICS, &[labels, &own].concat(), plugin);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use opilio_sandbox::FaultKind;
 
     use super::super::CallTimes;

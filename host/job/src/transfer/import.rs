@@ -7,7 +7,7 @@ use opilio_frontier::{Candidate, Frontier, Known, Refusal, Scheduled};
 use opilio_uri::{Hop, HopPath, Uri};
 
 use super::net::{Lines, Net};
-use super::reader::{BadLine, Extent, Format, Reader};
+use super::reader::{BadLine, Extent, Format, UriReader};
 use super::{Finish, Imported, TransferError};
 
 /// Most invalid lines, and most refused URIs, that a report shows. All are counted.
@@ -129,7 +129,7 @@ impl Import {
         lines: &mut Lines,
         progress: &mut impl FnMut(ImportProgress<'_>),
     ) -> Result<SourceReport, TransferError> {
-        let mut reader = Reader::open(path, format)?;
+        let mut reader = UriReader::open(path, format)?;
         let mut bad_lines = 0;
         let mut shown = Vec::new();
         let mut told = 0;

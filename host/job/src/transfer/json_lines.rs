@@ -341,12 +341,12 @@ impl From<QueueReport> for QueueLine {
 /// The fields that are imported from a line. A line may have more, and all but the URI may be missing: authors of such lines need
 /// not know the others.
 #[derive(Deserialize)]
-struct TakenLine {
+struct ImportLine {
     uri: String,
     #[serde(default)]
     state: State,
     #[serde(default)]
-    standing: TakenStanding,
+    standing: ImportOutcome,
     status: Option<i32>,
     hop_path: Option<String>,
     via: Option<String>,
@@ -358,7 +358,7 @@ struct TakenLine {
     media_type: String,
     payload_digest: Option<String>,
     #[serde(default)]
-    history: Vec<TakenVisit>,
+    history: Vec<ImportVisit>,
 }
 
 #[derive(Deserialize, Default, PartialEq)]
@@ -373,7 +373,7 @@ enum State {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
-enum TakenStanding {
+enum ImportOutcome {
     #[default]
     Open,
     Succeeded,
@@ -382,20 +382,20 @@ enum TakenStanding {
 }
 
 #[derive(Deserialize)]
-struct TakenVisit {
+struct ImportVisit {
     at: Timestamp,
     size: Option<u64>,
 }
 
 pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
-    let line: TakenLine = serde_json::from_slice(line).map_err(Problem::Json)?;
+    let line: ImportLine = serde_json::from_slice(line).map_err(Problem::Json)?;
     let standing = match line.standing {
         // Deleted before it was ever fetched: it stays known and is not fetched here either.
-        TakenStanding::Open if line.state == State::Deleted => Some(Standing::Disregarded),
-        TakenStanding::Open => None,
-        TakenStanding::Succeeded => Some(Standing::Succeeded),
-        TakenStanding::Failed => Some(Standing::Failed),
-        TakenStanding::Disregarded => Some(Standing::Disregarded),
+        ImportOutcome::Open if line.state == State::Deleted => Some(Standing::Disregarded),
+        ImportOutcome::Open => None,
+        ImportOutcome::Succeeded => Some(Standing::Succeeded),
+        ImportOutcome::Failed => Some(Standing::Failed),
+        ImportOutcome::Disregarded => Some(Standing::Disregarded),
     };
     let hop_path = line
         .hop_path

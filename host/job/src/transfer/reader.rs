@@ -107,46 +107,46 @@ pub struct Extent {
 /// The lines of a file, as a stream. Lines without a URI (empty ones, time stamps) are skipped.
 ///
 /// ```text
-/// let mut reader = Reader::open(path, None)?;
+/// let mut reader = UriReader::open(path, None)?;
 /// for line in &mut reader { … }
 /// let extent = reader.finish()?;
 /// ```
-pub struct Reader<S = File> {
+pub struct UriReader<S = File> {
     input: Input<S>,
     format: Format,
     clock: journal::Clock,
     failure: Option<io::Error>,
 }
 
-impl<S> std::fmt::Debug for Reader<S> {
+impl<S> std::fmt::Debug for UriReader<S> {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Reader")
+            .debug_struct("UriReader")
             .field("format", &self.format)
             .finish_non_exhaustive()
     }
 }
 
-impl Reader<File> {
+impl UriReader<File> {
     /// Opens a file, compressed with gzip or not. If no format is given, the first line decides.
     ///
     /// # Errors
     /// Returns [`TransferError::Read`] or [`TransferError::Unrecognised`].
-    pub fn open(path: &Path, format: Option<Format>) -> Result<Reader<File>, TransferError> {
+    pub fn open(path: &Path, format: Option<Format>) -> Result<UriReader<File>, TransferError> {
         let failed = |source| TransferError::Read {
             path: path.to_owned(),
             source,
         };
         let input = Input::new(File::open(path).map_err(failed)?).map_err(failed)?;
-        Reader::of(input, format).ok_or_else(|| TransferError::Unrecognised {
+        UriReader::of(input, format).ok_or_else(|| TransferError::Unrecognised {
             path: path.to_owned(),
         })
     }
 }
 
-impl<S: Read + Seek> Reader<S> {
+impl<S: Read + Seek> UriReader<S> {
     /// Creates a reader; none if the format is not given and cannot be recognised.
-    fn of(input: Input<S>, format: Option<Format>) -> Option<Reader<S>> {
+    fn of(input: Input<S>, format: Option<Format>) -> Option<UriReader<S>> {
         let ahead = input.ahead();
         let format = match format {
             Some(format) => format,
@@ -154,7 +154,7 @@ impl<S: Read + Seek> Reader<S> {
             None if ahead.trim_ascii().is_empty() => Format::Journal,
             None => Format::of(ahead)?,
         };
-        Some(Reader {
+        Some(UriReader {
             input,
             format,
             clock: journal::Clock::default(),
@@ -204,7 +204,7 @@ impl<S: Read + Seek> Reader<S> {
     }
 }
 
-impl<S: Read + Seek> Iterator for Reader<S> {
+impl<S: Read + Seek> Iterator for UriReader<S> {
     type Item = Result<Imported, BadLine>;
 
     fn next(&mut self) -> Option<Result<Imported, BadLine>> {
@@ -266,7 +266,7 @@ mod tests {
 
     fn read(bytes: &[u8], format: Option<Format>) -> (Vec<String>, Extent) {
         let input = Input::new(Cursor::new(bytes.to_vec())).unwrap();
-        let mut reader = Reader::of(input, format).unwrap();
+        let mut reader = UriReader::of(input, format).unwrap();
         let lines = (&mut reader)
             .map(|line| match line {
                 Ok(imported) => imported.uri.as_str().to_owned(),

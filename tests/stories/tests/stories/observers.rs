@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use opilio_control::{Answer, Command, Request, carry_out};
+use opilio_control::{Answer, Command, CommandRequest, carry_out};
 use opilio_stories::{Misdeed, Story, counter, crawl, html, observer, until};
 use opilio_test_web::Web;
 
@@ -25,7 +25,7 @@ fn file(story: &Story, path: &str) -> String {
 
 /// Asks the job as the command line does.
 fn asked(job: &Path, command: Command) -> Vec<Answer> {
-    let request = Request {
+    let request = CommandRequest {
         by: Default::default(),
         command,
     };

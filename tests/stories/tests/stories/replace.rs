@@ -246,7 +246,7 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
             (with("https://a.org/x.wasm", None, None), "not a component"),
         ] {
             let refused = story.order(command.clone()).await.unwrap_err();
-            assert!(refused.contains(why), "{command}: {refused}");
+            assert!(refused.contains(why), "{command:?}: {refused}");
         }
         let unknown = Command::ReplacePlugin {
             plugin: "page".to_owned(),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
-use opilio_control::{KnownStack, Status, WhyAnswer};
+use opilio_control::{KnownStack, Overdue, Statistics, Status, WhyAnswer};
 use opilio_crawl::TableReport;
 use serde_json::Value;
 
 use super::value::{NOTHING, bytes, count, number, numbered, queue_state, text, time};
-use crate::terminal;
+use crate::{figures, terminal};
 
 /// Width of the names before values.
 const NAME_WIDTH: usize = 14;
@@ -32,24 +32,8 @@ pub(super) fn status_lines(status: &Status) -> String {
     };
     let mut lines = line("job", &status.job.display().to_string());
     lines += &line("state", &state);
-    lines += &line(
-        "URIs",
-        &format!(
-            "{} discovered, {} queued, {} in process",
-            HumanCount(statistics.discovered),
-            HumanCount(statistics.queued),
-            HumanCount(statistics.in_process)
-        ),
-    );
-    lines += &line(
-        "finished",
-        &format!(
-            "{} succeeded, {} failed, {} disregarded",
-            HumanCount(statistics.succeeded),
-            HumanCount(statistics.failed),
-            HumanCount(statistics.disregarded)
-        ),
-    );
+    lines += &line("URIs", &figures::uris(statistics));
+    lines += &line("finished", &figures::outcomes(statistics));
     if status.pid.is_some() {
         let received = format!(
             "{} for {} since the process started",
@@ -133,72 +117,52 @@ pub(super) fn queue_lines(queue: &Value) -> String {
     lines + &line("cost", &count(queue, "spent"))
 }
 
-pub(super) fn statistics_lines(statistics: &Value) -> String {
-    let of = |name: &str| count(statistics, name);
-    let nested = |group: &str, name: &str| count(&statistics[group], name);
-    let size = |name: &str| bytes(&statistics["bytes"], name);
-    let mut lines = line(
-        "URIs",
-        &format!(
-            "{} discovered, {} queued, {} in process",
-            of("discovered"),
-            of("queued"),
-            of("in_process")
-        ),
+pub(super) fn statistics_lines(statistics: &Statistics) -> String {
+    let count = |count: u64| HumanCount(count).to_string();
+    let bytes = &statistics.bytes;
+    let received = format!(
+        "{} new or changed, {} unchanged, {} unknown",
+        HumanBytes(bytes.novel),
+        HumanBytes(bytes.unchanged),
+        HumanBytes(bytes.unknown)
     );
-    lines += &line(
-        "finished",
-        &format!(
-            "{} succeeded, {} failed, {} disregarded",
-            of("succeeded"),
-            of("failed"),
-            of("disregarded")
+    let lines = [
+        ("URIs", figures::uris(statistics)),
+        ("finished", figures::outcomes(statistics)),
+        ("visits", count(statistics.visits)),
+        ("revisits", figures::revisits(statistics)),
+        ("received", received),
+        ("retries", count(statistics.retries)),
+        ("deferrals", count(statistics.deferrals)),
+        (
+            "out of scope",
+            format!("{} links", count(statistics.refused)),
         ),
-    );
-    lines += &line("visits", &of("visits"));
-    lines += &line(
-        "revisits",
-        &format!(
-            "{} changed, {} unchanged, {} not modified, {} unknown",
-            nested("revisits", "changed"),
-            nested("revisits", "unchanged"),
-            nested("revisits", "not_modified"),
-            nested("revisits", "unknown")
-        ),
-    );
-    lines += &line(
-        "received",
-        &format!(
-            "{} new or changed, {} unchanged, {} unknown",
-            size("novel"),
-            size("unchanged"),
-            size("unknown")
-        ),
-    );
-    lines += &line("retries", &of("retries"));
-    lines += &line("deferrals", &of("deferrals"));
-    lines += &line("out of scope", &format!("{} links", of("refused")));
-    lines += &line("faded", &of("faded"));
-    let bounds = [
-        "1 s", "1 min", "10 min", "1 h", "6 h", "1 day", "1 week", "4 weeks", "longer",
+        ("faded", count(statistics.faded)),
+        ("overdue", overdue(&statistics.overdue)),
+        ("run time", HumanDuration(statistics.run_time).to_string()),
     ];
-    let counts = statistics["overdue"]["counts"].as_array();
-    let late: Vec<String> = counts
-        .into_iter()
-        .flatten()
-        .zip(bounds)
-        .filter_map(|(count, bound)| Some((count.as_u64().filter(|count| *count > 0)?, bound)))
-        .map(|(count, bound)| format!("{} up to {bound}", HumanCount(count)))
-        .collect();
-    if !late.is_empty() {
-        lines += &line(
-            "overdue",
-            &late.join(", ").replace("up to longer", "longer"),
-        );
-    }
-    let run_time = &statistics["run_time"]["secs"];
-    let run_time = Duration::from_secs(run_time.as_u64().unwrap_or(0));
-    lines + &line("run time", &HumanDuration(run_time).to_string())
+    let lines = lines.iter().filter(|(_, value)| !value.is_empty());
+    lines.map(|(name, value)| line(name, value)).collect()
+}
+
+/// Returns the revisits by delay; empty without revisits.
+fn overdue(overdue: &Overdue) -> String {
+    let bounds = [
+        "up to 1 s",
+        "up to 1 min",
+        "up to 10 min",
+        "up to 1 h",
+        "up to 6 h",
+        "up to 1 day",
+        "up to 1 week",
+        "up to 4 weeks",
+        "longer",
+    ];
+    let classes = overdue.counts.iter().zip(bounds);
+    let late = classes.filter(|(count, _)| **count > 0);
+    let late = late.map(|(count, bound)| format!("{} {bound}", HumanCount(*count)));
+    late.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn why_lines(why: &WhyAnswer) -> String {

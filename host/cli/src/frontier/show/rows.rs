@@ -1,5 +1,6 @@
 //! Rows of tables: of queues, of the URIs in one queue, and of URIs in any queue.
 
+use opilio_control::ListedUri;
 use serde_json::Value;
 
 use super::value::{NOTHING, bytes, count, queue_state, status, text, time};
@@ -45,12 +46,9 @@ pub(super) fn queue_row(queue: &Value) -> Vec<String> {
     ]
 }
 
-pub(super) fn queued_row(
-    uri: &Value,
-    is_ready: Option<bool>,
-    in_process: Option<bool>,
-) -> Vec<String> {
-    let place = match (in_process, is_ready) {
+pub(super) fn queued_row(queued: &ListedUri) -> Vec<String> {
+    let uri = &queued.uri;
+    let place = match (queued.in_process, queued.is_ready) {
         (Some(true), _) => "in process".to_owned(),
         (_, Some(true)) => "ready".to_owned(),
         _ => time(uri, "due"),

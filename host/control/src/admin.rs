@@ -16,7 +16,7 @@ use opilio_job::job_log::JobLog;
 use opilio_job::remedy::{remedy, with_remedy};
 
 /// Job as commands see it.
-pub(crate) struct Desk<'a> {
+pub(crate) struct JobAdmin<'a> {
     pub(super) job: &'a Path,
     pub(super) profile: &'a Arc<Profile>,
     pub(super) log: &'a JobLog,
@@ -51,8 +51,8 @@ impl Running {
     }
 
     /// Returns the access for commands. `profile` includes all changes so far: [`CrawlContext::current`].
-    pub(crate) fn desk<'d>(&'d self, profile: &'d Arc<Profile>) -> Desk<'d> {
-        Desk {
+    pub(crate) fn admin<'d>(&'d self, profile: &'d Arc<Profile>) -> JobAdmin<'d> {
+        JobAdmin {
             job: &self.job,
             profile,
             log: &self.log,
@@ -62,15 +62,15 @@ impl Running {
     }
 }
 
-impl<'a> Desk<'a> {
+impl<'a> JobAdmin<'a> {
     /// Creates the access to a job that only this process has opened.
     pub(crate) fn new(
         job: &'a Path,
         profile: &'a Arc<Profile>,
         frontier: &'a SharedFrontier,
         log: &'a JobLog,
-    ) -> Desk<'a> {
-        Desk {
+    ) -> JobAdmin<'a> {
+        JobAdmin {
             job,
             profile,
             log,
@@ -93,7 +93,7 @@ impl<'a> Desk<'a> {
     pub(super) fn running(&self, what: &str) -> Result<&'a Running, ControlError> {
         self.running.ok_or_else(|| {
             ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!("no process runs job {}: {what}", self.job.display()),
             )
         })
@@ -112,7 +112,7 @@ impl<'a> Desk<'a> {
 #[error("{message}")]
 pub struct ControlError {
     /// Cause of the error.
-    pub fault: Fault,
+    pub fault: ErrorKind,
     /// Message, one sentence.
     pub message: String,
 }
@@ -120,7 +120,7 @@ pub struct ControlError {
 /// Cause of a command's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum ErrorKind {
     /// The command is invalid: it can never be carried out in this form.
     Request,
     /// The command names something that the job does not have.
@@ -132,7 +132,7 @@ pub enum Fault {
 }
 
 impl ControlError {
-    pub(super) fn new(fault: Fault, message: impl Into<String>) -> ControlError {
+    pub(super) fn new(fault: ErrorKind, message: impl Into<String>) -> ControlError {
         ControlError {
             fault,
             message: message.into(),
@@ -141,18 +141,18 @@ impl ControlError {
 
     /// Creates a failure with its causes.
     pub(super) fn failure(problem: &(dyn std::error::Error + 'static)) -> ControlError {
-        ControlError::new(Fault::Failure, with_remedy(problem))
+        ControlError::new(ErrorKind::Failure, with_remedy(problem))
     }
 
     /// Creates a failure about a file. A link that leads out of the job is an error of state, which the operator must fix.
     pub(super) fn file(path: &Path, problem: &std::io::Error) -> ControlError {
         if leads_out(problem) {
-            return ControlError::new(Fault::State, problem.to_string());
+            return ControlError::new(ErrorKind::State, problem.to_string());
         }
         let remedy = remedy(problem).map(|remedy| format!("; {remedy}"));
         let remedy = remedy.unwrap_or_default();
         ControlError::new(
-            Fault::Failure,
+            ErrorKind::Failure,
             format!("cannot use {}: {problem}{remedy}", path.display()),
         )
     }
@@ -163,7 +163,7 @@ impl From<opilio_frontier::Error> for ControlError {
         match problem {
             // Another process is just opening or closing the frontier.
             opilio_frontier::Error::InUse { .. } => ControlError::new(
-                Fault::State,
+                ErrorKind::State,
                 format!("{problem}, which is starting or ending; try again"),
             ),
             problem => ControlError::failure(&problem),
@@ -174,9 +174,9 @@ impl From<opilio_frontier::Error> for ControlError {
 impl From<opilio_job::directory::JobError> for ControlError {
     fn from(problem: opilio_job::directory::JobError) -> ControlError {
         let fault = match &problem {
-            opilio_job::directory::JobError::Io { .. } => Fault::Failure,
-            opilio_job::directory::JobError::NotEmpty { .. } => Fault::Request,
-            _ => Fault::State,
+            opilio_job::directory::JobError::Io { .. } => ErrorKind::Failure,
+            opilio_job::directory::JobError::NotEmpty { .. } => ErrorKind::Request,
+            _ => ErrorKind::State,
         };
         ControlError::new(fault, with_remedy(&problem))
     }

@@ -12,7 +12,7 @@ use opilio_uri::{HopPath, Uri, surt_prefix_from_line};
 use serde_json::json;
 
 use super::actions::{Kind, Outcome};
-use super::{Answer, By, Command, ControlError, Desk, DoneElsewhere, Fault};
+use super::{Answer, Author, Command, ControlError, DoneElsewhere, ErrorKind, JobAdmin};
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;
@@ -24,21 +24,21 @@ const EXCLUDED: [(&str, &str, &str); 2] = [
 ];
 
 /// Line of a file in the action directory.
-pub(crate) struct DroppedLine {
+pub(crate) struct ActionLine {
     /// Line number, from 1.
     pub(crate) number: u64,
     /// Text without surrounding blanks.
     pub(crate) text: String,
 }
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     /// Takes the lines into the job. Returns the number of lines taken.
     pub(crate) fn take_lines(
         &self,
         kind: Kind,
         is_scoped: bool,
-        lines: Vec<DroppedLine>,
-        by: &By,
+        lines: Vec<ActionLine>,
+        by: &Author,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
         match kind {
@@ -57,7 +57,7 @@ impl Desk<'_> {
         &self,
         path: &Path,
         is_scoped: bool,
-        by: &By,
+        by: &Author,
         outcome: &mut Outcome,
     ) -> Result<(), ControlError> {
         if is_scoped {
@@ -67,8 +67,8 @@ impl Desk<'_> {
         }
         let mut said = Vec::new();
         let mut hear = |answer: Answer| {
-            if let Answer::Source { problems, .. } = &answer {
-                said.extend(problems.iter().cloned());
+            if let Answer::Source(source) = answer {
+                said.extend(source.problems);
             }
             true
         };
@@ -84,7 +84,7 @@ impl Desk<'_> {
         let words = match words {
             Ok(words) => words,
             // A file in another format is put aside like any other file.
-            Err(problem) if problem.fault == Fault::Request => {
+            Err(problem) if problem.fault == ErrorKind::Request => {
                 outcome.said.push(format!("not imported: {problem}"));
                 return Ok(());
             }
@@ -98,21 +98,21 @@ impl Desk<'_> {
 
     fn take_seed_lines(
         &self,
-        lines: &[DroppedLine],
-        by: &By,
+        lines: &[ActionLine],
+        by: &Author,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
         // Uses the current profile: earlier parts of the file have changed it.
         let profile = self.running.map(|running| running.context.current());
-        let desk = match (&profile, self.running) {
-            (Some(profile), Some(running)) => &running.desk(profile),
+        let admin = match (&profile, self.running) {
+            (Some(profile), Some(running)) => &running.admin(profile),
             _ => self,
         };
         let mut good = String::new();
         let mut taken = 0;
         for line in lines {
             let (seeds, faults) = Seeds::parse("seeds", &line.text);
-            let refused = || desk.check_seeds(&seeds.list).err();
+            let refused = || admin.check_seeds(&seeds.list).err();
             let refusal = match faults.iter().next() {
                 Some(fault) => Some(fault.problem.clone()),
                 None => refused().and_then(|faults| faults.into_iter().next().map(sentence)),
@@ -127,13 +127,13 @@ impl Desk<'_> {
             }
         }
         let (seeds, _) = Seeds::parse("seeds", &good);
-        let added = desk.take_seeds(&seeds, by, &mut |_| true)?;
+        let added = admin.take_seeds(&seeds, by, &mut |_| true)?;
         for notice in &added.notices {
             outcome.said.push(notice.problem.clone());
         }
         outcome.said.push(format!(
             "{} new seeds, {} known, {} new SURT prefixes in the scope",
-            added.seeds, added.known, added.prefixes
+            added.added, added.known, added.prefixes
         ));
         Ok(taken)
     }
@@ -143,7 +143,7 @@ impl Desk<'_> {
         &self,
         kind: Kind,
         is_scoped: bool,
-        lines: &[DroppedLine],
+        lines: &[ActionLine],
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
         let mut candidates = Vec::new();
@@ -258,8 +258,8 @@ impl Desk<'_> {
     /// Excludes URIs from now on. The exclusions are settings: they are checked, reported and kept like any other change.
     fn exclude(
         &self,
-        lines: &[DroppedLine],
-        by: &By,
+        lines: &[ActionLine],
+        by: &Author,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
         let running = self.running("set exclusions with opilio job set")?;
@@ -326,8 +326,8 @@ impl Desk<'_> {
             return Ok(0);
         }
         let none: Option<&MatchFile> = None;
-        let desk = running.desk(&profile);
-        let words = desk.set((&set, none), false, by, &mut |_| true)?;
+        let admin = running.admin(&profile);
+        let words = admin.set((&set, none), false, by, &mut |_| true)?;
         let command = Command::Set {
             set,
             matching: None,
@@ -337,9 +337,12 @@ impl Desk<'_> {
         Ok(taken)
     }
 
-    fn log_done(&self, by: &By, command: &Command, words: &str) -> Result<(), ControlError> {
+    fn log_done(&self, by: &Author, command: &Command, words: &str) -> Result<(), ControlError> {
+        let Some(line) = command.log_line() else {
+            return Ok(());
+        };
         let mut log = self.log.hold();
-        log.action(by, command, words)
+        log.action(by, &line, words)
             .map_err(|problem| ControlError::file(self.job, &problem))
     }
 }

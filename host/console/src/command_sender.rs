@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use opilio_control::{Answer, By, Command, ControlError, Request, carry_out, is_reachable};
+use opilio_control::{
+    Answer, Author, Command, CommandRequest, ControlError, carry_out, is_reachable,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::Problem;
@@ -14,7 +16,7 @@ use crate::problem::Problem;
 const COMMANDS_MAX: usize = 64;
 
 /// The connection to all jobs.
-pub(crate) struct Desk {
+pub(crate) struct CommandSender {
     commands: Arc<Semaphore>,
     /// Locks for jobs without a process. Such a job is opened for each command, by one command at a time.
     turns: Mutex<HashMap<PathBuf, Arc<Semaphore>>>,
@@ -29,9 +31,9 @@ impl Drop for Gone {
     }
 }
 
-impl Desk {
-    pub(crate) fn new() -> Desk {
-        Desk {
+impl CommandSender {
+    pub(crate) fn new() -> CommandSender {
+        CommandSender {
             commands: Arc::new(Semaphore::new(COMMANDS_MAX)),
             turns: Mutex::default(),
         }
@@ -55,8 +57,8 @@ impl Desk {
             true => None,
             false => Some(self.turn(&job).await?),
         };
-        let request = Request {
-            by: By {
+        let request = CommandRequest {
+            by: Author {
                 user: user.to_owned(),
                 pid: std::process::id(),
             },

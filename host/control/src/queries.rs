@@ -2,19 +2,24 @@
 
 use std::cmp::Reverse;
 
+use data_encoding::{Encoding, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
 use opilio_frontier::{QueueReport, UriRecord, Why};
 use opilio_profile::{Context, Settings, Stage};
 use opilio_uri::Uri;
 use serde_json::json;
 
-use super::perform::{BREATH, Say, listened};
+use super::perform::{PART_PAUSE, Say, listened};
 use super::{
-    Answer, ControlError, Desk, Fault, LastRefusal, QueueSort, QueueState, Which, WhyAnswer,
+    Answer, ControlError, ErrorKind, JobAdmin, LastRefusal, ListedUri, QueueSort, QueueState,
+    Which, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
 use opilio_visit::reading::NOT_EXTRACTED;
+
+/// Encoding of cursors. They appear in addresses and command lines, where other characters would need quoting.
+const HEXADECIMAL: Encoding = HEXLOWER_PERMISSIVE;
 
 /// Number of URIs after which a list reports its progress.
 const LIST_TELL: u64 = 10_000;
@@ -22,7 +27,7 @@ const LIST_TELL: u64 = 10_000;
 /// Maximum number of queues, or URIs of a queue, that are read while the frontier is locked.
 const LIST_PART: usize = 500;
 
-impl Desk<'_> {
+impl JobAdmin<'_> {
     pub(super) fn queues(
         &self,
         state: Option<QueueState>,
@@ -54,7 +59,7 @@ impl Desk<'_> {
             if is_last && left > 0 {
                 return Ok(String::new());
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         let behind = self
             .frontier()
@@ -94,7 +99,7 @@ impl Desk<'_> {
             if is_last {
                 break;
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         for report in first {
             listened(say(Answer::Queue {
@@ -128,13 +133,13 @@ impl Desk<'_> {
             left -= part.len() as u64;
             for queued in part {
                 after = Some(queued.cursor);
-                listened(say(Answer::Uri {
+                listened(say(Answer::Uri(ListedUri {
                     uri: uri_as_json(queued.record),
                     is_ready: Some(queued.is_ready),
                     in_process: Some(queued.in_process),
-                }))?;
+                })))?;
             }
-            std::thread::sleep(BREATH);
+            std::thread::sleep(PART_PAUSE);
         }
         let behind = self.frontier().queue_uris(queue, after.as_deref(), 1)?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
@@ -155,7 +160,9 @@ impl Desk<'_> {
         let selection = which.selection()?;
         // The list reads the store's present state without locking the frontier.
         let after = match after {
-            Some(text) => from_hexadecimal(text)
+            Some(text) => HEXADECIMAL
+                .decode(text.as_bytes())
+                .ok()
                 .and_then(|key| String::from_utf8(key).ok())
                 .ok_or_else(|| no_cursor(text))?,
             None => String::new(),
@@ -178,17 +185,17 @@ impl Desk<'_> {
             }
             if listed == limit {
                 say(Answer::More {
-                    after: hexadecimal(last.as_bytes()),
+                    after: HEXADECIMAL.encode(last.as_bytes()),
                 });
                 break;
             }
             listed += 1;
             last = key;
-            listened(say(Answer::Uri {
+            listened(say(Answer::Uri(ListedUri {
                 uri: uri_as_json(record),
                 is_ready: None,
                 in_process: None,
-            }))?;
+            })))?;
         }
         Ok(String::new())
     }
@@ -311,11 +318,11 @@ fn refusal(
 fn to_cursor(queue: &str, cursor: &[u8]) -> String {
     let (order, key) = cursor.split_first().map_or((0, cursor), |(o, k)| (*o, k));
     let key = key.get(queue.len() + 1..).unwrap_or_default();
-    hexadecimal(&[&[order], key].concat())
+    HEXADECIMAL.encode(&[&[order], key].concat())
 }
 
 fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
-    let bytes = from_hexadecimal(text);
+    let bytes = HEXADECIMAL.decode(text.as_bytes()).ok();
     match bytes.as_deref().and_then(<[u8]>::split_first) {
         Some((order @ (0 | 1), key)) => {
             let mut cursor = vec![*order];
@@ -328,25 +335,9 @@ fn from_cursor(queue: &str, text: &str) -> Result<Vec<u8>, ControlError> {
     }
 }
 
-/// Formats bytes as hexadecimal. Cursors appear in addresses and command lines, where other characters would need quoting.
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
-    (text.is_ascii() && text.len().is_multiple_of(2))
-        .then(|| {
-            text.as_bytes()
-                .chunks(2)
-                .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok())
-                .collect()
-        })
-        .flatten()
-}
-
 fn no_cursor(text: &str) -> ControlError {
     ControlError::new(
-        Fault::Unknown,
+        ErrorKind::Unknown,
         format!("invalid cursor {text:?}; pass the cursor that an earlier page ended with"),
     )
 }
@@ -379,7 +370,7 @@ mod tests {
         for bad in ["", "0", "zz", "07aa", "é0", "00é"] {
             assert_eq!(
                 from_cursor("q", bad).unwrap_err().fault,
-                Fault::Unknown,
+                ErrorKind::Unknown,
                 "{bad}"
             );
         }
