@@ -5,6 +5,7 @@ use std::io::{self, Read};
 
 use flate2::{Compress, Crc, FlushCompress, Status};
 use jiff::Timestamp;
+use libdeflater::{CompressionLvl, Compressor};
 use zstd::stream::raw::{CParameter, InBuffer, Operation as _, OutBuffer};
 
 use crate::digest::Digest;
@@ -20,6 +21,9 @@ pub(crate) const TRAILER: &[u8; 4] = b"\r\n\r\n";
 
 /// Space reserved in the output for each call of the compressor.
 const PACK_BYTES: usize = 32 * 1024;
+
+/// Longest record that is compressed in one piece. A longer one goes through the streaming compressor, so that memory is bounded.
+const WHOLE_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes of a spooled block read at a time.
 const SPOOL_BYTES: usize = 64 * 1024;
@@ -202,11 +206,26 @@ pub(crate) enum Packer {
     Zstd(zstd::stream::raw::Encoder<'static>),
 }
 
+/// Packs records as gzip members: short ones in one piece, which takes less than half of the time, long ones piece by piece.
 pub(crate) struct GzipPacker {
+    whole: WholePacker,
+    stream: StreamPacker,
+    /// Whether the current record is packed in one piece.
+    is_whole: bool,
+}
+
+/// Compresses a record in one piece.
+struct WholePacker {
+    compressor: Compressor,
+    record: Vec<u8>,
+    /// Space for the member. Its length only grows, so that it is filled with zeros once.
+    member: Vec<u8>,
+}
+
+/// Compresses a record piece by piece.
+struct StreamPacker {
     compress: Compress,
     level: flate2::Compression,
-    /// Whether a record was begun and not ended.
-    unfinished: bool,
     crc: Crc,
 }
 
@@ -216,13 +235,7 @@ impl Packer {
         Ok(match compression {
             Compression::None => Packer::Plain,
             Compression::Gzip(level) => {
-                let level = flate2::Compression::new(level.min(9));
-                Packer::Gzip(Box::new(GzipPacker {
-                    compress: Compress::new(level, false),
-                    level,
-                    unfinished: false,
-                    crc: Crc::new(),
-                }))
+                Packer::Gzip(Box::new(GzipPacker::new(level.min(9))))
             }
             Compression::Zstd(level) => {
                 let mut encoder = zstd::stream::raw::Encoder::with_dictionary(level, dictionary)?;
@@ -237,7 +250,7 @@ impl Packer {
     pub(crate) fn begin(&mut self, out: &mut impl Output, length: u64) -> io::Result<()> {
         match self {
             Packer::Plain => {}
-            Packer::Gzip(gzip) => gzip.begin(out.buffer()),
+            Packer::Gzip(gzip) => gzip.begin(out.buffer(), length),
             Packer::Zstd(encoder) => {
                 encoder.reinit()?;
                 encoder.set_pledged_src_size(Some(length))?;
@@ -286,14 +299,71 @@ impl Packer {
 }
 
 impl GzipPacker {
-    fn begin(&mut self, buffer: &mut Vec<u8>) {
-        if self.unfinished {
-            // zlib-rs 0.6 keeps an open block across a reset (level 1). The next record could not be unpacked.
-            self.compress = Compress::new(self.level, false);
-        } else {
-            self.compress.reset();
+    /// Creates a packer of this level, 0 to 9.
+    fn new(level: u32) -> GzipPacker {
+        let stream_level = flate2::Compression::new(level);
+        // Its levels reach from 0 to 12; those to 9 are meant to be those of zlib.
+        let whole_level = CompressionLvl::new(level.cast_signed()).unwrap_or_default();
+        GzipPacker {
+            whole: WholePacker {
+                compressor: Compressor::new(whole_level),
+                record: Vec::new(),
+                member: Vec::new(),
+            },
+            stream: StreamPacker {
+                compress: Compress::new(stream_level, false),
+                level: stream_level,
+                crc: Crc::new(),
+            },
+            is_whole: false,
         }
-        self.unfinished = true;
+    }
+
+    fn begin(&mut self, buffer: &mut Vec<u8>, length: u64) {
+        self.is_whole = length <= WHOLE_BYTES_MAX;
+        if self.is_whole {
+            self.whole.record.clear();
+        } else {
+            self.stream.begin(buffer);
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8], out: &mut impl Output) -> io::Result<()> {
+        if self.is_whole {
+            self.whole.record.extend_from_slice(bytes);
+            return Ok(());
+        }
+        self.stream.feed(bytes, out)
+    }
+
+    fn end(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        if self.is_whole {
+            self.whole.pack(buffer)
+        } else {
+            self.stream.end(buffer)
+        }
+    }
+}
+
+impl WholePacker {
+    fn pack(&mut self, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let bound = self.compressor.gzip_compress_bound(self.record.len());
+        if self.member.len() < bound {
+            self.member.resize(bound, 0);
+        }
+        let length = self
+            .compressor
+            .gzip_compress(&self.record, &mut self.member)
+            .map_err(io::Error::other)?;
+        buffer.extend_from_slice(&self.member[..length]);
+        Ok(())
+    }
+}
+
+impl StreamPacker {
+    fn begin(&mut self, buffer: &mut Vec<u8>) {
+        // zlib-rs 0.6 keeps an open block of an unfinished record across a reset (level 1). The next record could not be unpacked.
+        self.compress = Compress::new(self.level, false);
         self.crc.reset();
         // Magic, deflate, no flags, no time (the record has its own), unknown system.
         buffer.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Disposition, Finished, Issue, Outcome, SiteRecord, WarcLocation};
+use opilio_frontier::{Candidate, Disposition, Finished, Issue, Outcome, SiteRecord, WarcLocation};
 use opilio_profile::{ServerGroup, Stage};
 use opilio_sandbox::{Finished as Event, NamedValue};
 use opilio_stacks::Staged;
@@ -29,6 +29,7 @@ use opilio_visit::budget::{self, Answered};
 use opilio_visit::extraction::RefusedLink;
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::scope::ScopeDecision;
+use opilio_visit::scope_memory::ScopeMemory;
 use opilio_visit::{
     Addresses, Admission, Conclusion, Driver, Ending, Keep, LogEntry, LoginNeed, PendingCapture,
     Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, status,
@@ -342,6 +343,22 @@ impl Driver for CrawlVisit<'_> {
 
     fn used_stack(&self, stage: Stage, hash: u64, stack: &[Staged]) -> Result<(), Halt> {
         Ok(self.context.plugins.known_stacks.note(stage, hash, stack)?)
+    }
+
+    fn scope_memory(&self) -> Option<&ScopeMemory> {
+        Some(&self.context.plugins.scope_memory)
+    }
+
+    fn known_links<'l>(
+        &self,
+        links: impl ExactSizeIterator<Item = &'l Candidate>,
+    ) -> Result<Vec<bool>, Halt> {
+        let context = self.context;
+        // The scope log lists every link, and precedence plugins rank every link.
+        if context.outputs.logs.has_scope() || !context.stacks().precedence.is_empty() {
+            return Ok(vec![false; links.len()]);
+        }
+        Ok(context.frontier().changes_nothing(links)?)
     }
 
     fn judged_links<'l>(

@@ -5,16 +5,16 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, UriRecord,
+    Candidate, Config, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, UriRecord,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
     keys::{self, Finder, Rank},
-    memory::Memory,
+    memory::{Memory, Seen},
     reconsideration,
     record::CanonicalKey,
     signal,
-    store::Error,
+    store::{Error, Store},
 };
 
 /// Most redirects in a row from a URI to one of its own canonical form. A site may hand out a new session with every request, for
@@ -111,6 +111,46 @@ pub(crate) fn admit(
     Ok(answers)
 }
 
+/// Whether a link of a page would change nothing ([`crate::Frontier::changes_nothing`]).
+pub(crate) fn changes_nothing(
+    store: &Store,
+    config: &Config,
+    seen: &mut Seen,
+    link: &Candidate,
+) -> Result<bool, Error> {
+    let directive = change::directive(link.directive, &link.hop_path, link.strategy, config);
+    if link.hop_path.last() == Some(Hop::Embed)
+        || !is_queue_name(&link.queue)
+        || has_reason(link, directive)
+    {
+        return Ok(false);
+    }
+    let key = keys::canonical(&link.canonical);
+    let finder = match seen.finder(&key) {
+        Some(finder) => Some(finder),
+        None => {
+            let value = store.canonical_forms.get(key)?;
+            let finder = value.map(|value| keys::finder_of(&value));
+            if let Some(finder) = finder {
+                seen.insert(key, finder);
+            }
+            finder
+        }
+    };
+    Ok(finder.is_some_and(|finder| {
+        finder == keys::SHARED || finder == keys::finder(link.source.as_deref())
+    }))
+}
+
+/// Whether a candidate has a reason of its own to move a known URI.
+fn has_reason(candidate: &Candidate, directive: Directive) -> bool {
+    candidate.force
+        || directive > Directive::Normal
+        || candidate.seed
+        || candidate.due.is_some()
+        || candidate.modified.is_some()
+}
+
 fn admit_one(
     change: &mut Change<'_>,
     memory: &Memory,
@@ -123,12 +163,8 @@ fn admit_one(
         return Ok(Scheduled::Refused(Refusal::QueueName));
     }
     // Most candidates are links to known URIs, and give no reason to move them. Their records need not be read.
-    let may_move = candidate.force
-        || candidate.directive > Directive::Normal
-        || candidate.seed
-        || candidate.due.is_some()
-        || candidate.modified.is_some()
-        || is_refreshed(&candidate, origin);
+    let may_move =
+        has_reason(&candidate, candidate.directive) || is_refreshed(&candidate, origin);
     if is_known && !may_move {
         return Ok(Scheduled::Known);
     }

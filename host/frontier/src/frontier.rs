@@ -9,7 +9,7 @@ use opilio_uri::{Hop, Uri};
 use crate::{
     Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota, Scheduled,
     TallyKind, Ticket, UriRecord,
-    admission::{Origin, admit},
+    admission::{self, Origin, admit},
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
@@ -96,6 +96,29 @@ impl Frontier {
     ) -> Result<Vec<Scheduled>, Error> {
         self.attempt(|frontier| {
             frontier.applied(now, |change| admit(change, candidates, Origin::Caller))
+        })
+    }
+
+    /// Whether each of these links of a page would change nothing: its canonical form is known, from a candidate of the same
+    /// source, and nothing about the link moves a known URI. [`Frontier::finished`] would answer [`Scheduled::Known`]. Embeds
+    /// are never among them, since the frontier keeps track of the embeds of a page.
+    ///
+    /// # Errors
+    /// Fails if the store fails.
+    pub fn changes_nothing<'c>(
+        &mut self,
+        links: impl Iterator<Item = &'c Candidate>,
+    ) -> Result<Vec<bool>, Error> {
+        self.attempt(|frontier| {
+            let Self {
+                store,
+                config,
+                memory,
+                ..
+            } = frontier;
+            links
+                .map(|link| admission::changes_nothing(store, config, &mut memory.seen, link))
+                .collect()
         })
     }
 

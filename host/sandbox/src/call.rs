@@ -81,6 +81,8 @@ pub(crate) struct Used {
     pub(crate) kept_dropped: u64,
     /// Questions of the guest, if they were noted and are complete.
     pub(crate) trace: Option<Trace>,
+    /// See [`CallState::by_uri`].
+    pub(crate) by_uri: bool,
 }
 
 /// Reasons for which a call fails.
@@ -133,6 +135,7 @@ pub(crate) fn call<R>(
         log_bytes_dropped: state.log_bytes_dropped,
         kept_dropped: state.kept_dropped,
         trace: state.trace,
+        by_uri: state.by_uri,
     };
     (answer, used)
 }
@@ -250,6 +253,9 @@ pub(crate) struct CallState {
     pub(crate) counts: Vec<(String, u64)>,
     /// Questions of the guest so far. `None` if they are not noted, or do not cover all inputs and effects of its answer.
     pub(crate) trace: Option<Trace>,
+    /// Whether the guest has read nothing of its candidates but URIs, hop paths and seed flags, and has left nothing behind. Its
+    /// ruling on one of them then holds wherever the same URI is found again over the same hop path.
+    pub(crate) by_uri: bool,
     memory: Memory,
     /// The tables, once the guest has used them.
     tables: Option<Arc<Shelf>>,
@@ -272,6 +278,7 @@ impl CallState {
             kept_dropped: 0,
             counts: Vec::new(),
             trace: None,
+            by_uri: true,
             memory: Memory {
                 max,
                 has: 0,
@@ -282,9 +289,15 @@ impl CallState {
         }
     }
 
+    /// Notes that the call has read or left something that no later call can be compared by.
+    pub(crate) fn is_unrepeatable(&mut self) {
+        self.trace = None;
+        self.by_uri = false;
+    }
+
     /// All tables as they were at the first look of the call. Even if tables are reloaded meanwhile, the call sees one state.
     pub(crate) fn tables(&mut self) -> &Shelf {
-        self.trace = None;
+        self.is_unrepeatable();
         self.tables
             .get_or_insert_with(|| self.callee.tables.shelf())
     }

@@ -64,6 +64,7 @@ impl CallState {
         candidates: &Resource<Candidates>,
         question: OfCandidates,
     ) -> wasmtime::Result<&Candidates> {
+        self.by_uri &= question.is_of_uri();
         let candidates = self.table.get(candidates)?;
         if let Some(trace) = &mut self.trace {
             trace.of_candidates(question, candidates);
@@ -73,12 +74,12 @@ impl CallState {
 
     /// Reads a part of a visit that differs each time, and ends the trace.
     fn of_this_visit(&mut self, visit: &Resource<Visit>) -> wasmtime::Result<&Visit> {
-        self.trace = None;
+        self.is_unrepeatable();
         Ok(self.table.get(visit)?)
     }
 
     fn keep(&mut self, kept: &Kept, place: Place, name: String, value: String) {
-        self.trace = None;
+        self.is_unrepeatable();
         if kept.set(self.owner(), place, name, value).is_err() {
             self.kept_dropped += 1;
         }
@@ -182,7 +183,7 @@ impl documents::HostDocument for CallState {
         name: String,
         value: String,
     ) -> wasmtime::Result<()> {
-        self.trace = None;
+        self.is_unrepeatable();
         self.table
             .get(&document)?
             .notes()
@@ -195,7 +196,7 @@ impl documents::HostDocument for CallState {
         document: Resource<Document>,
         annotation: String,
     ) -> wasmtime::Result<()> {
-        self.trace = None;
+        self.is_unrepeatable();
         self.table.get(&document)?.notes().annotate(
             &self.callee.name,
             &annotation,
@@ -550,7 +551,7 @@ impl log::Host for CallState {
 
 impl CallState {
     pub(crate) fn log_line(&mut self, level: LogLevel, message: &str) {
-        self.trace = None;
+        self.is_unrepeatable();
         // A line costs at least one byte of the limit. Otherwise empty lines would cost nothing and be kept by the million.
         let room = self.callee.limits.log_bytes - self.log_bytes;
         let kept = clip(message, room);
@@ -580,6 +581,7 @@ impl CallState {
 
 impl counters::Host for CallState {
     fn count(&mut self, name: String, n: u64) -> wasmtime::Result<()> {
+        self.by_uri = false;
         if let Some((_, sum)) = self.counts.iter_mut().find(|(known, _)| *known == name) {
             *sum = sum.saturating_add(n);
         } else if self.counts.len() < COUNTS_MAX {

@@ -1,6 +1,7 @@
 //! A configured plugin: its description, and the calls to it.
 
 use std::hash::Hash;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -51,6 +52,8 @@ struct Ready {
     statistics: Mutex<Statistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
+    /// Whether every call so far has been by URI; see [`Plugin::judges_by_uri`].
+    by_uri: AtomicBool,
 }
 
 impl std::fmt::Debug for Plugin {
@@ -128,6 +131,7 @@ impl Plugin {
             start,
             statistics: Mutex::default(),
             remembered: component.shared.remembers.then(Answers::default),
+            by_uri: AtomicBool::new(true),
         }))
     }
 
@@ -204,6 +208,13 @@ impl Plugin {
     /// Whether it wants to be called for candidates with this URI, whatever their media type may be.
     pub fn handles_uri(&self, uri: &str) -> bool {
         self.0.matcher.matches_uri(uri)
+    }
+
+    /// Whether all its calls so far read nothing of candidates but URIs, hop paths and seed flags, and left nothing behind: no
+    /// counter, note, kept value or log line. A ruling that it gave while this is true holds wherever the same URI is found again
+    /// over the same hop path.
+    pub fn judges_by_uri(&self) -> bool {
+        self.0.by_uri.load(Ordering::Acquire)
     }
 
     /// Its statistics so far.
@@ -536,6 +547,9 @@ impl Plugin {
             store.data_mut().wasi.begin_call();
             work(&program.exports, store, instance)
         });
+        if !used.by_uri {
+            self.0.by_uri.store(false, Ordering::Release);
+        }
         self.note(|statistics| {
             if let Err(fault) = &answer {
                 *statistics.faults.entry(fault.kind).or_default() += 1;

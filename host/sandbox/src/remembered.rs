@@ -189,6 +189,17 @@ impl OfVisit {
 }
 
 impl OfCandidates {
+    /// Whether the answer is of URIs, hop paths and seed flags alone.
+    pub(crate) fn is_of_uri(&self) -> bool {
+        match self {
+            Self::Length | Self::Seeds => true,
+            Self::Column(column) => {
+                matches!(column, Column::Uris | Column::Surts | Column::HopPaths)
+            }
+            Self::One(_) | Self::All => false,
+        }
+    }
+
     fn told(&self, candidates: &Candidates) -> Told {
         match self {
             Self::Length => Told::of(candidates.len()),

@@ -122,6 +122,7 @@ impl Exports {
         candidates: &Candidates,
     ) -> Result<Vec<Ruling>> {
         // The candidates are passed by value, so the guest need not ask for any.
+        store.data_mut().by_uri = false;
         if let Some(trace) = &mut store.data_mut().trace {
             trace.of_candidates(OfCandidates::All, candidates);
         }

@@ -12,7 +12,8 @@ use opilio_uri::{Hop, Uri};
 
 use crate::driver::{Addresses, Driver, Lane, LoginNeed};
 use crate::pipeline::{Conclusion, LogEntry, Pipeline};
-use crate::scope::{self, FilterPart, ScopeJudgement};
+use crate::scope::{self, FilterPart, ScopeDecision, ScopeJudgement};
+use crate::scope_memory::ScopeQuestion;
 use crate::{plugin_view, status};
 
 /// The result of the stages before a fetch.
@@ -71,12 +72,11 @@ async fn still_in_scope<D: Driver>(
     if is_judged || pipeline.is_in_scope_unasked() {
         return Ok(None);
     }
-    let judged = judged_by_scope(pipeline, driver).await?;
-    if !judged.unjudged.is_empty() {
+    let (decision, is_judged) = judged_by_scope(pipeline, driver).await?;
+    if !is_judged {
         // A filter that fails does not revoke its earlier acceptance.
         return Ok(None);
     }
-    let decision = judged.decisions.into_iter().next();
     let refused = decision.filter(|decision| !decision.accepted);
     Ok(refused.map(|decision| {
         let outcome = Outcome::OutOfScope {
@@ -88,16 +88,25 @@ async fn still_in_scope<D: Driver>(
     }))
 }
 
-/// The decision of the scope filters in force on the URI.
+/// The decision of the scope filters in force on the URI, and whether all of them could be asked.
 pub(crate) async fn judged_by_scope<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-) -> Result<ScopeJudgement, D::Error> {
-    let pipeline = pipeline.clone();
-    let judge = move || pipeline.judge_scope(|_, _| {});
+) -> Result<(Option<Arc<ScopeDecision>>, bool), D::Error> {
+    let memory = driver.scope_memory();
+    if let Some(known) = memory.and_then(|memory| memory.get(pipeline.scope_question())) {
+        return Ok((Some(known), true));
+    }
+    let asked = pipeline.clone();
+    let judge = move || asked.judge_scope(|_, _| {});
     let judged = driver.run(Lane::Header, judge).await?;
     driver.failed(&judged.failures)?;
-    Ok(judged)
+    if let Some(memory) = memory {
+        let question = std::iter::once(pipeline.scope_question());
+        memory.keep(&pipeline.stacks.scope, question, &judged);
+    }
+    let decision = judged.decisions.into_iter().next();
+    Ok((decision.map(Arc::new), judged.unjudged.is_empty()))
 }
 
 impl Pipeline {
@@ -106,6 +115,17 @@ impl Pipeline {
     pub fn is_in_scope_unasked(&self) -> bool {
         let record = &self.issue.record;
         record.seed || record.hop_path.is_empty() || self.is_prerequisite()
+    }
+
+    /// The question of [`Self::judge_scope`].
+    fn scope_question(&self) -> ScopeQuestion<'_> {
+        let record = &self.issue.record;
+        ScopeQuestion {
+            filters: self.stacks.scope_hash,
+            uri: self.issue.uri.as_str(),
+            hop_path: record.hop_path.as_str(),
+            seed: record.seed,
+        }
     }
 
     /// Asks the scope filters about the URI. Passes the part of each filter, by its index in the stack, to `tell`. Blocks.

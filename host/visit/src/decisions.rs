@@ -62,9 +62,8 @@ pub(crate) async fn decisions<D: Driver>(
 async fn accepted_by<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-) -> Result<Option<ScopeDecision>, D::Error> {
-    let judged = judged_by_scope(pipeline, driver).await?;
-    let decision = judged.decisions.into_iter().next();
+) -> Result<Option<Arc<ScopeDecision>>, D::Error> {
+    let (decision, _) = judged_by_scope(pipeline, driver).await?;
     Ok(decision.filter(|decision| decision.accepted && !decision.failed))
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Disposition, Finished, Outcome, SiteRecord, Transfer};
+use opilio_frontier::{Candidate, Disposition, Finished, Outcome, SiteRecord, Transfer};
 use opilio_profile::Stage;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
@@ -25,6 +25,7 @@ use crate::keeping::{PendingCapture, Stored};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;
+use crate::scope_memory::ScopeMemory;
 
 /// The threads that a piece of work is for.
 #[derive(Clone, Copy, Debug)]
@@ -201,6 +202,18 @@ pub trait Driver {
     fn used_stack(&self, _stage: Stage, _hash: u64, _stack: &[Staged]) -> Result<(), Self::Error> {
         Ok(())
     }
+
+    /// Decisions of the scope that were made lately; none if the filters are to be asked each time.
+    fn scope_memory(&self) -> Option<&ScopeMemory> {
+        None
+    }
+
+    /// Whether each of these links would change nothing in the frontier, so that no filter need be asked about it
+    /// ([`opilio_frontier::Frontier::changes_nothing`]).
+    fn known_links<'l>(
+        &self,
+        links: impl ExactSizeIterator<Item = &'l Candidate>,
+    ) -> Result<Vec<bool>, Self::Error>;
 
     /// The scope has decided on links.
     fn judged_links<'l>(

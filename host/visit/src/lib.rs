@@ -39,6 +39,7 @@ mod request;
 mod response;
 pub mod robots;
 pub mod scope;
+pub mod scope_memory;
 mod settlement;
 pub mod site_figures;
 pub mod status;

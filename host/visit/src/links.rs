@@ -12,6 +12,8 @@ use crate::driver::{Driver, Lane};
 use crate::extraction::FoundLink;
 use crate::pipeline::Pipeline;
 use crate::reading::Reading;
+use crate::scope::ScopeDecision;
+use crate::scope_memory::ScopeQuestion;
 use crate::{link_attributes, plugin_view, policy, precedence, scope};
 
 /// The links of a page, judged.
@@ -28,9 +30,20 @@ pub(crate) struct Outlinks {
 /// A link and the plugins that hold for its target.
 struct Target {
     link: FoundLink,
-    /// The link as plugins see it.
-    seen: opilio_sandbox::Candidate,
+    /// The link as the frontier gets it.
+    candidate: Candidate,
     stacks: Arc<Stacks>,
+}
+
+impl Target {
+    fn scope_question(&self) -> ScopeQuestion<'_> {
+        ScopeQuestion {
+            filters: self.stacks.scope_hash,
+            uri: self.link.uri.as_str(),
+            hop_path: self.candidate.hop_path.as_str(),
+            seed: self.candidate.seed,
+        }
+    }
 }
 
 /// Judges and ranks the links of a page.
@@ -53,29 +66,25 @@ pub(crate) async fn outlinks<D: Driver>(
         let seed = record.source.as_deref().unwrap_or(uri.as_str());
         driver.seed_moved(seed, &redirect.uri).await?;
     }
-    let via_surt = uri.surt();
     let targets = links.into_iter().map(|link| Target {
-        seen: plugin_view::found_candidate(uri, &via_surt, record, &link),
         stacks: pipeline.stacks_of(&pipeline.settings_for(&link.uri, None)),
+        candidate: candidate(pipeline, &link),
         link,
     });
+    let mut targets: Vec<Target> = targets.collect();
+    let candidates = targets.iter().map(|target| &target.candidate);
+    let mut are_known = driver.known_links(candidates)?.into_iter();
+    targets.retain(|_| are_known.next() != Some(true));
     let mut accepted = Vec::new();
     let mut outlinks = Outlinks::default();
     // There is nearly always one group only: filters are asked once about the links of a page.
-    for group in grouped(targets.collect(), |one, other| {
+    for group in grouped(targets, |one, other| {
         one.stacks.scope_hash == other.stacks.scope_hash
     }) {
-        let judge = |stacks: &Stacks, candidates: &Candidates| {
-            scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
-        };
-        let judged = ask_about(driver, &group, judge).await?;
-        driver.failed(&judged.failures)?;
-        for (plugin, links) in judged.unjudged {
-            *outlinks.unjudged.entry(plugin).or_default() += links;
-        }
+        let decisions = decisions(pipeline, driver, &group, &mut outlinks.unjudged).await?;
         let uris = group.iter().map(|target| &target.link.uri);
-        driver.judged_links(uris.zip(&judged.decisions))?;
-        for (target, decision) in group.into_iter().zip(&judged.decisions) {
+        driver.judged_links(uris.zip(decisions.iter().map(|decision| &**decision)))?;
+        for (target, decision) in group.into_iter().zip(&decisions) {
             if decision.accepted {
                 accepted.push(target);
             } else {
@@ -89,10 +98,13 @@ pub(crate) async fn outlinks<D: Driver>(
     for group in grouped(accepted, |one, other| {
         Arc::ptr_eq(&one.stacks, &other.stacks)
     }) {
-        outlinks.ranks.extend(ranks(driver, &group, reading).await?);
+        let ranks = ranks(pipeline, driver, &group, reading).await?;
+        outlinks.ranks.extend(ranks);
         let candidates = group.into_iter().map(|target| Candidate {
             scope: target.stacks.scope_hash,
-            ..candidate(pipeline, target.link)
+            context: target.link.context,
+            link_attributes: link_attributes::for_record(target.link.attributes),
+            ..target.candidate
         });
         outlinks.accepted.extend(candidates);
     }
@@ -102,8 +114,46 @@ pub(crate) async fn outlinks<D: Driver>(
     Ok(outlinks)
 }
 
+/// The scope's decisions on links for which the same filters hold, in order: known ones, and those of the filters.
+async fn decisions<D: Driver>(
+    pipeline: &Pipeline,
+    driver: &D,
+    group: &[Target],
+    unjudged: &mut BTreeMap<Arc<str>, u64>,
+) -> Result<Vec<Arc<ScopeDecision>>, D::Error> {
+    let memory = driver.scope_memory();
+    let known = |target: &Target| memory.and_then(|memory| memory.get(target.scope_question()));
+    let mut decisions: Vec<Option<Arc<ScopeDecision>>> = group.iter().map(known).collect();
+    let targets = group.iter().zip(&decisions);
+    let asked: Vec<&Target> = targets
+        .filter(|(_, known)| known.is_none())
+        .map(|(target, _)| target)
+        .collect();
+    if let Some(first) = asked.first() {
+        let stack = first.stacks.clone();
+        let judge = |stacks: &Stacks, candidates: &Candidates| {
+            scope::judge(&stacks.scope, &Stage::Scope, candidates, false)
+        };
+        let judged = ask_about(pipeline, driver, &asked, judge).await?;
+        driver.failed(&judged.failures)?;
+        if let Some(memory) = memory {
+            let questions = asked.iter().map(|target| target.scope_question());
+            memory.keep(&stack.scope, questions, &judged);
+        }
+        for (plugin, links) in judged.unjudged {
+            *unjudged.entry(plugin).or_default() += links;
+        }
+        let mut made = judged.decisions.into_iter().map(Arc::new);
+        for decision in decisions.iter_mut().filter(|known| known.is_none()) {
+            *decision = made.next();
+        }
+    }
+    Ok(decisions.into_iter().flatten().collect())
+}
+
 /// Asks precedence plugins about links for which the same ones hold.
 async fn ranks<D: Driver>(
+    pipeline: &Pipeline,
     driver: &D,
     group: &[Target],
     reading: &Reading,
@@ -118,35 +168,40 @@ async fn ranks<D: Driver>(
     let rank = move |stacks: &Stacks, candidates: &Candidates| {
         precedence::rank(&stacks.precedence, candidates, Some(&page))
     };
-    let ranked = ask_about(driver, group, rank).await?;
+    let group: Vec<&Target> = group.iter().collect();
+    let ranked = ask_about(pipeline, driver, &group, rank).await?;
     driver.failed(&ranked.failures)?;
     Ok(ranked.ranks)
 }
 
 /// Asks the plugins that hold for the first link of a group about all of it.
 async fn ask_about<D: Driver, T: Send + 'static>(
+    pipeline: &Pipeline,
     driver: &D,
-    group: &[Target],
+    group: &[&Target],
     ask: impl FnOnce(&Stacks, &Candidates) -> T + Send + 'static,
 ) -> Result<T, D::Error> {
     let stacks = group.first().map(|first| first.stacks.clone());
     let stacks = stacks.unwrap_or_default();
-    let candidates: Candidates = group.iter().map(|target| target.seen.clone()).collect();
+    let (uri, record) = (&pipeline.issue.uri, &pipeline.issue.record);
+    let via_surt = uri.surt();
+    let as_seen =
+        |target: &&Target| plugin_view::found_candidate(uri, &via_surt, record, &target.link);
+    let candidates: Candidates = group.iter().map(as_seen).collect();
     driver
         .run(Lane::Document, move || ask(&stacks, &candidates))
         .await
 }
 
-fn candidate(pipeline: &Pipeline, link: FoundLink) -> Candidate {
+/// The link as a candidate, without its context and attributes.
+fn candidate(pipeline: &Pipeline, link: &FoundLink) -> Candidate {
     let record = &pipeline.issue.record;
     Candidate {
-        context: link.context,
         modified: link.modified,
-        link_attributes: link_attributes::for_record(link.attributes),
         seed: record.seed && link.hop == Hop::Redirect,
         ..policy::candidate(
             &pipeline.profile,
-            link.uri,
+            link.uri.clone(),
             record.hop_path.then(link.hop),
             Some(pipeline.issue.uri.as_str()),
             record.source.as_deref(),

@@ -34,8 +34,13 @@ impl Measured {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end. A crawl that a limit of its profile has ended counts as done.
 pub(crate) fn run(command: &mut Command) -> Result<Measured> {
+    run_to(command, &[0, LIMIT_REACHED])
+}
+
+/// Runs a command to its end, which must be one of these exit codes.
+pub(crate) fn run_to(command: &mut Command, done: &[libc::c_int]) -> Result<Measured> {
     let began = Instant::now();
     let mut process = command
         .stdout(Stdio::piped())
@@ -45,8 +50,7 @@ pub(crate) fn run(command: &mut Command) -> Result<Measured> {
     let output = process.stdout.take();
     output.context("no output")?.read_to_string(&mut stdout)?;
     let (status, usage) = wait(process.id())?;
-    let is_done =
-        libc::WIFEXITED(status) && [0, LIMIT_REACHED].contains(&libc::WEXITSTATUS(status));
+    let is_done = libc::WIFEXITED(status) && done.contains(&libc::WEXITSTATUS(status));
     ensure!(is_done, "{command:?} ended with wait status {status}");
     Ok(Measured {
         time: began.elapsed(),

@@ -45,6 +45,7 @@ use opilio_job::plugin_report::SeenBefore;
 use opilio_job::series::Series;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
+use opilio_visit::scope_memory::ScopeMemory;
 use opilio_visit::budget::Budget;
 use opilio_visit::policy;
 use opilio_visit::precedence::QueueRanks;
@@ -187,6 +188,7 @@ impl Plan {
                 },
                 observers: Observers::default(),
                 seeds: tokio::sync::Mutex::new(seeds),
+                scope_memory: ScopeMemory::default(),
                 scope_faults: Mutex::default(),
                 before: SeenBefore::open(job.directory()),
             },

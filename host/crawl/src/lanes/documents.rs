@@ -5,7 +5,7 @@
 //! to the others. A document begins when its content and the data that plugins make of it fit within the crawl's memory.
 //! Documents that are in lanes or being written count as well. One document may always begin, however large it is.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,8 @@ pub(super) struct Taken {
 
 struct State {
     sites: HashMap<Arc<str>, Site>,
+    /// Sites with waiting work. They are few; `sites` may be thousands.
+    waiting: BTreeSet<Arc<str>>,
     /// Lane time that every waiting site counts as having had at least.
     clock: Duration,
     lanes: usize,
@@ -93,6 +95,7 @@ impl Documents {
         Arc::new(Self {
             state: Mutex::new(State {
                 sites: HashMap::new(),
+                waiting: BTreeSet::new(),
                 clock: Duration::ZERO,
                 lanes,
                 slow: 0,
@@ -146,9 +149,18 @@ impl Documents {
 
     /// Records that a lane has finished its work.
     pub(super) fn done(&self, site: &Arc<str>, began: Instant) {
-        self.state().done(site, began.elapsed());
-        // Wakes work that waited for plugin memory, or for a lane of slow documents.
-        self.changed.notify_all();
+        let mut state = self.state();
+        state.done(site, began.elapsed());
+        self.wake_all(state);
+    }
+
+    /// Wakes the lanes for work that waited for memory, or for a lane of slow documents, if there is any.
+    fn wake_all(&self, state: MutexGuard<'_, State>) {
+        let is_waited = !state.waiting.is_empty();
+        drop(state);
+        if is_waited {
+            self.changed.notify_all();
+        }
     }
 
     pub(super) fn close(&self) {
@@ -169,10 +181,11 @@ impl Reserved {
     /// Gives back memory that is not needed.
     pub(crate) fn shrink_to(&mut self, bytes: u64) {
         let back = self.bytes.saturating_sub(bytes);
-        self.bytes -= back;
-        self.documents.state().reserved -= back;
         if back > 0 {
-            self.documents.changed.notify_all();
+            self.bytes -= back;
+            let mut state = self.documents.state();
+            state.reserved -= back;
+            self.documents.wake_all(state);
         }
     }
 }
@@ -200,6 +213,7 @@ impl State {
             work,
         };
         let site: Arc<str> = site.into();
+        self.waiting.insert(site.clone());
         self.sites
             .entry(site)
             .or_default()
@@ -214,7 +228,9 @@ impl State {
             reserved => memory_max.saturating_sub(reserved.saturating_add(plugins)),
         };
         let passed_over = |waiting: &&Waiting| waiting.passed_over >= PASSED_OVER_MAX;
-        let all = self.sites.values().flat_map(|site| &site.waiting);
+        let sites = self.waiting.iter();
+        let all = sites.filter_map(|name| Some(&self.sites.get(name)?.waiting));
+        let all = all.flatten();
         let urgent = all.filter(passed_over).map(|waiting| waiting.number).min();
         let may_begin = |waiting: &Waiting| {
             waiting.bytes == 0
@@ -223,7 +239,10 @@ impl State {
         // A sole lane serves all sites.
         let lane_is_left = self.slow + 1 < self.lanes.max(2);
         let mut first: Option<((Duration, u64), Arc<str>, usize)> = None;
-        for (name, site) in &self.sites {
+        for name in &self.waiting {
+            let Some(site) = self.sites.get(name) else {
+                continue;
+            };
             if site.is_slow() && !lane_is_left {
                 continue;
             }
@@ -235,12 +254,20 @@ impl State {
             }
         }
         let ((time, number), name, at) = first?;
-        for waiting in self.sites.values_mut().flat_map(|site| &mut site.waiting) {
-            let is_passed_over = waiting.bytes > free && waiting.number < number;
-            waiting.passed_over += u32::from(is_passed_over);
+        for other in &self.waiting {
+            let Some(site) = self.sites.get_mut(other) else {
+                continue;
+            };
+            for waiting in &mut site.waiting {
+                let is_passed_over = waiting.bytes > free && waiting.number < number;
+                waiting.passed_over += u32::from(is_passed_over);
+            }
         }
         let site = self.sites.get_mut(&name)?;
         let waiting = site.waiting.remove(at)?;
+        if site.waiting.is_empty() {
+            self.waiting.remove(&name);
+        }
         site.running += 1;
         if site.is_slow() {
             site.counts_as_slow += 1;

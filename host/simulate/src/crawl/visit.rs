@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{
+use opilio_frontier::{Candidate, 
     ContentState, Disposition, Finished, Outcome, SiteRecord, Transfer, WarcLocation,
 };
 use opilio_stacks::breaker::Failure;
@@ -156,6 +156,17 @@ impl Driver for SimulatedVisit<'_> {
 
     async fn seed_moved(&self, _seed: &str, _target: &Uri) -> Result<(), SimulationError> {
         Ok(())
+    }
+
+    fn known_links<'l>(
+        &self,
+        links: impl ExactSizeIterator<Item = &'l Candidate>,
+    ) -> Result<Vec<bool>, SimulationError> {
+        let mut state = self.crawl.state();
+        if !self.crawl.plugins.stacks.precedence.is_empty() {
+            return Ok(vec![false; links.len()]);
+        }
+        Ok(state.frontier.changes_nothing(links)?)
     }
 
     fn wants_decisions(&self) -> bool {

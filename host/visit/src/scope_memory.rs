@@ -1,0 +1,89 @@
+//! Decisions of the scope that were made lately. Pages of a site link to the same places again and again.
+//!
+//! A decision is kept if it depends on the filters, the URI, its hop path and its seed flag alone: no filter of the stack has
+//! read anything else, and none has guards ([`Plugin::judges_by_uri`]). Filters that read more are asked each time.
+//!
+//! [`Plugin::judges_by_uri`]: opilio_sandbox::Plugin::judges_by_uri
+
+use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+use opilio_stacks::Staged;
+use quick_cache::sync::Cache;
+
+use crate::scope::{ScopeDecision, ScopeJudgement};
+
+/// Decisions kept; some hundred bytes each.
+const DECISIONS_MAX: usize = 1 << 15;
+
+/// Decisions of the scope that were made lately, of all visits of a crawl.
+pub struct ScopeMemory {
+    decisions: Cache<Key, Arc<ScopeDecision>>,
+    /// Two secret hash functions. A page cannot contain a link that is taken for another one.
+    hashers: [RandomState; 2],
+}
+
+type Key = [u64; 2];
+
+/// The question that a decision answers.
+#[derive(Clone, Copy, Debug, Hash)]
+pub struct ScopeQuestion<'q> {
+    /// Hash of the filters ([`opilio_stacks::Stacks::scope_hash`]).
+    pub filters: u64,
+    /// The URI.
+    pub uri: &'q str,
+    /// Its hop path.
+    pub hop_path: &'q str,
+    /// Whether it is a seed.
+    pub seed: bool,
+}
+
+impl Default for ScopeMemory {
+    fn default() -> ScopeMemory {
+        ScopeMemory {
+            decisions: Cache::new(DECISIONS_MAX),
+            hashers: Default::default(),
+        }
+    }
+}
+
+impl fmt::Debug for ScopeMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeMemory")
+            .field("decisions", &self.decisions.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl ScopeMemory {
+    /// Returns the decision, if it is known.
+    #[must_use]
+    pub fn get(&self, question: ScopeQuestion<'_>) -> Option<Arc<ScopeDecision>> {
+        self.decisions.get(&self.key(question))
+    }
+
+    /// Keeps the decisions on some questions, in their order, if they hold wherever these questions are asked again.
+    pub fn keep<'q>(
+        &self,
+        stack: &[Staged],
+        questions: impl Iterator<Item = ScopeQuestion<'q>>,
+        judged: &ScopeJudgement,
+    ) {
+        let is_whole = judged.failures.is_empty() && judged.unjudged.is_empty();
+        let by_uri = |staged: &Staged| staged.guards.is_empty() && staged.plugin.judges_by_uri();
+        if !is_whole || !stack.iter().all(by_uri) {
+            return;
+        }
+        for (question, decision) in questions.zip(&judged.decisions) {
+            self.decisions
+                .insert(self.key(question), Arc::new(decision.clone()));
+        }
+    }
+
+    fn key(&self, question: ScopeQuestion<'_>) -> Key {
+        self.hashers
+            .each_ref()
+            .map(|hasher| hasher.hash_one(question))
+    }
+}

@@ -1,0 +1,324 @@
+//! `cargo xtask bench peers`: the cost of a crawl beside the cost of the same pages in other programs.
+//!
+//! Real pages (see `documentation`) are served from memory under two names of this machine. Opilio (the release build, the plugins
+//! of the default profile, gzip WARC), wget (`-r --warc-file`) and, if its folder is given, Heritrix crawl them in alternation,
+//! without politeness delays. A bare HTTP client fetches the URLs of Opilio's crawl log and discards the bodies. Each runs in a
+//! process of its own, apart from the web's, so that its processor time and memory are known by themselves.
+
+mod heritrix;
+mod opilio;
+mod wget;
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::measured::{self, Measured};
+use crate::documentation;
+use crate::{command, repository};
+
+/// Host names that every resolver knows. Each serves one documentation package and has a queue of its own.
+const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// Rounds of the bare client in one run. The clock of processor time has steps of 10 ms in some kernels.
+const CLIENT_ROUNDS: u64 = 10;
+
+/// Connections of the bare client: as many as there are hosts.
+const CLIENT_CONNECTIONS: usize = HOSTS.len();
+
+/// Options of `cargo xtask bench peers`.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Alternating runs of each program; the medians are printed.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Crawl with these binaries instead of building one. A second one is measured beside the first.
+    #[arg(long, value_name = "FILE")]
+    opilio: Vec<PathBuf>,
+    /// The unpacked distribution of Heritrix 3; without it, Heritrix is not measured.
+    #[arg(long, value_name = "FOLDER")]
+    heritrix: Option<PathBuf>,
+    /// Leave wget out.
+    #[arg(long)]
+    no_wget: bool,
+    /// Run the programs on the first N processors only.
+    #[arg(long, value_name = "N")]
+    processors: Option<usize>,
+    /// TOML to append to Opilio's profile.
+    #[arg(long, value_name = "TOML", default_value = "")]
+    profile: String,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// A program in the comparison.
+enum Peer {
+    Opilio { name: String, binary: PathBuf },
+    Wget,
+    Heritrix(PathBuf),
+}
+
+/// One run of a program.
+#[derive(Clone, Serialize)]
+struct Cost {
+    /// HTTP exchanges: pages, images, robots.txt, 404s.
+    pages: u64,
+    seconds: f64,
+    cpu_seconds: f64,
+    peak_rss_bytes: u64,
+    /// Bytes of the archive files.
+    archive_bytes: u64,
+    /// The program's own report, if it makes one.
+    #[serde(skip)]
+    report: Value,
+}
+
+/// The web, in a process of its own, which ends with this value.
+struct Web {
+    process: Child,
+    port: u16,
+}
+
+/// The inputs of one run.
+struct Run<'a> {
+    /// An empty folder.
+    folder: &'a Path,
+    seeds: &'a [String],
+    options: &'a Options,
+}
+
+/// Runs the command.
+#[expect(clippy::print_stdout, reason = "the result of the command")]
+pub(super) fn run(options: &Options) -> Result<()> {
+    let home = repository::root().join("target/bench");
+    fs::create_dir_all(&home)?;
+    let binaries = match options.opilio.is_empty() {
+        true => vec![command::release("opilio")?],
+        false => options.opilio.clone(),
+    };
+    let peers = peers(options, binaries);
+    let web = Web::start()?;
+    let seeds = HOSTS.map(|host| format!("http://{host}:{}/index.html", web.port));
+
+    // Compiled components, files in memory. The first run of each program is not counted.
+    let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); peers.len()];
+    for round in 0..=options.rounds {
+        for (peer, costs) in peers.iter().zip(&mut costs) {
+            let folder = home.join(peer.name());
+            empty(&folder)?;
+            let run = Run {
+                folder: &folder,
+                seeds: &seeds,
+                options,
+            };
+            let cost = peer.run(&run).with_context(|| format!("running {}", peer.name()))?;
+            if round > 0 {
+                costs.push(cost);
+            }
+        }
+    }
+    let client = fetch(&web, &home.join(peers[0].name()))?;
+    let mut rows: Vec<_> = peers.iter().map(Peer::name).zip(costs.iter().map(|it| median(it))).collect();
+    rows.push(("bare client".to_owned(), client));
+    if options.json {
+        let rows: serde_json::Map<_, _> = rows.iter().map(|(name, cost)| (name.clone(), json!(cost))).collect();
+        println!("{}", json!({"processors": processors(options), "peers": rows, "opilio": rows_report(&costs)}));
+    } else {
+        print!("{}", table(&rows));
+        print!("\n{}", opilio::report(&rows[0].1));
+    }
+    Ok(())
+}
+
+fn rows_report(costs: &[Vec<Cost>]) -> Value {
+    costs.first().map_or(Value::Null, |first| median(first).report)
+}
+
+fn processors(options: &Options) -> usize {
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    options.processors.map_or(all, |some| some.min(all))
+}
+
+fn peers(options: &Options, binaries: Vec<PathBuf>) -> Vec<Peer> {
+    let names = ["opilio", "opilio-2", "opilio-3", "opilio-4"];
+    let mut peers: Vec<_> = names
+        .iter()
+        .zip(binaries)
+        .map(|(name, binary)| Peer::Opilio {
+            name: (*name).to_owned(),
+            binary,
+        })
+        .collect();
+    if !options.no_wget {
+        peers.push(Peer::Wget);
+    }
+    peers.extend(options.heritrix.clone().map(Peer::Heritrix));
+    peers
+}
+
+impl Peer {
+    fn name(&self) -> String {
+        match self {
+            Peer::Opilio { name, .. } => name.clone(),
+            Peer::Wget => "wget".to_owned(),
+            Peer::Heritrix(_) => "heritrix".to_owned(),
+        }
+    }
+
+    fn run(&self, run: &Run<'_>) -> Result<Cost> {
+        match self {
+            Peer::Opilio { binary, .. } => opilio::run(binary, run),
+            Peer::Wget => wget::run(run),
+            Peer::Heritrix(home) => heritrix::run(home, run),
+        }
+    }
+}
+
+impl Run<'_> {
+    /// A command on the chosen processors.
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        match self.options.processors {
+            None => Command::new(program),
+            Some(count) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", &format!("0-{}", count.max(1) - 1)]).arg(program);
+                command
+            }
+        }
+    }
+}
+
+impl Cost {
+    fn of(measured: &Measured, pages: u64, archive_bytes: u64) -> Cost {
+        Cost {
+            pages,
+            seconds: measured.time.as_secs_f64(),
+            cpu_seconds: (measured.user + measured.system).as_secs_f64(),
+            peak_rss_bytes: measured.peak_rss_bytes,
+            archive_bytes,
+            report: Value::Null,
+        }
+    }
+
+    fn cpu_ms_per_page(&self) -> f64 {
+        1e3 * self.cpu_seconds / self.pages as f64
+    }
+
+    fn pages_per_second(&self) -> f64 {
+        self.pages as f64 / self.seconds
+    }
+}
+
+impl Web {
+    fn start() -> Result<Web> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "web"]);
+        command.args(HOSTS.iter().flat_map(|host| ["--host", host]));
+        let packages = documentation::packages()?;
+        command.args(packages.iter().map(|package| &package.root));
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut port = String::new();
+        let stdout = process.stdout.take().context("the web has no output")?;
+        BufReader::new(stdout).read_line(&mut port)?;
+        let port = port.trim().parse().context("the web names no port")?;
+        Ok(Web { process, port })
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // The process is at its end, and nothing depends on its exit code.
+        let _ = self.process.wait();
+    }
+}
+
+/// Fetches the URLs of a crawl with the bare client.
+fn fetch(web: &Web, crawled: &Path) -> Result<Cost> {
+    let list = crawled.join("urls.txt");
+    fs::write(&list, opilio::urls(crawled)?.join("\n"))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["bench", "bare-client"]).arg(list);
+    command.args(["--port", &web.port.to_string()]);
+    command.args(["--connections", &CLIENT_CONNECTIONS.to_string()]);
+    command.args(["--rounds", &CLIENT_ROUNDS.to_string()]);
+    let measured = measured::run(&mut command)?.part(CLIENT_ROUNDS);
+    let report: Value = serde_json::from_str(&measured.stdout).context("the client's report")?;
+    let pages = report["pages"].as_u64().unwrap_or_default();
+    Ok(Cost::of(&measured, pages, 0))
+}
+
+fn empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
+}
+
+/// Bytes of the files in a folder whose names end so.
+fn bytes_of(folder: &Path, ending: &str) -> Result<u64> {
+    let mut bytes = 0;
+    for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
+        let file = file?;
+        if file.file_name().to_string_lossy().ends_with(ending) {
+            bytes += file.metadata()?.len();
+        }
+    }
+    Ok(bytes)
+}
+
+/// The run with the median of processor time; times and memory are the medians of their own.
+fn median(costs: &[Cost]) -> Cost {
+    let middle = |of: &dyn Fn(&Cost) -> f64| {
+        let mut values: Vec<f64> = costs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let cpu_seconds = middle(&|cost| cost.cpu_seconds);
+    let usual = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
+    Cost {
+        cpu_seconds,
+        seconds: middle(&|cost| cost.seconds),
+        peak_rss_bytes: middle(&|cost| cost.peak_rss_bytes as f64) as u64,
+        ..usual.unwrap_or(&costs[0]).clone()
+    }
+}
+
+fn table(rows: &[(String, Cost)]) -> String {
+    let mut text = format!(
+        "{:<12} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n",
+        "", "pages", "seconds", "pages/s", "CPU s", "ms/page", "RSS MB", "WARC MB", "CPU", "pages/s"
+    );
+    let first = rows.first().map(|(_, cost)| cost.clone());
+    for (name, cost) in rows {
+        let (cpu, speed) = first.as_ref().map_or((1.0, 1.0), |first| {
+            (
+                first.cpu_ms_per_page() / cost.cpu_ms_per_page(),
+                first.pages_per_second() / cost.pages_per_second(),
+            )
+        });
+        text.push_str(&format!(
+            "{name:<12} {:>6} {:>8.2} {:>8.0} {:>8.2} {:>8.3} {:>8.1} {:>8.1} {:>8.2}x {:>8.2}x\n",
+            cost.pages,
+            cost.seconds,
+            cost.pages_per_second(),
+            cost.cpu_seconds,
+            cost.cpu_ms_per_page(),
+            cost.peak_rss_bytes as f64 / 1e6,
+            cost.archive_bytes as f64 / 1e6,
+            cpu,
+            speed,
+        ));
+    }
+    text.push_str("The last two columns: processor time a page and pages a second of the first row, divided by this row's.\n");
+    text
+}
