@@ -234,9 +234,7 @@ impl Packer {
     pub(crate) fn new(compression: Compression, dictionary: &[u8]) -> io::Result<Packer> {
         Ok(match compression {
             Compression::None => Packer::Plain,
-            Compression::Gzip(level) => {
-                Packer::Gzip(Box::new(GzipPacker::new(level.min(9))))
-            }
+            Compression::Gzip(level) => Packer::Gzip(Box::new(GzipPacker::new(level.min(9)))),
             Compression::Zstd(level) => {
                 let mut encoder = zstd::stream::raw::Encoder::with_dictionary(level, dictionary)?;
                 // gzip members have a checksum too. A damaged frame without one would be accepted.

@@ -163,8 +163,7 @@ fn admit_one(
         return Ok(Scheduled::Refused(Refusal::QueueName));
     }
     // Most candidates are links to known URIs, and give no reason to move them. Their records need not be read.
-    let may_move =
-        has_reason(&candidate, candidate.directive) || is_refreshed(&candidate, origin);
+    let may_move = has_reason(&candidate, candidate.directive) || is_refreshed(&candidate, origin);
     if is_known && !may_move {
         return Ok(Scheduled::Known);
     }

@@ -332,44 +332,107 @@ fn halve<K, V>(cache: &mut HashMap<K, V>) {
 }
 
 /// Canonical forms seen lately: most links of a site are the same few. If a key is not here, the store is asked.
+///
+/// A table with one slot for each hash. It doubles while its slots fill up, so that a small crawl does not touch the memory of a
+/// large one.
 #[derive(Debug)]
 pub(crate) struct Seen {
     keys: Vec<CanonicalKey>,
     finders: Vec<Finder>,
+    /// Slots in use.
+    used: usize,
 }
 
-/// 80 MB, once as many have been seen.
-const SEEN_SLOTS: usize = 1 << 22;
+/// Slots at first.
+const SEEN_SLOTS_MIN: usize = 1 << 12;
+
+/// Most slots: 80 MB.
+const SEEN_SLOTS_MAX: usize = 1 << 22;
 
 impl Default for Seen {
     fn default() -> Self {
-        Self {
-            keys: vec![CanonicalKey::default(); SEEN_SLOTS],
-            finders: vec![0; SEEN_SLOTS],
-        }
+        Self::with_slots(SEEN_SLOTS_MIN)
     }
 }
 
 impl Seen {
+    fn with_slots(slots: usize) -> Self {
+        Self {
+            keys: vec![CanonicalKey::default(); slots],
+            finders: vec![0; slots],
+            used: 0,
+        }
+    }
+
     /// The finder of a canonical form, if it is here.
     pub(crate) fn finder(&self, key: &CanonicalKey) -> Option<Finder> {
-        let slot = Self::slot(key);
+        let slot = self.slot(key);
         (self.keys[slot] == *key).then(|| self.finders[slot])
     }
 
     pub(crate) fn insert(&mut self, key: CanonicalKey, finder: Finder) {
-        let slot = Self::slot(&key);
+        if self.used > self.keys.len() / 2 && self.keys.len() < SEEN_SLOTS_MAX {
+            self.double();
+        }
+        let slot = self.slot(&key);
+        self.used += usize::from(self.keys[slot] == CanonicalKey::default());
         self.keys[slot] = key;
         self.finders[slot] = finder;
     }
 
     pub(crate) fn remove(&mut self, key: &CanonicalKey) {
         if self.finder(key).is_some() {
-            self.keys[Self::slot(key)] = CanonicalKey::default();
+            let slot = self.slot(key);
+            self.keys[slot] = CanonicalKey::default();
+            self.used -= 1;
         }
     }
 
-    fn slot(key: &CanonicalKey) -> usize {
-        (usize::from(key[13]) << 16 | usize::from(key[14]) << 8 | usize::from(key[15])) % SEEN_SLOTS
+    fn double(&mut self) {
+        let mut larger = Self::with_slots(2 * self.keys.len());
+        for (key, finder) in self.keys.iter().zip(&self.finders) {
+            if *key != CanonicalKey::default() {
+                larger.insert(*key, *finder);
+            }
+        }
+        *self = larger;
+    }
+
+    fn slot(&self, key: &CanonicalKey) -> usize {
+        let hash = usize::from(key[13]) << 16 | usize::from(key[14]) << 8 | usize::from(key[15]);
+        hash % self.keys.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(number: u32) -> CanonicalKey {
+        let mut key = CanonicalKey::default();
+        key[12..].copy_from_slice(&number.to_be_bytes());
+        key
+    }
+
+    #[test]
+    fn forms_seen_are_found_while_the_table_grows() {
+        let mut seen = Seen::default();
+        // One after another: each has a slot of its own.
+        let keys: Vec<_> = (1..=3 * SEEN_SLOTS_MIN as u32).map(key).collect();
+        for (finder, key) in (1..).zip(&keys) {
+            seen.insert(*key, finder);
+        }
+        assert!(seen.keys.len() > 2 * SEEN_SLOTS_MIN);
+        assert_eq!(seen.used, keys.len());
+        for (finder, key) in (1..).zip(&keys) {
+            assert_eq!(seen.finder(key), Some(finder));
+        }
+        seen.remove(&keys[7]);
+        seen.insert(keys[8], 1_000);
+        assert_eq!(
+            (seen.finder(&keys[7]), seen.finder(&keys[8])),
+            (None, Some(1_000))
+        );
+        assert_eq!(seen.used, keys.len() - 1);
     }
 }

@@ -10,8 +10,9 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-/// First bytes of an entry. The number is the version of its layout.
-const MAGIC: &[u8; 16] = b"opilio compiled1";
+/// Last bytes of an entry. The number is the version of its layout. The compiled component comes first, so that the file can be
+/// mapped into memory as it is.
+const MAGIC: &[u8; 16] = b"opilio compiled2";
 const DIGEST_BYTES: usize = 32;
 /// Most bytes of all entries together when a cache is opened; the longest unused go first. Every list of seeds makes its own
 /// entries, because a scope filter is compiled with the prefixes of its seeds. Without the limit they would pile up for ever.
@@ -32,6 +33,15 @@ pub(crate) struct Entry {
     pub(crate) compiled: Vec<u8>,
 }
 
+/// A cache entry that was found whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CachedEntry {
+    /// Reason for which the component cannot be snapshotted, if it cannot.
+    pub(crate) refusal: Option<String>,
+    /// The file, which begins with the output of wasmtime's serialisation.
+    pub(crate) path: PathBuf,
+}
+
 impl Cache {
     /// Opens the directory, or makes it.
     pub(crate) fn open(directory: &Path) -> io::Result<Self> {
@@ -50,7 +60,7 @@ impl Cache {
     }
 
     /// The entry under this key; `None` if there is no entry, or none that can be trusted.
-    pub(crate) fn read(&self, key: &Key) -> Option<Entry> {
+    pub(crate) fn read(&self, key: &Key) -> Option<CachedEntry> {
         let path = self.path(key);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
@@ -60,19 +70,16 @@ impl Cache {
                 return None;
             }
         };
-        let entry = Entry::parse(&bytes);
-        if entry.is_some() {
-            // `prune` takes the file's time as the time of its last use. If the time cannot be written, the entry only goes
-            // sooner.
-            let _ = File::options()
-                .append(true)
-                .open(&path)
-                .and_then(|file| file.set_modified(SystemTime::now()));
-        }
-        if entry.is_none() {
+        let Some((_, refusal)) = Entry::split(&bytes) else {
             tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
-        }
-        entry
+            return None;
+        };
+        // `prune` takes the file's time as the time of its last use. If the time cannot be written, the entry only goes sooner.
+        let _ = File::options()
+            .append(true)
+            .open(&path)
+            .and_then(|file| file.set_modified(SystemTime::now()));
+        Some(CachedEntry { refusal, path })
     }
 
     /// Writes an entry, whole or not at all. A failure only costs time at the next start.
@@ -124,29 +131,39 @@ fn prune(directory: &Path, bytes_max: u64) -> io::Result<()> {
 
 impl Entry {
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        let rest = bytes.strip_prefix(MAGIC)?;
-        let (digest, rest) = rest.split_at_checked(DIGEST_BYTES)?;
-        if digest != Sha256::digest(rest).as_slice() {
-            return None;
-        }
-        let (length, rest) = rest.split_first_chunk::<4>()?;
-        let (refusal, compiled) =
-            rest.split_at_checked(usize::try_from(u32::from_le_bytes(*length)).ok()?)?;
-        let refusal = String::from_utf8(refusal.to_vec()).ok()?;
+        let (compiled, refusal) = Self::split(bytes)?;
         Some(Self {
-            refusal: (!refusal.is_empty()).then_some(refusal),
+            refusal,
             compiled: compiled.to_vec(),
         })
     }
 
+    /// The compiled component and the refusal, if the entry is whole.
+    fn split(bytes: &[u8]) -> Option<(&[u8], Option<String>)> {
+        let bytes = bytes.strip_suffix(MAGIC)?;
+        let (bytes, digest) = bytes.split_at_checked(bytes.len().checked_sub(DIGEST_BYTES)?)?;
+        if digest != Sha256::digest(bytes).as_slice() {
+            return None;
+        }
+        let (bytes, length) = bytes.split_last_chunk::<4>()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (compiled, refusal) = bytes.split_at_checked(bytes.len().checked_sub(length)?)?;
+        let refusal = String::from_utf8(refusal.to_vec()).ok()?;
+        Some((compiled, (!refusal.is_empty()).then_some(refusal)))
+    }
+
+    /// The compiled component, the refusal and its length, the digest of all that, and the magic number.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let refusal = self.refusal.as_deref().unwrap_or_default();
         let refusal = crate::notes::clip(refusal, 1024);
-        let mut rest = Vec::with_capacity(4 + refusal.len() + self.compiled.len());
-        rest.extend((refusal.len() as u32).to_le_bytes());
-        rest.extend(refusal.as_bytes());
-        rest.extend(&self.compiled);
-        [MAGIC, Sha256::digest(&rest).as_slice(), &rest].concat()
+        let mut bytes = Vec::with_capacity(self.compiled.len() + refusal.len() + 64);
+        bytes.extend(&self.compiled);
+        bytes.extend(refusal.as_bytes());
+        bytes.extend((refusal.len() as u32).to_le_bytes());
+        let digest = Sha256::digest(&bytes);
+        bytes.extend(digest.as_slice());
+        bytes.extend(MAGIC);
+        bytes
     }
 }
 
@@ -209,7 +226,11 @@ mod tests {
                 compiled: vec![1, 2, 3],
             };
             cache.write(&one, &entry);
-            assert_eq!(cache.read(&one), Some(entry));
+            let read = cache.read(&one).unwrap();
+            assert_eq!(read.refusal, entry.refusal);
+            let bytes = std::fs::read(read.path).unwrap();
+            assert!(bytes.starts_with(&entry.compiled));
+            assert_eq!(Entry::parse(&bytes), Some(entry));
         }
         assert_eq!(cache.read(&other), None);
     }
@@ -226,6 +247,7 @@ mod tests {
             changed[at] ^= 1;
             assert_eq!(Entry::parse(&changed), None, "byte {at} changed");
             assert_eq!(Entry::parse(&whole[..at]), None, "cut at byte {at}");
+            assert_eq!(Entry::parse(&whole[at + 1..]), None, "begins at byte {at}");
         }
         assert!(Entry::parse(&whole).is_some());
     }

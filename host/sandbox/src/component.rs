@@ -292,9 +292,11 @@ pub(crate) fn cached(
     key: &Key,
 ) -> Option<(wasmtime::component::Component, Option<String>)> {
     let entry = cache.read(key)?;
+    // Mapped and not read: only the parts of a component that run take memory.
     // SAFETY: the entry's digest confirms that it is whole and as this program wrote it, into a directory that only the operator
-    // can write. The key and wasmtime's own header confirm that it is for this engine.
-    match unsafe { wasmtime::component::Component::deserialize(&shared.engine, &entry.compiled) } {
+    // can write. Files there are replaced and removed, never changed. The key and wasmtime's own header confirm that it is for
+    // this engine.
+    match unsafe { wasmtime::component::Component::deserialize_file(&shared.engine, &entry.path) } {
         Ok(component) => Some((component, entry.refusal)),
         Err(error) => {
             tracing::warn!(%error, "compiled component is for another engine; compiling it anew");

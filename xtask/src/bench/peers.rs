@@ -117,18 +117,30 @@ pub(super) fn run(options: &Options) -> Result<()> {
                 seeds: &seeds,
                 options,
             };
-            let cost = peer.run(&run).with_context(|| format!("running {}", peer.name()))?;
+            let cost = peer
+                .run(&run)
+                .with_context(|| format!("running {}", peer.name()))?;
             if round > 0 {
                 costs.push(cost);
             }
         }
     }
     let client = fetch(&web, &home.join(peers[0].name()))?;
-    let mut rows: Vec<_> = peers.iter().map(Peer::name).zip(costs.iter().map(|it| median(it))).collect();
+    let mut rows: Vec<_> = peers
+        .iter()
+        .map(Peer::name)
+        .zip(costs.iter().map(|it| median(it)))
+        .collect();
     rows.push(("bare client".to_owned(), client));
     if options.json {
-        let rows: serde_json::Map<_, _> = rows.iter().map(|(name, cost)| (name.clone(), json!(cost))).collect();
-        println!("{}", json!({"processors": processors(options), "peers": rows, "opilio": rows_report(&costs)}));
+        let rows: serde_json::Map<_, _> = rows
+            .iter()
+            .map(|(name, cost)| (name.clone(), json!(cost)))
+            .collect();
+        println!(
+            "{}",
+            json!({"processors": processors(options), "peers": rows, "opilio": rows_report(&costs)})
+        );
     } else {
         print!("{}", table(&rows));
         print!("\n{}", opilio::report(&rows[0].1));
@@ -137,7 +149,9 @@ pub(super) fn run(options: &Options) -> Result<()> {
 }
 
 fn rows_report(costs: &[Vec<Cost>]) -> Value {
-    costs.first().map_or(Value::Null, |first| median(first).report)
+    costs
+        .first()
+        .map_or(Value::Null, |first| median(first).report)
 }
 
 fn processors(options: &Options) -> usize {
@@ -187,7 +201,9 @@ impl Run<'_> {
             None => Command::new(program),
             Some(count) => {
                 let mut command = Command::new("taskset");
-                command.args(["-c", &format!("0-{}", count.max(1) - 1)]).arg(program);
+                command
+                    .args(["-c", &format!("0-{}", count.max(1) - 1)])
+                    .arg(program);
                 command
             }
         }
@@ -296,7 +312,16 @@ fn median(costs: &[Cost]) -> Cost {
 fn table(rows: &[(String, Cost)]) -> String {
     let mut text = format!(
         "{:<12} {:>6} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9}\n",
-        "", "pages", "seconds", "pages/s", "CPU s", "ms/page", "RSS MB", "WARC MB", "CPU", "pages/s"
+        "",
+        "pages",
+        "seconds",
+        "pages/s",
+        "CPU s",
+        "ms/page",
+        "RSS MB",
+        "WARC MB",
+        "CPU",
+        "pages/s"
     );
     let first = rows.first().map(|(_, cost)| cost.clone());
     for (name, cost) in rows {

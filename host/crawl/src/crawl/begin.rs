@@ -45,10 +45,10 @@ use opilio_job::plugin_report::SeenBefore;
 use opilio_job::series::Series;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
-use opilio_visit::scope_memory::ScopeMemory;
 use opilio_visit::budget::Budget;
 use opilio_visit::policy;
 use opilio_visit::precedence::QueueRanks;
+use opilio_visit::scope_memory::ScopeMemory;
 
 impl Plan {
     /// Makes the job without crawling. The process that runs the job begins the crawl.

@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Candidate, 
-    ContentState, Disposition, Finished, Outcome, SiteRecord, Transfer, WarcLocation,
+use opilio_frontier::{
+    Candidate, ContentState, Disposition, Finished, Outcome, SiteRecord, Transfer, WarcLocation,
 };
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;

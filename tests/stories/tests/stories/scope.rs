@@ -57,3 +57,65 @@ async fn what_waits_and_is_out_of_scope_now_is_forgotten_and_found_again_when_it
     let told = story.run().await.finished();
     assert_eq!(statuses(&told), [-5000, 200]);
 }
+
+/// Filters are asked about links that are new alone. With a guard and `scope.log` they are asked about every link.
+#[tokio::test]
+async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about_new_ones() {
+    let all =
+        "<a href='/1.html'>1</a> <a href='/2/3/'>2</a> <img src='/4.png'> <a href='/5.html'>5</a>
+        <a href='http://elsewhere.example/'>out</a> <a href='/a/a/a/a/a/'>repeating</a>";
+    let web = hosts(&[A], 0, &html(all))
+        .page("/", html(all))
+        .serve()
+        .await;
+    let run = async |more: &str| {
+        let story = crawl().profile("workers = 1").profile(more);
+        story.seed(web.url(A, "/")).run().await.finished()
+    };
+    let each = run(r#"
+        logs.scope = true
+        plugins.hops.filters = ["pass"]
+        [plugins.pass]
+        component = "builtin:surt-scope"
+        settings = { from-seeds = false }
+        "#)
+    .await;
+    let new = run("").await;
+
+    let log = |told: &Told| -> Vec<_> {
+        let lines = told.log.iter().map(|line| {
+            (
+                (line.status, line.uri.clone(), line.hops.clone()),
+                (line.via.clone(), line.digest.clone()),
+                line.annotations.clone(),
+            )
+        });
+        lines.collect()
+    };
+    assert!(log(&new).len() >= 7, "{:#?}", new.log);
+    assert_eq!(log(&new), log(&each));
+    let accepted = |told: &Told| -> Vec<_> {
+        let metadata = told.captures.iter().filter(|one| one.kind == "metadata");
+        let texts = metadata.map(|one| (one.uri.clone(), one.text()));
+        let lines = texts.flat_map(|(uri, text)| {
+            let lines = text.lines().filter(|line| line.starts_with("accepted"));
+            lines
+                .map(|line| format!("{uri} {line}"))
+                .collect::<Vec<_>>()
+        });
+        lines.collect()
+    };
+    assert!(accepted(&new).len() >= 5, "{:?}", accepted(&new));
+    assert_eq!(accepted(&new), accepted(&each));
+    let refused = |told: &Told| told.summary.progress.out_of_scope;
+    assert!(refused(&new) >= 10);
+    assert_eq!(refused(&new), refused(&each));
+
+    let calls = |told: &Told| {
+        let mut plugins = told.summary.plugins.iter();
+        plugins.find(|plugin| plugin.name == "hops").unwrap().calls
+    };
+    // Once about the links of the first page; on others, once about the links out of scope and the image for each new hop path.
+    assert!(calls(&each) >= 10, "{}", calls(&each));
+    assert!(calls(&new) <= 3, "{}", calls(&new));
+}

@@ -41,7 +41,10 @@ pub(super) fn run(home: &Path, run: &Run<'_>) -> Result<Cost> {
     unzip.arg("-p").arg(engine(home)?).arg(PROFILE);
     let profile = command::output(&mut unzip)?;
     for place in [OVERRIDES_END, SEEDS] {
-        ensure!(profile.contains(place), "its default profile has no {place}");
+        ensure!(
+            profile.contains(place),
+            "its default profile has no {place}"
+        );
     }
     let beans = profile
         .replace(OVERRIDES_END, OVERRIDES)
@@ -68,10 +71,13 @@ pub(super) fn run(home: &Path, run: &Run<'_>) -> Result<Cost> {
 fn engine(home: &Path) -> Result<PathBuf> {
     let lib = home.join("lib");
     let files = fs::read_dir(&lib).with_context(|| format!("reading {}", lib.display()))?;
-    let engine = files.filter_map(Result::ok).map(|file| file.path()).find(|path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("heritrix-engine-") && name.ends_with(".jar")
-    });
+    let engine = files
+        .filter_map(Result::ok)
+        .map(|file| file.path())
+        .find(|path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.starts_with("heritrix-engine-") && name.ends_with(".jar")
+        });
     engine.with_context(|| format!("{} has no heritrix-engine-*.jar", lib.display()))
 }
 

@@ -20,9 +20,17 @@ pub(super) fn run(binary: &Path, run: &Run<'_>) -> Result<Cost> {
     fs::write(&profile, profile_text(run.seeds, &run.options.profile))?;
     let job = run.folder.join("job");
     let mut command = run.command(binary);
-    command.arg("crawl").arg(&profile).arg("--json").arg("--job").arg(&job);
+    command
+        .arg("crawl")
+        .arg(&profile)
+        .arg("--json")
+        .arg("--job")
+        .arg(&job);
     // Compiled components of the benchmark: the operator's stay as they are.
-    command.env("XDG_CACHE_HOME", repository::root().join("target/bench/cache"));
+    command.env(
+        "XDG_CACHE_HOME",
+        repository::root().join("target/bench/cache"),
+    );
     let measured = measured::run(&mut command)?;
     ensure!(
         measured.time < TIME_MAX,

@@ -20,5 +20,9 @@ pub(super) fn run(run: &Run<'_>) -> Result<Cost> {
     let measured = measured::run_to(&mut command, &[0, SERVER_ERROR])?;
     let list = fs::read_to_string(run.folder.join("wget.cdx")).context("reading wget.cdx")?;
     let pages = list.lines().skip(1).count() as u64;
-    Ok(Cost::of(&measured, pages, bytes_of(run.folder, ".warc.gz")?))
+    Ok(Cost::of(
+        &measured,
+        pages,
+        bytes_of(run.folder, ".warc.gz")?,
+    ))
 }
