@@ -31,6 +31,9 @@ struct Bounds {
     memory: u64,
 }
 
+/// The error number of a process with too many open files, on Linux and macOS.
+const EMFILE: i32 = 24;
+
 /// Python's components, the largest known, take a quarter of the time and a third of the memory.
 const BOUNDS: Bounds = Bounds {
     time: Duration::from_secs(120),
@@ -130,7 +133,11 @@ impl Compiler {
     ) -> Result<Entry, Refusal> {
         let mut place = self.helper.lock().unwrap_or_else(PoisonError::into_inner);
         let no_process = |problem: io::Error| {
-            Refusal::Stopped(format!("no process to compile it in: {problem}"))
+            let remedy = match problem.raw_os_error() {
+                Some(EMFILE) => "; raise the limit on open files (ulimit -n)",
+                _ => "",
+            };
+            Refusal::Stopped(format!("no process to compile it in: {problem}{remedy}"))
         };
         // A child that ended because it was idle is replaced by another.
         for _ in 0..2 {
