@@ -23,7 +23,7 @@ pub(crate) const TRAILER: &[u8; 4] = b"\r\n\r\n";
 const PACK_BYTES: usize = 32 * 1024;
 
 /// Longest record that is compressed in one piece. A longer one goes through the streaming compressor, so that memory is bounded.
-const WHOLE_BYTES_MAX: u64 = 4 << 20;
+const WHOLE_BYTES_MAX: u64 = 1 << 20;
 
 /// Bytes of a spooled block read at a time.
 const SPOOL_BYTES: usize = 64 * 1024;
@@ -321,6 +321,9 @@ impl GzipPacker {
         self.is_whole = length <= WHOLE_BYTES_MAX;
         if self.is_whole {
             self.whole.record.clear();
+            self.whole
+                .record
+                .reserve(usize::try_from(length).unwrap_or(0));
         } else {
             self.stream.begin(buffer);
         }
@@ -429,4 +432,41 @@ pub(crate) fn read_spool<E>(
     Err(fault(io::Error::other(format!(
         "block has {more}{seen} bytes instead of {length}"
     ))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    impl Output for Vec<u8> {
+        fn buffer(&mut self) -> &mut Vec<u8> {
+            self
+        }
+
+        fn added(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn records_in_one_piece_and_in_many_are_members_that_unpack_to_the_same() {
+        let mut packer = Packer::new(Compression::Gzip(6), &[]).unwrap();
+        let mut packed = Vec::new();
+        let mut expected = Vec::new();
+        for length in [0, 1, WHOLE_BYTES_MAX, WHOLE_BYTES_MAX + 1, 5] {
+            let record: Vec<u8> = (0..length).map(|at| (at * at / 7) as u8).collect();
+            packer.begin(&mut packed, length).unwrap();
+            for piece in record.chunks(10_000) {
+                packer.feed(piece, &mut packed).unwrap();
+            }
+            packer.end(&mut packed).unwrap();
+            expected.extend(record);
+        }
+        let mut unpacked = Vec::new();
+        let mut decoder = flate2::read::MultiGzDecoder::new(packed.as_slice());
+        decoder.read_to_end(&mut unpacked).unwrap();
+        assert!(unpacked == expected);
+    }
 }

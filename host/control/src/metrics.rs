@@ -179,7 +179,7 @@ const METRICS: [Metric<Figures>; 32] = [
     }),
     Metric::counter(
         "opilio_links_refused_total",
-        "Links that the scope rejected, counted each time they were found.",
+        "Links to URIs not known yet that the scope rejected, counted each time they were found.",
         |job| count(job.status.statistics.refused),
     ),
     Metric::counter(

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use jiff::Timestamp;
-use opilio_archive::{Block, Location, Record, Writers};
+use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Exchange;
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::{ArchiveDigest, Profile};
@@ -43,9 +43,6 @@ use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
 use opilio_visit::budget::Budget;
 use opilio_visit::precedence::{self, QueueRanks};
 use opilio_visit::scope_memory::ScopeMemory;
-
-/// Bytes of records in memory that are written at once, without a lane.
-const QUICKLY_WRITTEN_MAX: u64 = 256 << 10;
 
 /// Maximum of times that one seed may widen the scope by redirecting: http to https, to www, to a new name. A seed that redirects
 /// more often is controlled by somebody else.
@@ -195,15 +192,6 @@ impl Counters {
 /// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
 const PANICS_MAX: u64 = 10;
 
-/// Whether writing these records takes well below a millisecond: they are few bytes, in memory, and are not awaited on the disk.
-fn is_quickly_written(profile: &Profile, records: &[Record]) -> bool {
-    let is_in_memory = |record: &Record| matches!(record.block, Block::Bytes(_));
-    let bytes: u64 = records.iter().map(|record| record.block.length()).sum();
-    profile.archive.fsync.is_none()
-        && bytes <= QUICKLY_WRITTEN_MAX
-        && records.iter().all(is_in_memory)
-}
-
 impl CrawlContext {
     /// Locks the budget for one call. The guard is never held across an await.
     pub fn budget(&self) -> MutexGuard<'_, Budget> {
@@ -231,13 +219,6 @@ impl CrawlContext {
     pub(crate) async fn archive(&self, records: Vec<Record>) -> Result<Vec<Location>, Halt> {
         if records.is_empty() {
             return Ok(Vec::new());
-        }
-        // Compressing a small capture takes less than a change of threads and back.
-        if is_quickly_written(&self.profile, &records) {
-            let writers = &self.outputs.writers;
-            if let Some(written) = writers.write_if_free(&records, Timestamp::now()) {
-                return Ok(written?);
-            }
         }
         let writers = self.outputs.writers.clone();
         Ok(self

@@ -349,16 +349,13 @@ impl Driver for CrawlVisit<'_> {
         Some(&self.context.plugins.scope_memory)
     }
 
-    fn known_links<'l>(
-        &self,
-        links: impl ExactSizeIterator<Item = &'l Candidate>,
-    ) -> Result<Vec<bool>, Halt> {
-        let context = self.context;
-        // The scope log lists every link, and precedence plugins rank every link.
-        if context.outputs.logs.has_scope() || !context.stacks().precedence.is_empty() {
+    fn known_links(&self, links: &[&Candidate]) -> Result<Vec<bool>, Halt> {
+        // The scope log lists every link.
+        if self.context.outputs.logs.has_scope() {
             return Ok(vec![false; links.len()]);
         }
-        Ok(context.frontier().changes_nothing(links)?)
+        let links = links.iter().copied();
+        Ok(self.context.frontier().changes_nothing(links)?)
     }
 
     fn judged_links<'l>(

@@ -38,8 +38,18 @@ pub(crate) struct Entry {
 pub(crate) struct CachedEntry {
     /// Reason for which the component cannot be snapshotted, if it cannot.
     pub(crate) refusal: Option<String>,
-    /// The file, which begins with the output of wasmtime's serialisation.
+    /// The file.
     pub(crate) path: PathBuf,
+    /// Its content.
+    bytes: Vec<u8>,
+    compiled_length: usize,
+}
+
+impl CachedEntry {
+    /// The beginning of the file: the output of wasmtime's serialisation.
+    pub(crate) fn compiled(&self) -> &[u8] {
+        &self.bytes[..self.compiled_length]
+    }
 }
 
 impl Cache {
@@ -70,7 +80,7 @@ impl Cache {
                 return None;
             }
         };
-        let Some((_, refusal)) = Entry::split(&bytes) else {
+        let Some((compiled, refusal)) = Entry::split(&bytes) else {
             tracing::warn!(path = %path.display(), "compiled component is damaged; compiling it anew");
             return None;
         };
@@ -79,7 +89,13 @@ impl Cache {
             .append(true)
             .open(&path)
             .and_then(|file| file.set_modified(SystemTime::now()));
-        Some(CachedEntry { refusal, path })
+        let compiled_length = compiled.len();
+        Some(CachedEntry {
+            refusal,
+            path,
+            bytes,
+            compiled_length,
+        })
     }
 
     /// Writes an entry, whole or not at all. A failure only costs time at the next start.
@@ -228,6 +244,7 @@ mod tests {
             cache.write(&one, &entry);
             let read = cache.read(&one).unwrap();
             assert_eq!(read.refusal, entry.refusal);
+            assert_eq!(read.compiled(), entry.compiled);
             let bytes = std::fs::read(read.path).unwrap();
             assert!(bytes.starts_with(&entry.compiled));
             assert_eq!(Entry::parse(&bytes), Some(entry));

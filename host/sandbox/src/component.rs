@@ -296,10 +296,17 @@ pub(crate) fn cached(
     // SAFETY: the entry's digest confirms that it is whole and as this program wrote it, into a directory that only the operator
     // can write. Files there are replaced and removed, never changed. The key and wasmtime's own header confirm that it is for
     // this engine.
-    match unsafe { wasmtime::component::Component::deserialize_file(&shared.engine, &entry.path) } {
+    let mapped =
+        unsafe { wasmtime::component::Component::deserialize_file(&shared.engine, &entry.path) };
+    // Code cannot be run from a file system that is mounted with `noexec`, for example.
+    // SAFETY: as above.
+    let component = mapped.or_else(|_| unsafe {
+        wasmtime::component::Component::deserialize(&shared.engine, entry.compiled())
+    });
+    match component {
         Ok(component) => Some((component, entry.refusal)),
         Err(error) => {
-            tracing::warn!(%error, "compiled component is for another engine; compiling it anew");
+            tracing::warn!(%error, "compiled component cannot be used; compiling it anew");
             None
         }
     }

@@ -52,8 +52,9 @@ struct Ready {
     statistics: Mutex<Statistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
-    /// Whether every call so far has been by URI; see [`Plugin::judges_by_uri`].
-    by_uri: AtomicBool,
+    /// Whether it has been called, and whether a call has read more than URIs; see [`Plugin::judges_by_uri`].
+    has_judged: AtomicBool,
+    has_read_more: AtomicBool,
 }
 
 impl std::fmt::Debug for Plugin {
@@ -131,7 +132,8 @@ impl Plugin {
             start,
             statistics: Mutex::default(),
             remembered: component.shared.remembers.then(Answers::default),
-            by_uri: AtomicBool::new(true),
+            has_judged: AtomicBool::new(false),
+            has_read_more: AtomicBool::new(false),
         }))
     }
 
@@ -210,11 +212,11 @@ impl Plugin {
         self.0.matcher.matches_uri(uri)
     }
 
-    /// Whether all its calls so far read nothing of candidates but URIs, hop paths and seed flags, and left nothing behind: no
-    /// counter, note, kept value or log line. A ruling that it gave while this is true holds wherever the same URI is found again
-    /// over the same hop path.
+    /// Whether it has been called, and all calls so far read nothing of candidates but URIs, hop paths and seed flags, and left
+    /// nothing behind: no counter, note, kept value or log line. A ruling that it gave while this is true holds wherever the same
+    /// URI is found again over the same hop path, provided that the plugin judges each candidate by itself.
     pub fn judges_by_uri(&self) -> bool {
-        self.0.by_uri.load(Ordering::Acquire)
+        self.0.has_judged.load(Ordering::Acquire) && !self.0.has_read_more.load(Ordering::Acquire)
     }
 
     /// Its statistics so far.
@@ -548,8 +550,9 @@ impl Plugin {
             work(&program.exports, store, instance)
         });
         if !used.by_uri {
-            self.0.by_uri.store(false, Ordering::Release);
+            self.0.has_read_more.store(true, Ordering::Release);
         }
+        self.0.has_judged.store(true, Ordering::Release);
         self.note(|statistics| {
             if let Err(fault) = &answer {
                 *statistics.faults.entry(fault.kind).or_default() += 1;

@@ -8,6 +8,7 @@
 //! process keeps the one that it began with.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opilio_archive::{Digest, PluginInForce};
@@ -126,6 +127,9 @@ pub struct Stacks {
     pub extract_hash: u64,
     /// Hash of the filters at stage scope, the seeds' prefixes included.
     pub scope_hash: u64,
+    /// Like [`Self::scope_hash`], with the names that the profile gives the filters and their guards: all that a
+    /// decision consists of.
+    pub scope_identity: u64,
     /// [`hash_of`] the strippers.
     pub digest_hash: u64,
     pool: Arc<Pool>,
@@ -153,6 +157,22 @@ pub fn hash_of(stack: &[Staged]) -> u64 {
     u64::from_be_bytes([
         bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7],
     ])
+}
+
+/// Returns a hash of these plugins, their names in the profile and their guards, for use within a process.
+fn identity_of(stack: &[Staged]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    add_names(&mut hasher, stack);
+    hash_of(stack).hash(&mut hasher);
+    hasher.finish()
+}
+
+fn add_names(hasher: &mut DefaultHasher, stack: &[Staged]) {
+    stack.len().hash(hasher);
+    for staged in stack {
+        staged.name.hash(hasher);
+        add_names(hasher, &staged.guards);
+    }
 }
 
 fn add_to(hash: &mut sha2::Sha256, staged: &Staged) {
@@ -216,6 +236,7 @@ impl Stacks {
             ..Stacks::default()
         };
         stacks.scope_hash = hash_of(&stacks.scope);
+        stacks.scope_identity = identity_of(&stacks.scope);
         stacks.extract_hash = hash_of(&stacks.extract);
         stacks.digest_hash = hash_of(&stacks.digest);
         Selected {

@@ -121,7 +121,7 @@ impl Pipeline {
     fn scope_question(&self) -> ScopeQuestion<'_> {
         let record = &self.issue.record;
         ScopeQuestion {
-            filters: self.stacks.scope_hash,
+            filters: self.stacks.scope_identity,
             uri: self.issue.uri.as_str(),
             hop_path: record.hop_path.as_str(),
             seed: record.seed,

@@ -210,10 +210,7 @@ pub trait Driver {
 
     /// Whether each of these links would change nothing in the frontier, so that no filter need be asked about it
     /// ([`opilio_frontier::Frontier::changes_nothing`]).
-    fn known_links<'l>(
-        &self,
-        links: impl ExactSizeIterator<Item = &'l Candidate>,
-    ) -> Result<Vec<bool>, Self::Error>;
+    fn known_links(&self, links: &[&Candidate]) -> Result<Vec<bool>, Self::Error>;
 
     /// The scope has decided on links.
     fn judged_links<'l>(

@@ -13,7 +13,7 @@ use crate::extraction::FoundLink;
 use crate::pipeline::Pipeline;
 use crate::reading::Reading;
 use crate::scope::ScopeDecision;
-use crate::scope_memory::ScopeQuestion;
+use crate::scope_memory::{ScopeQuestion, judge_by_uri};
 use crate::{link_attributes, plugin_view, policy, precedence, scope};
 
 /// The links of a page, judged.
@@ -38,7 +38,7 @@ struct Target {
 impl Target {
     fn scope_question(&self) -> ScopeQuestion<'_> {
         ScopeQuestion {
-            filters: self.stacks.scope_hash,
+            filters: self.stacks.scope_identity,
             uri: self.link.uri.as_str(),
             hop_path: self.candidate.hop_path.as_str(),
             seed: self.candidate.seed,
@@ -72,9 +72,7 @@ pub(crate) async fn outlinks<D: Driver>(
         link,
     });
     let mut targets: Vec<Target> = targets.collect();
-    let candidates = targets.iter().map(|target| &target.candidate);
-    let mut are_known = driver.known_links(candidates)?.into_iter();
-    targets.retain(|_| are_known.next() != Some(true));
+    leave_out_known(driver, &mut targets)?;
     let mut accepted = Vec::new();
     let mut outlinks = Outlinks::default();
     // There is nearly always one group only: filters are asked once about the links of a page.
@@ -112,6 +110,25 @@ pub(crate) async fn outlinks<D: Driver>(
         candidate.precedence = rank.unwrap_or(candidate.precedence);
     }
     Ok(outlinks)
+}
+
+/// Leaves out links that would change nothing in the frontier. Filters are not asked about them, unless a filter looks at more than
+/// the URI of a link, such as the other links of its page. Precedence plugins rank known links, too.
+fn leave_out_known<D: Driver>(driver: &D, targets: &mut Vec<Target>) -> Result<(), D::Error> {
+    let may_be_left_out = |target: &&Target| {
+        target.stacks.precedence.is_empty() && judge_by_uri(&target.stacks.scope)
+    };
+    let links: Vec<&Candidate> = targets
+        .iter()
+        .filter(may_be_left_out)
+        .map(|target| &target.candidate)
+        .collect();
+    if links.is_empty() {
+        return Ok(());
+    }
+    let mut known = driver.known_links(&links)?.into_iter();
+    targets.retain(|target| !may_be_left_out(&target) || known.next() != Some(true));
+    Ok(())
 }
 
 /// The scope's decisions on links for which the same filters hold, in order: known ones, and those of the filters.

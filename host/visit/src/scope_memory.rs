@@ -1,9 +1,7 @@
 //! Decisions of the scope that were made lately. Pages of a site link to the same places again and again.
 //!
-//! A decision is kept if it depends on the filters, the URI, its hop path and its seed flag alone: no filter of the stack has
-//! read anything else, and none has guards ([`Plugin::judges_by_uri`]). Filters that read more are asked each time.
-//!
-//! [`Plugin::judges_by_uri`]: opilio_sandbox::Plugin::judges_by_uri
+//! A decision is kept if it depends on the filters, the URI, its hop path and its seed flag alone: see [`judge_by_uri`]. Filters
+//! that read more are asked each time.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,7 +18,7 @@ const DECISIONS_MAX: usize = 1 << 15;
 /// Decisions of the scope that were made lately, of all visits of a crawl.
 pub struct ScopeMemory {
     decisions: Cache<Key, Arc<ScopeDecision>>,
-    /// Two secret hash functions. A page cannot contain a link that is taken for another one.
+    /// A secret hash function with two seeds. A page cannot contain a link that is taken for another one.
     hashers: [RandomState; 2],
 }
 
@@ -29,7 +27,7 @@ type Key = [u64; 2];
 /// The question that a decision answers.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct ScopeQuestion<'q> {
-    /// Hash of the filters ([`opilio_stacks::Stacks::scope_hash`]).
+    /// Hash of the filters ([`opilio_stacks::Stacks::scope_identity`]).
     pub filters: u64,
     /// The URI.
     pub uri: &'q str,
@@ -71,8 +69,7 @@ impl ScopeMemory {
         judged: &ScopeJudgement,
     ) {
         let is_whole = judged.failures.is_empty() && judged.unjudged.is_empty();
-        let by_uri = |staged: &Staged| staged.guards.is_empty() && staged.plugin.judges_by_uri();
-        if !is_whole || !stack.iter().all(by_uri) {
+        if !is_whole || !judge_by_uri(stack) {
             return;
         }
         for (question, decision) in questions.zip(&judged.decisions) {
@@ -86,4 +83,11 @@ impl ScopeMemory {
             .each_ref()
             .map(|hasher| hasher.hash_one(question))
     }
+}
+
+/// Whether the decisions of these filters depend on URI, hop path and seed flag alone, as far as is known: each has been called, none
+/// has read anything else ([`opilio_sandbox::Plugin::judges_by_uri`]), and none has guards.
+pub(crate) fn judge_by_uri(stack: &[Staged]) -> bool {
+    let by_uri = |staged: &Staged| staged.guards.is_empty() && staged.plugin.judges_by_uri();
+    stack.iter().all(by_uri)
 }

@@ -160,15 +160,14 @@ fn processors(options: &Options) -> usize {
 }
 
 fn peers(options: &Options, binaries: Vec<PathBuf>) -> Vec<Peer> {
-    let names = ["opilio", "opilio-2", "opilio-3", "opilio-4"];
-    let mut peers: Vec<_> = names
-        .iter()
-        .zip(binaries)
-        .map(|(name, binary)| Peer::Opilio {
-            name: (*name).to_owned(),
-            binary,
-        })
-        .collect();
+    let named = |(number, binary)| Peer::Opilio {
+        name: match number {
+            1 => "opilio".to_owned(),
+            more => format!("opilio-{more}"),
+        },
+        binary,
+    };
+    let mut peers: Vec<_> = (1..).zip(binaries).map(named).collect();
     if !options.no_wget {
         peers.push(Peer::Wget);
     }

@@ -68,36 +68,18 @@ impl Writers {
 
     /// Writes a capture with a free writer, or waits for the next writer in turn.
     pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
-        let writer = self.free().unwrap_or_else(|| {
-            let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.writers.len();
-            lock(&self.writers[turn])
-        });
-        self.write_with(writer, capture, now)
-    }
-
-    /// Writes a capture with a free writer. If there is none, nothing is written, and the answer is none.
-    pub fn write_if_free(
-        &self,
-        capture: &[Record],
-        now: Timestamp,
-    ) -> Option<Result<Vec<Location>, Error>> {
-        self.free()
-            .map(|writer| self.write_with(writer, capture, now))
-    }
-
-    /// The first free writer, so that files fill up one after another under light load.
-    fn free(&self) -> Option<MutexGuard<'_, Writer>> {
-        self.writers
+        // Begin with the first, so that files fill up one after another under light load.
+        let free = self
+            .writers
             .iter()
-            .find_map(|writer| writer.try_lock().ok())
-    }
-
-    fn write_with(
-        &self,
-        mut writer: MutexGuard<'_, Writer>,
-        capture: &[Record],
-        now: Timestamp,
-    ) -> Result<Vec<Location>, Error> {
+            .find_map(|writer| writer.try_lock().ok());
+        let mut writer = match free {
+            Some(writer) => writer,
+            None => {
+                let turn = self.next.fetch_add(1, Ordering::Relaxed) % self.writers.len();
+                lock(&self.writers[turn])
+            }
+        };
         let locations = writer.write(capture, now)?;
         let bytes = locations.iter().map(|location| location.length).sum();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

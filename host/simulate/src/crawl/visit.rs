@@ -158,15 +158,9 @@ impl Driver for SimulatedVisit<'_> {
         Ok(())
     }
 
-    fn known_links<'l>(
-        &self,
-        links: impl ExactSizeIterator<Item = &'l Candidate>,
-    ) -> Result<Vec<bool>, SimulationError> {
-        let mut state = self.crawl.state();
-        if !self.crawl.plugins.stacks.precedence.is_empty() {
-            return Ok(vec![false; links.len()]);
-        }
-        Ok(state.frontier.changes_nothing(links)?)
+    fn known_links(&self, links: &[&Candidate]) -> Result<Vec<bool>, SimulationError> {
+        let links = links.iter().copied();
+        Ok(self.crawl.state().frontier.changes_nothing(links)?)
     }
 
     fn wants_decisions(&self) -> bool {

@@ -121,3 +121,25 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     assert_eq!(calls(&each), 9, "five pages with links, four captures");
     assert!(calls(&new) <= 3, "{}", calls(&new));
 }
+
+/// Its answer about a link depends on the links before it on the page, whether they are known or not.
+#[tokio::test]
+async fn a_filter_that_compares_the_links_of_a_page_is_asked_about_known_ones_too() {
+    let links = "<a href='/l?a=1&b=2'>1</a> <a href='/l?b=2&a=1'>2</a> <a href='/b.html'>b</a> <a href='/c.html'>c</a>";
+    let web = hosts(&[A], 0, &html(links))
+        .page("/", html(links))
+        .serve()
+        .await;
+    let told = crawl()
+        .profile("workers = 1\nstacks.scope = ['surt-scope', 'hops', 'query-trap', 'prerequisite', 'scheme']")
+        .seed(web.url(A, "/"))
+        .run()
+        .await
+        .finished();
+    assert_eq!(told.of(&web.url(A, "/l?a=1&b=2")).len(), 1);
+    assert!(
+        told.of(&web.url(A, "/l?b=2&a=1")).is_empty(),
+        "{:#?}",
+        told.log
+    );
+}
