@@ -35,8 +35,8 @@ const CLIENT_CONNECTIONS: usize = HOSTS.len();
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Alternating runs of each program; the medians are printed.
-    #[arg(long, default_value_t = 3)]
-    rounds: usize,
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..))]
+    rounds: u64,
     /// Crawl with these binaries instead of building one. A second one is measured beside the first.
     #[arg(long, value_name = "FILE")]
     opilio: Vec<PathBuf>,
@@ -49,7 +49,7 @@ pub(crate) struct Options {
     /// Run the programs on the first N processors only.
     #[arg(long, value_name = "N")]
     processors: Option<usize>,
-    /// TOML to append to Opilio's profile.
+    /// TOML to put into Opilio's profile, before its tables.
     #[arg(long, value_name = "TOML", default_value = "")]
     profile: String,
     /// Print one JSON object.
@@ -133,25 +133,18 @@ pub(super) fn run(options: &Options) -> Result<()> {
         .collect();
     rows.push(("bare client".to_owned(), client));
     if options.json {
-        let rows: serde_json::Map<_, _> = rows
-            .iter()
-            .map(|(name, cost)| (name.clone(), json!(cost)))
-            .collect();
+        let costs = rows.iter().map(|(name, cost)| (name.clone(), json!(cost)));
+        let costs: serde_json::Map<_, _> = costs.collect();
+        let report = &rows[0].1.report;
         println!(
             "{}",
-            json!({"processors": processors(options), "peers": rows, "opilio": rows_report(&costs)})
+            json!({"processors": processors(options), "peers": costs, "opilio": report})
         );
     } else {
         print!("{}", table(&rows));
         print!("\n{}", opilio::report(&rows[0].1));
     }
     Ok(())
-}
-
-fn rows_report(costs: &[Vec<Cost>]) -> Value {
-    costs
-        .first()
-        .map_or(Value::Null, |first| median(first).report)
 }
 
 fn processors(options: &Options) -> usize {

@@ -70,6 +70,7 @@ fn profile_text(seeds: &[String], more: &str) -> String {
         r#"name = "bench"
 strategy = "snapshot"
 seeds = {seeds:?}
+{more}
 
 [politeness]
 delay-factor = 0.0
@@ -81,8 +82,6 @@ allow-addresses = ["loopback"]
 
 [limits]
 time = "{}s"
-
-{more}
 "#,
         TIME_MAX.as_secs()
     )
