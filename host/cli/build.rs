@@ -1,5 +1,5 @@
-//! Embeds the templates of new plugins: every SDK holds its own, in `templates`. A file ends in `.txt`, which is left off,
-//! so that no tool takes a template for the thing.
+//! Embeds the templates of new plugins: every SDK holds its own, in `templates`. Those in `sdk/templates` are for all languages.
+//! A file ends in `.txt`, which is left off, so that no tool takes a template for the thing.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -17,10 +17,14 @@ const LANGUAGES: [(&str, &str); 7] = [
     ("ts", "js/templates-typescript"),
 ];
 
+/// Templates for all languages.
+const COMMON: &str = "templates";
+
 fn main() -> Result<(), Box<dyn Error>> {
     let sdk = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("../../sdk");
     let mut table = String::from("static FILES: &[(&str, &str, &str)] = &[\n");
-    for (language, folder) in LANGUAGES {
+    let common = LANGUAGES.map(|(language, _)| (language, COMMON));
+    for (language, folder) in LANGUAGES.into_iter().chain(common) {
         let folder = sdk.join(folder);
         println!("cargo:rerun-if-changed={}", folder.display());
         let mut files = Vec::new();

@@ -1,3 +1,3 @@
-module opilio/plugin
+module github.com/opilio/opilio/sdk/go
 
 go 1.24

@@ -4,13 +4,13 @@ import (
 	"strings"
 	"time"
 
-	"opilio/plugin/bindings/imports/opilio_plugin_counters"
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	"opilio/plugin/bindings/imports/opilio_plugin_log"
-	observers "opilio/plugin/bindings/imports/opilio_plugin_observer"
-	"opilio/plugin/bindings/imports/opilio_plugin_tables"
-	types "opilio/plugin/bindings/imports/opilio_plugin_types"
-	"opilio/plugin/internal/wit"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_counters"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_log"
+	observers "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_observer"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_tables"
+	types "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 func writeLog(level uint8, line string) { opilio_plugin_log.Write(level, line) }

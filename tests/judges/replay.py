@@ -21,6 +21,9 @@ import urllib.request
 
 from playwright.sync_api import sync_playwright
 
+# Longest wait for pywb or a page, on however slow a machine.
+PATIENCE_S = 180
+
 # What each page must show once it is there: a name, where it is, what is asked of it, and the answer.
 LOOKS = [
     ("page", "/", "document.querySelector('h1').textContent", "The judged"),
@@ -110,7 +113,8 @@ def start(home):
         server = subprocess.Popen(
             [wayback, "-b", "127.0.0.1", "-p", str(port)], cwd=home, stdout=log, stderr=subprocess.STDOUT
         )
-    for _ in range(600):
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/judged/")
             return server, port
@@ -124,6 +128,7 @@ def start(home):
 
 def look(browser, port, timestamp, url, question, home, name):
     page = browser.new_page()
+    page.set_default_timeout(1000 * PATIENCE_S)
     try:
         page.goto(f"http://127.0.0.1:{port}/judged/{timestamp}/{url}", wait_until="load")
         page.screenshot(path=os.path.join(home, f"{name.replace(' ', '-').replace(',', '')}-{timestamp}.png"))

@@ -3,8 +3,12 @@
 use anyhow::Result;
 
 mod bare_client;
+mod cost;
+mod hosts;
 pub(crate) mod measured;
+mod opilio;
 mod peers;
+mod revisits;
 mod web;
 
 /// Benchmarks.
@@ -12,6 +16,10 @@ mod web;
 pub(crate) enum Bench {
     /// Crawl two documentation packages with opilio, wget and Heritrix in alternation; fetch them with a bare HTTP client.
     Peers(peers::Options),
+    /// Fetch pages again that have not changed: the cost of such a visit beside the cost of a new page.
+    Revisits(revisits::Options),
+    /// Crawl many hosts politely, and as many pages of two hosts without delays.
+    Hosts(hosts::Options),
     /// The web of the benchmarks: prints its port, serves until its standard input ends.
     #[command(hide = true)]
     Web(web::Options),
@@ -24,6 +32,8 @@ pub(crate) enum Bench {
 pub(crate) fn run(bench: Bench) -> Result<()> {
     match bench {
         Bench::Peers(options) => peers::run(&options),
+        Bench::Revisits(options) => revisits::run(&options),
+        Bench::Hosts(options) => hosts::run(&options),
         Bench::Web(options) => web::run(&options),
         Bench::BareClient(options) => bare_client::run(&options),
     }

@@ -27,11 +27,11 @@ const ADAPTER: &str = "host/build/wasi/quiet.wasm";
 const OURS: [(&str, &str); 2] = [
     (
         "go.bytecodealliance.org/pkg/wit/runtime",
-        "opilio/plugin/internal/wit",
+        "github.com/opilio/opilio/sdk/go/internal/wit",
     ),
     (
         "go.bytecodealliance.org/pkg/wit/types",
-        "opilio/plugin/internal/wit",
+        "github.com/opilio/opilio/sdk/go/internal/wit",
     ),
 ];
 
@@ -84,7 +84,7 @@ fn c(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
 
 fn go(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let mut generator = wit_bindgen_go::Opts {
-        pkg_name: Some("opilio/plugin/bindings".to_owned()),
+        pkg_name: Some("github.com/opilio/opilio/sdk/go/bindings".to_owned()),
         ..wit_bindgen_go::Opts::default()
     }
     .build();
@@ -93,7 +93,7 @@ fn go(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (resolve, package) = worlds(root)?;
     let world = resolve.select_world(&[package], Some(PLUGIN))?;
     let mut module = b"\0asm\x01\0\0\0".to_vec();
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     wanted.insert(GO_TYPE.to_owned(), module);
     Ok(())
 }
@@ -102,7 +102,7 @@ fn adapter(root: &Path, wanted: &mut BTreeMap<String, Vec<u8>>) -> Result<()> {
     let (resolve, package) = worlds(root)?;
     let world = resolve.select_world(&[package], Some(QUIET_WASI))?;
     let mut module = wat::parse_file(root.join(ADAPTER_SOURCE))?;
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     wanted.insert(ADAPTER.to_owned(), module);
     Ok(())
 }

@@ -303,8 +303,6 @@ fn next_track(version: &Version) -> Version {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const CONTRACT: &str = "package opilio:plugin@0.2.0;

@@ -1,7 +1,9 @@
 //! `cargo xtask docs`: writes what can be written from the code, so that it stays true: the tables of keys in
-//! `docs/PROFILE.md`, between its two marks, and the contract's page, `docs/CONTRACT.md`.
+//! `docs/PROFILE.md` and of request bodies in `docs/API.md`, between two marks each, and the contract's page,
+//! `docs/CONTRACT.md`.
 
 mod contract;
+mod requests;
 
 use std::fmt::Write;
 use std::fs;
@@ -13,6 +15,9 @@ use serde_json::Value;
 
 /// The file, from the workspace's root.
 const FILE: &str = "docs/PROFILE.md";
+/// The page of the API, and the description that its tables are written from.
+const API: &str = "docs/API.md";
+const DESCRIPTION: &str = "docs/openapi.json";
 /// The page of the plugin contract.
 const CONTRACT: &str = "docs/CONTRACT.md";
 /// Where the written part begins.
@@ -33,12 +38,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .context("xtask stands in no workspace")?;
-    let profile = fs::read_to_string(root.join(FILE)).with_context(|| format!("reading {FILE}"))?;
+    let read =
+        |file: &str| fs::read_to_string(root.join(file)).with_context(|| format!("reading {file}"));
+    let requests = requests::reference(&read(DESCRIPTION)?)?;
     let pages = [
         (
             FILE,
-            with_reference(&profile, &reference(&Profile::schema()))?,
+            with_reference(FILE, &read(FILE)?, &reference(&Profile::schema()))?,
         ),
+        (API, with_reference(API, &read(API)?, &requests)?),
         (CONTRACT, contract::page(root)?),
     ];
     for (file, wanted) in pages {
@@ -55,13 +63,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The text with what stands between the marks replaced.
-fn with_reference(text: &str, reference: &str) -> Result<String> {
+fn with_reference(file: &str, text: &str, reference: &str) -> Result<String> {
     let (before, rest) = text
         .split_once(BEGIN)
-        .with_context(|| format!("{FILE} lacks the line {BEGIN}"))?;
+        .with_context(|| format!("{file} lacks the line {BEGIN}"))?;
     let (_, after) = rest
         .split_once(END)
-        .with_context(|| format!("{FILE} lacks the line {END}"))?;
+        .with_context(|| format!("{file} lacks the line {END}"))?;
     Ok(format!("{before}{BEGIN}{reference}{END}{after}"))
 }
 
@@ -190,25 +198,26 @@ fn sentence(text: &str) -> String {
         .unwrap_or_default()
 }
 
+/// The text with a small first letter, unless it begins with an abbreviation.
 fn lower(text: &str) -> String {
     let mut letters = text.chars();
-    letters
-        .next()
-        .map(|first| first.to_lowercase().chain(letters).collect())
-        .unwrap_or_default()
+    let first = letters.next();
+    if letters.clone().next().is_some_and(char::is_uppercase) {
+        return text.to_owned();
+    }
+    let first = first.into_iter().flat_map(char::to_lowercase);
+    first.chain(letters).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
     fn the_reference_is_what_the_types_say() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let found = fs::read_to_string(root.join(FILE)).unwrap();
-        let wanted = with_reference(&found, &reference(&Profile::schema())).unwrap();
+        let wanted = with_reference(FILE, &found, &reference(&Profile::schema())).unwrap();
         assert!(
             found == wanted,
             "{FILE} is older than the profile's types; run `cargo xtask docs`"

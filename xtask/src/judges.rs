@@ -5,10 +5,12 @@
 //! link walk (lxml) and an independent WARC reader (warcio). Has archives of a small web read, indexed, packed and replayed
 //! in a browser by everybody who reads archives. Pushes plugins to a registry (docker-registry) and pulls them
 //! from it, in turns with an independent client (wkg). Uses the web console in a browser (Playwright, axe-core). Asks the API all that
-//! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper).
+//! its description allows (schemathesis), and has clients of Heritrix steer the daemon (hapy-heritrix, heritrix3-wrapper). Hands
+//! files over to an S3 server (moto).
 
 mod api;
 mod console;
+mod handover;
 mod heritrix;
 mod registry;
 mod replay;
@@ -60,6 +62,8 @@ enum Judge {
     Api,
     /// The REST interface of Heritrix 3: hapy-heritrix and heritrix3-wrapper.
     Heritrix,
+    /// Files of a job in S3: moto, boto3 and warcio.
+    Handover,
 }
 
 /// Runs the judges.
@@ -106,6 +110,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if wanted(Judge::Heritrix) {
         let runtime = tokio::runtime::Runtime::new()?;
         runtime.block_on(heritrix::judge(&home, &opilio))?;
+        judged += 1;
+    }
+    if wanted(Judge::Handover) {
+        let runtime = tokio::runtime::Runtime::new()?;
+        runtime.block_on(handover::judge(&home, &opilio))?;
         judged += 1;
     }
     println!("judges: {judged} passed, 0 failed");

@@ -19,9 +19,11 @@ mod examples;
 mod fuzz;
 mod judges;
 mod measure;
+mod package;
 mod plugins;
 mod registries;
 mod repository;
+mod sdks;
 
 /// Tasks of this workspace.
 #[derive(Parser)]
@@ -37,6 +39,10 @@ enum Task {
     Contract(contract::Options),
     /// Write the generated parts of the SDKs of C and Go from the contract.
     Bindings(bindings::Options),
+    /// Make the packages of a release: .deb, .rpm and a tarball.
+    Package(package::Options),
+    /// Make the packages of the SDKs for the registries of Rust, Node and Python, in target/sdks.
+    Sdks,
     /// Write the tables in docs/PROFILE.md from the code.
     Docs(docs::Options),
     /// Have other people's tools judge what Opilio writes; installs them from package registries into target/judges.
@@ -73,6 +79,8 @@ fn run(task: Task) -> Result<()> {
         Task::Plugins(options) => plugins::run(&options),
         Task::Contract(options) => contract::run(&options),
         Task::Bindings(options) => bindings::run(&options),
+        Task::Package(options) => package::run(&options),
+        Task::Sdks => sdks::run(),
         Task::Docs(options) => docs::run(&options),
         Task::Judges(options) => judges::run(&options),
         #[cfg(unix)]

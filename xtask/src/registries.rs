@@ -1,4 +1,5 @@
-//! Other people's programs and libraries, from the package registries of Python and Node, in `target/judges`.
+//! Other people's programs and libraries, from the package registries of Python, Node and Go, in
+//! `target/judges`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -44,4 +45,26 @@ pub(crate) fn node(packages: &[&str]) -> Result<PathBuf> {
     install.args(["--no-package-lock", "--ignore-scripts"]);
     status(install.args(packages).current_dir(&folder))?;
     Ok(folder)
+}
+
+/// A program of a Go module with its version, such as `example.org/tool/cmd/tool@v1.2.3`.
+pub(crate) fn go(module: &str) -> Result<PathBuf> {
+    let folder = root()
+        .join("target/judges/go")
+        .join(module.replace('/', "+"));
+    let path = module.split('@').next().unwrap_or(module);
+    let is_version = |part: &&str| {
+        part.strip_prefix('v')
+            .is_some_and(|v| v.parse::<u32>().is_ok())
+    };
+    let name = path.rsplit('/').find(|part| !is_version(part));
+    let program = folder.join(name.unwrap_or(path));
+    if !program.exists() {
+        status(
+            Command::new("go")
+                .args(["install", module])
+                .env("GOBIN", &folder),
+        )?;
+    }
+    Ok(program)
 }

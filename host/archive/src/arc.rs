@@ -238,8 +238,6 @@ pub(crate) fn date(word: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]

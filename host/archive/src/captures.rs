@@ -4,6 +4,7 @@
 //! and is read from start to end. Files without an index are only named, since reading them would take too long. In archives
 //! of many files, catalogues tell which files to search.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -23,11 +24,12 @@ pub struct Captures {
     pub unlisted: Vec<PathBuf>,
 }
 
-/// Finds the captures of a URI, as it was fetched, in the archive files of these directories.
+/// Finds the captures of a URI, as it was fetched, in the archive files of these directories, and by the indexes of `moved`:
+/// archive files that were deleted after they were stored elsewhere.
 ///
 /// # Errors
 /// A directory or an index cannot be read, or an index is invalid.
-pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
+pub fn captures(directories: &[PathBuf], moved: &[PathBuf], uri: &str) -> io::Result<Captures> {
     let mut found = Captures::default();
     let key = cdx_key(uri).replace(' ', "%20");
     let begins = format!("{key} ");
@@ -51,14 +53,25 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
                 false => listed_so_far(&target, begins.as_bytes()),
             };
             match listed? {
-                Some(entries) => found.entries.extend(entries.into_iter().map(|mut entry| {
-                    // Indexes by other programs may have the file's path at another place.
-                    entry.capture.filename = Some(name.to_owned());
-                    entry
-                })),
+                Some(entries) => found.add(&target, entries),
                 None => found.unlisted.push(directory.join(file)),
             }
         }
+    }
+    let mut filters = BTreeMap::new();
+    for target in moved {
+        let name = target.file_name().and_then(|name| name.to_str());
+        if let (Some(folder), Some(name)) = (target.parent(), name) {
+            let filter = filters.entry(folder).or_insert_with(|| {
+                // A folder that cannot be read has no catalogues, so all its indexes are read.
+                IndexFilter::of(folder, &names(folder).unwrap_or_default(), &key)
+            });
+            if filter.excludes(folder, name) {
+                continue;
+            }
+        }
+        let entries = listed(target, begins.as_bytes())?;
+        found.add(target, entries.unwrap_or_default());
     }
     found.entries.retain(|entry| entry.capture.url == uri);
     found.entries.sort_by_cached_key(|entry| {
@@ -72,6 +85,17 @@ pub fn captures(directories: &[PathBuf], uri: &str) -> io::Result<Captures> {
     });
     found.unlisted.sort();
     Ok(found)
+}
+
+impl Captures {
+    /// Adds entries of a file's index. Indexes by other programs may have the file's path at another place.
+    fn add(&mut self, file: &Path, entries: Vec<CdxjEntry>) {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        self.entries.extend(entries.into_iter().map(|mut entry| {
+            entry.capture.filename = Some(name.clone().into_owned());
+            entry
+        }));
+    }
 }
 
 /// Entries under a key in the index of a file, if it has one.
@@ -103,7 +127,7 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-fn of(path: &Path, problem: io::Error) -> io::Error {
+pub(crate) fn of(path: &Path, problem: io::Error) -> io::Error {
     io::Error::new(problem.kind(), format!("{}: {problem}", path.display()))
 }
 
@@ -169,8 +193,6 @@ fn entries(mut index: BufReader<File>, key: &[u8], is_sorted: bool) -> io::Resul
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write as _;
 
     use super::*;

@@ -26,7 +26,7 @@ use std::fs::{self, File, Metadata};
 use std::io::{
     self, BufRead as _, BufReader, BufWriter, Read as _, Seek as _, SeekFrom, Write as _,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{slice, str};
 
 use jiff::Timestamp;
@@ -102,20 +102,24 @@ impl IndexFilter {
 }
 
 /// Makes catalogues of the finished indexes of a directory that are in none, 256 each, for up to `files_max` indexes. Fewer than
-/// 256 wait until there are more. Returns how many indexes were entered. Two processes may do this at the same time.
+/// 256 wait until there are more. `moved` are archive files that were deleted after they were stored elsewhere; their indexes
+/// count, if they are in this directory. Returns how many indexes were entered. Two processes may do this at the same time.
 ///
 /// # Errors
 /// The directory or a catalogue cannot be read, or the disk is full; existing catalogues stay in force. Or some indexes cannot
 /// be read: the error names the first, and all others were entered.
-pub fn catalogue(directory: &Path, files_max: usize) -> io::Result<usize> {
+pub fn catalogue(directory: &Path, moved: &[PathBuf], files_max: usize) -> io::Result<usize> {
     let names = match names(directory) {
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(0),
         names => names?,
     };
     remove_abandoned(directory, &names);
     let mut unread = Vec::new();
-    let current = current(directory, &names, &mut unread);
-    let known = known(directory, &names, &current)?;
+    let moved = moved.iter().filter(|file| file.parent() == Some(directory));
+    let moved = moved.filter_map(|file| file.file_name()?.to_str());
+    let files = names.iter().map(String::as_str).chain(moved);
+    let current = current(directory, files, &mut unread);
+    let known = known(directory, &names)?;
     let mut new: Vec<&IndexState> = current.difference(&known).collect();
     new.sort();
     let mut new = new.iter();
@@ -159,11 +163,15 @@ pub(crate) fn names(directory: &Path) -> io::Result<Vec<String>> {
 }
 
 /// The indexes of the archive files among these names, as they are now. Errors go to `unread`.
-fn current(directory: &Path, names: &[String], unread: &mut Vec<io::Error>) -> HashSet<IndexState> {
+fn current<'n>(
+    directory: &Path,
+    names: impl Iterator<Item = &'n str>,
+    unread: &mut Vec<io::Error>,
+) -> HashSet<IndexState> {
     let mut current = HashSet::new();
     // A catalogue has a line for each.
-    let has_line = |name: &&String| is_archive(name) && !name.contains(char::is_control);
-    for name in names.iter().filter(has_line) {
+    let has_line = |name: &&str| is_archive(name) && !name.contains(char::is_control);
+    for name in names.filter(has_line) {
         match IndexState::now(directory, name) {
             Ok(index) => {
                 current.insert(index);
@@ -177,16 +185,15 @@ fn current(directory: &Path, names: &[String], unread: &mut Vec<io::Error>) -> H
 
 /// The indexes that catalogues among these names cover. Removes catalogues that are damaged, and those whose indexes are all
 /// gone or changed.
-fn known(
-    directory: &Path,
-    names: &[String],
-    current: &HashSet<IndexState>,
-) -> io::Result<HashSet<IndexState>> {
+fn known(directory: &Path, names: &[String]) -> io::Result<HashSet<IndexState>> {
+    // Not only of this job's files: jobs may share a directory.
+    let is_as_it_was =
+        |index: &IndexState| IndexState::now(directory, &index.file).is_ok_and(|now| now == *index);
     let mut known = HashSet::new();
     for name in names.iter().filter(|name| name.starts_with(PREFIX)) {
         let path = directory.join(name);
         match Catalogue::open(&path) {
-            Ok(catalogue) if catalogue.indexes.iter().any(|it| current.contains(it)) => {
+            Ok(catalogue) if catalogue.indexes.iter().any(is_as_it_was) => {
                 known.extend(catalogue.indexes);
             }
             Ok(_) => remove(&path)?,
@@ -404,8 +411,6 @@ fn of(path: &Path, problem: io::Error) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::captures;
 
@@ -434,7 +439,7 @@ mod tests {
     /// Captures of a page, each as file and offset.
     fn found(directory: &Path, page: &str) -> Vec<(String, String)> {
         let uri = format!("http://a.org/{page}");
-        let found = captures(&[directory.to_owned()], &uri).unwrap();
+        let found = captures(&[directory.to_owned()], &[], &uri).unwrap();
         assert!(found.unlisted.is_empty(), "{found:?}");
         let entries = found.entries.into_iter();
         entries
@@ -464,7 +469,7 @@ mod tests {
             done = files;
             let before = pages.map(|page| found(directory, page));
             assert_eq!(before[0].len(), 2 * files);
-            while catalogue(directory, 300).unwrap() > 0 {}
+            while catalogue(directory, &[], 300).unwrap() > 0 {}
             assert_eq!(catalogues(directory), expected, "{files}");
             assert_eq!(pages.map(|page| found(directory, page)), before, "{files}");
         }
@@ -493,7 +498,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..256, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         // Nobody can tell it from what it was before it is opened.
         swap_own(directory, 7, "new7");
         assert_eq!(found(directory, "new7"), []);
@@ -505,7 +510,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..256, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         // Of another length, and of another time.
         swap_own(directory, 7, "longer7");
         swap_own(directory, 8, "new8");
@@ -519,8 +524,8 @@ mod tests {
         }
         // With 254 more there are enough for a catalogue.
         archive(256..510, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 0);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
         for (page, captures) in [("longer7", 1), ("new8", 1), ("own8", 0), ("own9", 1)] {
             assert_eq!(found(directory, page).len(), captures, "{page}");
         }
@@ -533,18 +538,46 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..2 * INDEXES, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 2 * INDEXES);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 2 * INDEXES);
         for file in 1..INDEXES {
-            fs::remove_file(directory.join(format!("f{file:05}.warc.gz"))).unwrap();
+            for ending in ["warc.gz", "cdxj"] {
+                fs::remove_file(directory.join(format!("f{file:05}.{ending}"))).unwrap();
+            }
         }
-        assert_eq!(catalogue(directory, 1000).unwrap(), 0);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
         let both = [".catalogue-000001", ".catalogue-000002"];
         assert_eq!(catalogues(directory), both);
         swap_own(directory, 0, "another0");
-        assert_eq!(catalogue(directory, 1000).unwrap(), 0);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
         assert_eq!(catalogues(directory), both[1..]);
         assert_eq!(found(directory, "another0").len(), 1);
         assert_eq!(found(directory, "own300").len(), 1);
+    }
+
+    #[test]
+    fn indexes_of_files_that_are_stored_elsewhere_are_in_catalogues() {
+        let home = tempfile::tempdir().unwrap();
+        let directory = home.path();
+        archive(0..2 * INDEXES, directory);
+        let file = |file: usize| directory.join(format!("f{file:05}.warc.gz"));
+        let moved: Vec<PathBuf> = (0..INDEXES).map(file).collect();
+        for file in &moved {
+            fs::remove_file(file).unwrap();
+        }
+        assert_eq!(catalogue(directory, &moved, 1000).unwrap(), 2 * INDEXES);
+        // Another job in the directory, which does not know the moved files, leaves their catalogue alone.
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 0);
+        let both = [".catalogue-000001", ".catalogue-000002"];
+        assert_eq!(catalogues(directory), both);
+        let of_moved = |page: &str| {
+            let uri = format!("http://a.org/{page}");
+            let found = captures(&[directory.to_owned()], &moved, &uri).unwrap();
+            found.entries.len()
+        };
+        assert_eq!((of_moved("own7"), of_moved("own300")), (1, 1));
+        // An index that is excluded is not opened.
+        swap_own(directory, 7, "new7");
+        assert_eq!((of_moved("new7"), of_moved("own8")), (0, 1));
     }
 
     #[test]
@@ -552,7 +585,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..256, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         // Handed over without its index, and its name used again.
         fs::remove_file(directory.join("f00005.warc.gz")).unwrap();
         fs::write(directory.join("f00005.warc.gz.open"), "").unwrap();
@@ -574,7 +607,7 @@ mod tests {
             fs::create_dir(&index).unwrap();
         }
         for _ in 0..2 {
-            let problem = catalogue(directory, 256).unwrap_err().to_string();
+            let problem = catalogue(directory, &[], 256).unwrap_err().to_string();
             assert!(problem.contains("f00000.cdxj"), "{problem}");
         }
         let expected = [".catalogue-000001", ".catalogue-000002"];
@@ -583,7 +616,7 @@ mod tests {
         assert_eq!(of_last.indexes.last().unwrap().file, "f00513.warc.gz");
         // With the two that cannot be read there are 256 left, which is too few.
         archive(520..768, directory);
-        let problem = catalogue(directory, 1000).unwrap_err().to_string();
+        let problem = catalogue(directory, &[], 1000).unwrap_err().to_string();
         assert!(problem.contains("f00000.cdxj"), "{problem}");
         assert_eq!(catalogues(directory), expected);
     }
@@ -596,7 +629,7 @@ mod tests {
         living.lock().unwrap();
         fs::write(directory.join(".catalogue.draft-dead"), "half").unwrap();
         archive(0..256, directory);
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         let expected = [".catalogue-000001", ".catalogue.draft-living"];
         assert_eq!(catalogues(directory), expected);
     }
@@ -610,7 +643,7 @@ mod tests {
         // What leads to itself cannot be opened, and can be removed.
         let itself = directory.join(".catalogue-000001");
         std::os::unix::fs::symlink(&itself, &itself).unwrap();
-        let problem = catalogue(directory, 1000).unwrap_err().to_string();
+        let problem = catalogue(directory, &[], 1000).unwrap_err().to_string();
         assert!(problem.contains(".catalogue-000001"), "{problem}");
         assert_eq!(catalogues(directory), [".catalogue-000001"]);
         assert_eq!(found(directory, "own9").len(), 1);
@@ -621,14 +654,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path();
         archive(0..264, directory);
-        catalogue(directory, 1000).unwrap();
+        catalogue(directory, &[], 1000).unwrap();
         let file = directory.join(".catalogue-000001");
         let whole = fs::read(&file).unwrap();
         for length in [0, 1, 30, whole.len() - 1] {
             fs::write(&file, &whole[..length]).unwrap();
             assert_eq!(found(directory, "own9").len(), 1, "{length}");
         }
-        assert_eq!(catalogue(directory, 1000).unwrap(), 256);
+        assert_eq!(catalogue(directory, &[], 1000).unwrap(), 256);
         assert_eq!(catalogues(directory), [".catalogue-000002"]);
         let anew = fs::read(directory.join(".catalogue-000002")).unwrap();
         assert_eq!(anew, whole);

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arc::timestamp14;
 use crate::digest::{Algorithm, Hasher};
-use crate::http_payload::{HttpPayload, Part};
+use crate::http_payload::{BodyPart, HttpPayload};
 use crate::reader::{Extent, Headers, ReadError, Reader, StoredRecord};
 use crate::record::{Block, HTTP_RESPONSE, Record, WARC_FIELDS};
 use crate::repair::OPEN_SUFFIX;
@@ -246,7 +246,7 @@ fn read_block(
     let mut hasher = Hasher::new(Algorithm::Sha1);
     let mut feed = |bytes: &[u8]| match is_http {
         true => message.feed(bytes, |part| {
-            if let Part::Payload(bytes) = part {
+            if let BodyPart::Payload(bytes) = part {
                 hasher.update(bytes);
             }
         }),
@@ -403,8 +403,6 @@ fn text<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Stri
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::digest::{Digest, DigestError, Hasher};
-use crate::http_payload::{HttpPayload, Part};
+use crate::http_payload::{BodyPart, HttpPayload};
 use crate::reader::{Damage, Headers, ReadError, Reader, StoredRecord};
 
 /// Maximum errors listed in a report; further ones are only counted.
@@ -26,25 +26,25 @@ pub struct CheckReport {
     /// Payload digests that match. Those of revisits describe a payload in another record and are not counted.
     pub payload_digests: u64,
     /// The first [`FAULTS_MAX`] errors, in the order of the file.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<RecordError>,
     /// Number of all errors.
     pub faults_found: u64,
 }
 
 /// An error in one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RecordError {
     /// Offset of the record.
     pub offset: u64,
     /// Its `WARC-Record-ID`, if there is one.
     pub record_id: Option<String>,
     /// The kind of error.
-    pub kind: FaultKind,
+    pub kind: RecordErrorKind,
 }
 
 /// Kinds of errors in a record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum FaultKind {
+pub enum RecordErrorKind {
     /// It is incomplete. The check continued at the next place that looked like a record.
     #[error(transparent)]
     Damaged(#[from] Damage),
@@ -99,11 +99,11 @@ impl CheckReport {
         self.faults_found == 0
     }
 
-    fn fault(&mut self, offset: u64, record_id: Option<&str>, kind: FaultKind) {
+    fn fault(&mut self, offset: u64, record_id: Option<&str>, kind: RecordErrorKind) {
         self.faults_found += 1;
         if self.faults.len() < FAULTS_MAX {
             let record_id = record_id.map(str::to_owned);
-            self.faults.push(Fault {
+            self.faults.push(RecordError {
                 offset,
                 record_id,
                 kind,
@@ -113,7 +113,7 @@ impl CheckReport {
 }
 
 /// Formats the error as `at offset 1234: block digest is …`.
-impl fmt::Display for Fault {
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "at offset {}", self.offset)?;
         if let Some(id) = &self.record_id {
@@ -163,7 +163,7 @@ fn check_record(
     if let Some(id) = id
         && !ids.insert(id.to_owned())
     {
-        faults.push(FaultKind::SameId);
+        faults.push(RecordErrorKind::SameId);
     }
 
     let mut digests = Digests::new(&headers, &mut faults);
@@ -175,7 +175,7 @@ fn check_record(
         }
     }
     if record.finish()?.shared {
-        faults.push(FaultKind::SharedMember);
+        faults.push(RecordErrorKind::SharedMember);
     }
     digests.finish(report, &mut faults);
 
@@ -188,12 +188,12 @@ fn check_record(
 }
 
 /// Checks the headers against the requirements of the standard (clauses 5 and 6).
-fn header_faults(headers: &Headers) -> Vec<FaultKind> {
+fn header_faults(headers: &Headers) -> Vec<RecordErrorKind> {
     let mut faults = Vec::new();
     let mut require = |name: &'static str| {
         let value = headers.first(name);
         if value.is_none() {
-            faults.push(FaultKind::Missing(name));
+            faults.push(RecordErrorKind::Missing(name));
         }
         value
     };
@@ -216,7 +216,7 @@ fn header_faults(headers: &Headers) -> Vec<FaultKind> {
     if let Some(value) = date
         && headers.date().is_none()
     {
-        faults.push(FaultKind::Header {
+        faults.push(RecordErrorKind::Header {
             name: "WARC-Date",
             value: value.to_owned(),
         });
@@ -248,11 +248,11 @@ enum PayloadDigest {
 }
 
 impl Digests {
-    fn new(headers: &Headers, faults: &mut Vec<FaultKind>) -> Digests {
+    fn new(headers: &Headers, faults: &mut Vec<RecordErrorKind>) -> Digests {
         let mut known = |name, digest: Option<Result<Digest, DigestError>>| match digest? {
             Ok(digest) => Some(digest),
             Err(fault) => {
-                faults.push(FaultKind::Digest { name, fault });
+                faults.push(RecordErrorKind::Digest { name, fault });
                 None
             }
         };
@@ -306,19 +306,19 @@ impl Digests {
                     ..
                 } => {
                     message.feed(bytes, |part| match part {
-                        Part::Raw(bytes) => raw.update(bytes),
-                        Part::Payload(bytes) => payload.update(bytes),
+                        BodyPart::Raw(bytes) => raw.update(bytes),
+                        BodyPart::Payload(bytes) => payload.update(bytes),
                     });
                 }
             }
         }
     }
 
-    fn finish(self, report: &mut CheckReport, faults: &mut Vec<FaultKind>) {
+    fn finish(self, report: &mut CheckReport, faults: &mut Vec<RecordErrorKind>) {
         for (stated, hasher) in self.block {
             match hasher.finish() {
                 found if found == stated => report.block_digests += 1,
-                found => faults.push(FaultKind::BlockDigest { stated, found }),
+                found => faults.push(RecordErrorKind::BlockDigest { stated, found }),
             }
         }
         for digest in self.payload {
@@ -335,7 +335,7 @@ impl Digests {
                 report.payload_digests += 1;
             } else {
                 let raw = raw == Some(stated);
-                faults.push(FaultKind::PayloadDigest { stated, found, raw });
+                faults.push(RecordErrorKind::PayloadDigest { stated, found, raw });
             }
         }
     }

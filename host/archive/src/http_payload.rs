@@ -26,7 +26,7 @@ pub struct HttpPayload {
 
 /// A piece of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
+pub enum BodyPart<'a> {
     /// Bytes as recorded, chunk framing included.
     Raw(&'a [u8]),
     /// Bytes without chunk framing.
@@ -70,8 +70,8 @@ impl HttpPayload {
     }
 
     /// Feeds the next bytes of the message and passes the parts of the body to `sink`. Each byte of the body comes as
-    /// [`Part::Raw`], and each byte of the payload also as [`Part::Payload`].
-    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(Part<'_>)) {
+    /// [`BodyPart::Raw`], and each byte of the payload also as [`BodyPart::Payload`].
+    pub fn feed(&mut self, bytes: &[u8], mut sink: impl FnMut(BodyPart<'_>)) {
         let mut rest = bytes;
         while self.state == State::Head {
             let Some((&byte, after)) = rest.split_first() else {
@@ -86,14 +86,14 @@ impl HttpPayload {
                 // HTTP/0.9: the supposed head is the body.
                 self.state = State::Plain;
                 let body = std::mem::take(&mut self.head);
-                sink(Part::Raw(&body));
-                sink(Part::Payload(&body));
+                sink(BodyPart::Raw(&body));
+                sink(BodyPart::Payload(&body));
             } else if self.head.len() > HTTP_HEAD_BYTES_MAX {
                 self.state = State::Over;
             }
         }
         if !rest.is_empty() {
-            sink(Part::Raw(rest));
+            sink(BodyPart::Raw(rest));
             self.feed_body(rest, sink);
         }
     }
@@ -115,18 +115,18 @@ impl HttpPayload {
         };
     }
 
-    fn feed_body(&mut self, mut rest: &[u8], mut sink: impl FnMut(Part<'_>)) {
+    fn feed_body(&mut self, mut rest: &[u8], mut sink: impl FnMut(BodyPart<'_>)) {
         while !rest.is_empty() {
             match self.state {
                 State::Head | State::Over => return,
                 State::Plain => {
-                    sink(Part::Payload(rest));
+                    sink(BodyPart::Payload(rest));
                     return;
                 }
                 State::ChunkData(left) => {
                     let take = usize::try_from(left).unwrap_or(usize::MAX).min(rest.len());
                     let (data, after) = rest.split_at(take);
-                    sink(Part::Payload(data));
+                    sink(BodyPart::Payload(data));
                     rest = after;
                     let left = left - take as u64;
                     self.state = if left == 0 {
@@ -142,7 +142,7 @@ impl HttpPayload {
                         LineState::Size(0) => State::Over,
                         LineState::Size(size) => State::ChunkData(size),
                         LineState::Nonsense if first => {
-                            sink(Part::Payload(&self.line));
+                            sink(BodyPart::Payload(&self.line));
                             State::Plain
                         }
                         LineState::Nonsense => State::Over,
@@ -250,8 +250,8 @@ mod tests {
             let (mut raw, mut found) = (Vec::new(), Vec::new());
             for piece in message.as_bytes().chunks(step.max(1)) {
                 machine.feed(piece, |part| match part {
-                    Part::Raw(bytes) => raw.extend_from_slice(bytes),
-                    Part::Payload(bytes) => found.extend_from_slice(bytes),
+                    BodyPart::Raw(bytes) => raw.extend_from_slice(bytes),
+                    BodyPart::Payload(bytes) => found.extend_from_slice(bytes),
                 });
             }
             assert_eq!(

@@ -15,6 +15,7 @@ mod check;
 mod digest;
 mod fields;
 mod http_payload;
+mod merged_index;
 mod name;
 mod payloads;
 mod reader;
@@ -22,6 +23,7 @@ mod record;
 pub mod redact;
 mod repair;
 mod serialize;
+mod sorted_lines;
 pub mod wacz;
 mod warcinfo;
 mod writer;
@@ -32,10 +34,11 @@ pub use opilio_model::ArchiveFormat;
 pub use crate::captures::{Captures, captures};
 pub use crate::catalogue::{catalogue, forget_catalogues};
 pub use crate::cdxj::{CdxjCapture, CdxjEntry, CdxjError, index, index_path, write as write_index};
-pub use crate::check::{CheckReport, FAULTS_MAX, Fault, FaultKind, check};
+pub use crate::check::{CheckReport, FAULTS_MAX, RecordError, RecordErrorKind, check};
 pub use crate::digest::{Algorithm, Digest, DigestError, Hasher};
 pub use crate::fields::Fields;
-pub use crate::http_payload::{HTTP_HEAD_BYTES_MAX, HttpPayload, Part};
+pub use crate::http_payload::{BodyPart, HTTP_HEAD_BYTES_MAX, HttpPayload};
+pub use crate::merged_index::MergedIndex;
 pub use crate::name::{NameTemplate, TemplateError};
 pub use crate::payloads::{HistoryRead, Payloads, PayloadsError, StoredPayload};
 pub use crate::reader::{
@@ -45,10 +48,12 @@ pub use crate::record::{
     Block, HTTP_REQUEST, HTTP_RESPONSE, OpenSpool, Record, RecordId, RecordIdError, RecordKind,
     RefersTo, RevisitProfile, TEXT_DNS, Truncation, WARC_FIELDS,
 };
-pub use crate::repair::{Repaired, Rescued, complete_indexes, is_abandoned_index, is_archive};
+pub use crate::repair::{
+    RepairedFile, RescuedRecords, complete_indexes, is_abandoned_index, is_archive,
+};
 pub use crate::serialize::HeaderError;
-pub use crate::warcinfo::{Document, PluginInForce, WarcInfo};
+pub use crate::warcinfo::{CrawlDocument, PluginInForce, WarcInfo};
 pub use crate::writer::{
-    Compression, Durability, Error, Location, Writer, WriterConfig, Writers, archives,
+    Compression, Durability, Location, WriteError, Writer, WriterConfig, Writers, archives,
 };
 pub use crate::zst::DICTIONARY_BYTES_MAX;

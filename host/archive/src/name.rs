@@ -178,8 +178,6 @@ impl fmt::Debug for NameTemplate {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]

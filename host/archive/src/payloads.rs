@@ -398,8 +398,6 @@ fn plain(file: &Path) -> io::Result<Box<dyn Read>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write as _;
 
     use super::*;

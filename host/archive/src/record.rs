@@ -61,7 +61,7 @@ pub struct Record {
     /// `WARC-Protocol`, one header per entry: `http/1.1`, `tls/1.3`, `dns`.
     pub protocols: Vec<String>,
     /// Further headers, written unchanged after the known ones. An invalid name, or one that the writer itself writes, is refused
-    /// ([`crate::Error::Header`]).
+    /// ([`crate::WriteError::Header`]).
     pub extra: Vec<(String, String)>,
     /// The content.
     pub block: Block,

@@ -50,7 +50,7 @@ const DAMAGED_MAX: usize = 1000;
 
 /// The records to redact, found in a number of files.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub struct RedactionPlan {
     /// The records, by file and offset.
     pub targets: Vec<Target>,
     /// Places that cannot be read: further records to redact may be there.
@@ -73,14 +73,14 @@ pub struct Target {
     /// The place of the record in the file.
     pub extent: Extent,
     /// The reason for its redaction.
-    pub why: Why,
+    pub why: RedactionReason,
     /// Its header.
     pub headers: Headers,
 }
 
 /// The reason why a record is redacted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum RedactionReason {
     /// It was chosen.
     Chosen,
     /// It belongs to the exchange of a redacted record.
@@ -102,7 +102,7 @@ pub struct Tombstone<'a> {
 
 /// The result of redacting one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Redacted {
+pub struct RedactionResult {
     /// Records replaced.
     pub records: u64,
     /// Bytes of the file before.
@@ -171,15 +171,15 @@ struct Note {
     refers_to_payload: Option<Key>,
     payload: Option<Key>,
     is_revisit: bool,
-    why: Option<Why>,
+    why: Option<RedactionReason>,
 }
 
 /// Reads files and finds all records to redact when the `chosen` records are redacted.
 pub fn survey(
     files: &[PathBuf],
     mut chosen: impl FnMut(&Headers) -> bool,
-) -> Result<Survey, ReadError> {
-    let mut survey = Survey::default();
+) -> Result<RedactionPlan, ReadError> {
+    let mut survey = RedactionPlan::default();
     let mut notes = Vec::new();
     for (index, file) in files.iter().enumerate() {
         let mut reader = Reader::open(file)?;
@@ -190,7 +190,7 @@ pub fn survey(
                     let headers = record.headers();
                     let mut note = Note::of(headers, index);
                     if chosen(headers) {
-                        note.why = Some(Why::Chosen);
+                        note.why = Some(RedactionReason::Chosen);
                         survey.already += u64::from(headers.first(REDACTED).is_some());
                     }
                     record.finish().map(|extent| (note, extent))
@@ -309,8 +309,8 @@ fn spread(notes: &mut [Note]) {
                     .refers_to_payload
                     .is_some_and(|payload| payloads.contains(&payload));
             note.why = match (same_capture, revisit) {
-                (_, true) => Some(Why::Revisit),
-                (true, false) => Some(Why::SameCapture),
+                (_, true) => Some(RedactionReason::Revisit),
+                (true, false) => Some(RedactionReason::SameCapture),
                 (false, false) => None,
             };
             more |= note.why.is_some();
@@ -378,7 +378,7 @@ pub fn redact(
     file: &Path,
     targets: &[Target],
     tombstone: Tombstone<'_>,
-) -> Result<Redacted, RedactError> {
+) -> Result<RedactionResult, RedactError> {
     let fault = |source| RedactError::Io {
         file: file.to_owned(),
         source,
@@ -434,7 +434,7 @@ fn rewrite(
     to: &mut File,
     targets: &[Target],
     tombstone: Tombstone<'_>,
-) -> Result<Redacted, RedactError> {
+) -> Result<RedactionResult, RedactError> {
     let fault = |source| RedactError::Io {
         file: file.to_owned(),
         source,
@@ -475,7 +475,7 @@ fn rewrite(
     copy(&mut from, position, rest, to).map_err(fault)?;
     to.sync_all().map_err(fault)?;
     let bytes_after = to.stream_position().map_err(fault)?;
-    Ok(Redacted {
+    Ok(RedactionResult {
         records,
         bytes_before: metadata.len(),
         bytes_after,
@@ -674,7 +674,7 @@ struct Content {
     payload: Option<String>,
 }
 
-impl Survey {
+impl RedactionPlan {
     /// The files with targets, each once.
     pub fn files(&self) -> Vec<&Path> {
         let mut files: Vec<&Path> = self.targets.iter().map(|target| &*target.file).collect();

@@ -10,7 +10,7 @@ use crate::catalogue::names;
 use crate::cdxj::{self, open_index_path};
 use crate::reader::{ReadError, Reader};
 use crate::record::RecordId;
-use crate::writer::Error;
+use crate::writer::WriteError;
 use crate::zst;
 
 /// The suffix of a file that is being written.
@@ -18,7 +18,7 @@ pub(crate) const OPEN_SUFFIX: &str = ".open";
 
 /// A repaired file that was found with `.open`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairedFile {
     /// Its final name; `None` if it had no complete record and was removed.
     pub file: Option<PathBuf>,
     /// Its path before the repair.
@@ -28,12 +28,12 @@ pub struct Repaired {
     /// Bytes cut off.
     pub cut_bytes: u64,
     /// Complete records after a damaged one (lost pages of a power failure). They are now in a file of their own.
-    pub rescued: Option<Rescued>,
+    pub rescued: Option<RescuedRecords>,
 }
 
 /// Complete records from after a damaged one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rescued {
+pub struct RescuedRecords {
     /// Their new file, in which they have other offsets.
     pub file: PathBuf,
     /// Their number.
@@ -51,8 +51,8 @@ struct Survey {
 }
 
 /// Repairs every abandoned file of a directory, by name.
-pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<Repaired>, Error> {
-    let listing = |source| Error::Directory {
+pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<RepairedFile>, WriteError> {
+    let listing = |source| WriteError::Directory {
         directory: directory.to_owned(),
         source,
     };
@@ -85,7 +85,7 @@ pub fn is_abandoned_index(path: &Path) -> bool {
     })
 }
 
-impl Repaired {
+impl RepairedFile {
     /// The files after the repair.
     pub fn files(&self) -> impl Iterator<Item = &PathBuf> {
         let rescued = self.rescued.iter().map(|rescued| &rescued.file);
@@ -94,7 +94,7 @@ impl Repaired {
 }
 
 /// The final name of an `.open` file; `None` if it is not a WARC or ARC file of ours.
-fn final_path(open: &Path) -> Option<PathBuf> {
+pub(crate) fn final_path(open: &Path) -> Option<PathBuf> {
     let name = open.file_name()?.to_str()?.strip_suffix(OPEN_SUFFIX)?;
     is_archive(name).then(|| open.with_file_name(name))
 }
@@ -108,8 +108,8 @@ const ENDINGS: [&str; 5] = [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz"]
 
 /// Repairs an abandoned file, and writes its index if wanted. The index is written before the file gets its name, so that
 /// every finished file has its index.
-pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, Error> {
-    let fault = |source| Error::Repair {
+pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<RepairedFile>, WriteError> {
+    let fault = |source| WriteError::Repair {
         file: path.to_owned(),
         source,
     };
@@ -149,7 +149,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
             // The index was written when the file was about to be finished, before power was lost.
             let _ = fs::remove_file(cdxj::index_path(&target));
         }
-        return Ok(Some(Repaired {
+        return Ok(Some(RepairedFile {
             file: None,
             found,
             records,
@@ -167,7 +167,7 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
     }
     fs::rename(path, &target).map_err(fault)?;
     sync_directory_of(&target).map_err(fault)?;
-    Ok(Some(Repaired {
+    Ok(Some(RepairedFile {
         file: Some(target),
         found,
         records,
@@ -177,10 +177,10 @@ pub(crate) fn repair_file(path: &Path, index: bool) -> Result<Option<Repaired>, 
 }
 
 /// Writes the index of a file under the name that the file will get.
-fn write_index(path: &Path, target: &Path) -> Result<(), Error> {
+fn write_index(path: &Path, target: &Path) -> Result<(), WriteError> {
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let entries = cdxj::index_as(path, &name)?;
-    cdxj::write(&cdxj::index_path(target), &entries).map_err(|source| Error::Repair {
+    cdxj::write(&cdxj::index_path(target), &entries).map_err(|source| WriteError::Repair {
         file: path.to_owned(),
         source,
     })
@@ -226,7 +226,7 @@ pub fn complete_indexes(directory: &Path, files_max: usize) -> io::Result<usize>
     first_problem.map_or(Ok(written), Err)
 }
 
-fn survey(path: &Path) -> Result<Survey, Error> {
+fn survey(path: &Path) -> Result<Survey, WriteError> {
     let mut survey = Survey::default();
     let mut warcinfos: HashSet<RecordId> = HashSet::new();
     let mut damaged = false;
@@ -277,11 +277,11 @@ fn rescue(
     target: &Path,
     records: &[(u64, u64)],
     index: bool,
-) -> Result<Option<Rescued>, Error> {
+) -> Result<Option<RescuedRecords>, WriteError> {
     if records.is_empty() {
         return Ok(None);
     }
-    let fault = |source| Error::Repair {
+    let fault = |source| WriteError::Repair {
         file: path.to_owned(),
         source,
     };
@@ -306,7 +306,7 @@ fn rescue(
         write_index(&open, &rescued)?;
     }
     fs::rename(&open, &rescued).map_err(fault)?;
-    Ok(Some(Rescued {
+    Ok(Some(RescuedRecords {
         file: rescued,
         records: records.len() as u64,
     }))

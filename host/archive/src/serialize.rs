@@ -436,8 +436,6 @@ pub(crate) fn read_spool<E>(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     impl Output for Vec<u8> {

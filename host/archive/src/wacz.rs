@@ -4,23 +4,26 @@
 //! pieces), `pages/`, `datapackage.json` with the digests of all files, and a digest of that file. Entries are stored without
 //! further compression, so that readers can fetch a record by its place in the file.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
 use flate2::write::GzEncoder;
 use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use crate::cdxj;
+use crate::cdxj::{self, CdxjEntry};
 use crate::reader::ReadError;
+use crate::sorted_lines::{Sorter, merge};
 
 /// The version of the format.
 const VERSION: &str = "1.1.1";
@@ -28,17 +31,15 @@ const VERSION: &str = "1.1.1";
 /// Index lines in a piece. A reader unpacks one piece to find a capture.
 const LINES_A_PIECE: usize = 1000;
 
-/// Bytes of index lines that are sorted in memory. Further lines go through temporary files.
-const SORTED_BYTES_MAX: usize = 256 << 20;
-
 /// Entries larger than this need the 64-bit form.
 const SMALL_BYTES_MAX: u64 = u32::MAX as u64 - 1;
 
-/// A page that a reader can open first.
+/// A page that a reader can open first. Its `Display` form is its line in a list of pages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Page {
-    /// Unique identifier.
-    pub id: String,
+    /// Unique identifier. It is not known from an index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// Its URI as archived.
     pub url: String,
     /// Time of its capture.
@@ -51,9 +52,45 @@ pub struct Page {
     pub seed: bool,
 }
 
+/// The first line of a list of pages (`pages.jsonl`).
+pub fn pages_header(id: &str, title: &str) -> String {
+    serde_json::json!({ "format": "json-pages-1.0", "id": id, "title": title }).to_string()
+}
+
+/// Whether a response is a page: an HTML document with status 200.
+pub fn is_page(status: Option<u16>, media_type: Option<&str>) -> bool {
+    status == Some(200) && matches!(media_type, Some("text/html" | "application/xhtml+xml"))
+}
+
+impl Page {
+    /// The page of a capture in an index; `None` if the capture is not a page.
+    pub fn of(entry: &CdxjEntry) -> Option<Page> {
+        let capture = &entry.capture;
+        let status = capture.status.as_deref().and_then(|it| it.parse().ok());
+        let media_type = capture.mime.as_deref().map(str::to_ascii_lowercase);
+        if !is_page(status, media_type.as_deref()) {
+            return None;
+        }
+        let date = DateTime::strptime("%Y%m%d%H%M%S", &entry.timestamp).ok()?;
+        Some(Page {
+            id: None,
+            url: capture.url.clone(),
+            ts: format!("{:.0}", date.to_zoned(TimeZone::UTC).ok()?.timestamp()),
+            title: None,
+            seed: false,
+        })
+    }
+}
+
+impl fmt::Display for Page {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
 /// The description of a package.
 #[derive(Clone, Debug)]
-pub struct About {
+pub struct PackageMetadata {
     /// Title for readers.
     pub title: Option<String>,
     /// Description for readers.
@@ -74,12 +111,12 @@ pub struct Contents {
     /// Logs.
     pub logs: Vec<PathBuf>,
     /// The description of the package.
-    pub about: About,
+    pub about: PackageMetadata,
 }
 
 /// The result of packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackageSummary {
     /// Number of archives in the package.
     pub archives: usize,
     /// Lines of the index.
@@ -146,7 +183,7 @@ struct Hashing<W> {
 }
 
 /// Creates a package. It gets its name only when it is complete.
-pub fn pack(out: &Path, contents: &Contents) -> Result<Packed, PackError> {
+pub fn pack(out: &Path, contents: &Contents) -> Result<PackageSummary, PackError> {
     if out.exists() {
         return Err(PackError::Exists(out.to_owned()));
     }
@@ -188,13 +225,18 @@ fn write_package(
     out: &Path,
     contents: &Contents,
     write: &dyn Fn(io::Error) -> PackError,
-) -> Result<Packed, PackError> {
+) -> Result<PackageSummary, PackError> {
     let file = File::create(out).map_err(write)?;
     let mut package = Package {
         zip: ZipWriter::new(BufWriter::new(file)),
         resources: Vec::new(),
     };
-    let mut sorter = Sorter::default();
+    // Beside the package, where there is room for an index.
+    let folder = match out.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let mut sorter = Sorter::new(folder);
     for archive in &contents.archives {
         for entry in cdxj::index(archive)? {
             sorter.add(entry.to_string()).map_err(write)?;
@@ -239,7 +281,7 @@ fn write_package(
         .map_err(write)?;
     file.sync_all().map_err(write)?;
     let bytes = file.seek(SeekFrom::End(0)).map_err(write)?;
-    Ok(Packed {
+    Ok(PackageSummary {
         archives: contents.archives.len(),
         captures,
         bytes,
@@ -302,19 +344,13 @@ impl Package {
 
     fn pages(&mut self, path: &str, id: &str, title: &str, pages: &[&Page]) -> io::Result<()> {
         self.entry(path, 0, |to| {
-            let header =
-                serde_json::json!({ "format": "json-pages-1.0", "id": id, "title": title });
-            writeln!(to, "{header}")?;
-            for page in pages {
-                serde_json::to_writer(&mut *to, page)?;
-                to.write_all(b"\n")?;
-            }
-            Ok(())
+            writeln!(to, "{}", pages_header(id, title))?;
+            pages.iter().try_for_each(|page| writeln!(to, "{page}"))
         })
     }
 
     /// Writes the description of the package.
-    fn describe(&mut self, about: &About, main: Option<&Page>) -> io::Result<()> {
+    fn describe(&mut self, about: &PackageMetadata, main: Option<&Page>) -> io::Result<()> {
         let resources = std::mem::take(&mut self.resources);
         let mut package = serde_json::json!({
             "profile": "data-package",
@@ -368,7 +404,8 @@ fn write_index(sorter: Sorter, to: &mut dyn Write) -> io::Result<(u64, String)> 
         piece.clear();
         Ok(())
     };
-    sorter.each(|line| {
+    let folder = sorter.folder().to_owned();
+    merge(sorter.sources().collect(), &folder, |line| {
         piece.push_str(line);
         piece.push('\n');
         lines += 1;
@@ -383,66 +420,6 @@ fn write_index(sorter: Sorter, to: &mut dyn Write) -> io::Result<(u64, String)> 
         end_piece(&mut piece)?;
     }
     Ok((lines, pieces))
-}
-
-/// Sorts lines, also more than fit into memory.
-#[derive(Default)]
-struct Sorter {
-    lines: Vec<String>,
-    bytes: usize,
-    runs: Vec<File>,
-}
-
-impl Sorter {
-    fn add(&mut self, line: String) -> io::Result<()> {
-        self.bytes += line.len();
-        self.lines.push(line);
-        match self.bytes > SORTED_BYTES_MAX {
-            true => self.end_run(),
-            false => Ok(()),
-        }
-    }
-
-    /// Moves the lines in memory, sorted, to a temporary file.
-    fn end_run(&mut self) -> io::Result<()> {
-        self.lines.sort_unstable();
-        let mut run = BufWriter::new(tempfile::tempfile()?);
-        for line in self.lines.drain(..) {
-            writeln!(run, "{line}")?;
-        }
-        let mut run = run.into_inner().map_err(io::IntoInnerError::into_error)?;
-        run.seek(SeekFrom::Start(0))?;
-        self.runs.push(run);
-        self.bytes = 0;
-        Ok(())
-    }
-
-    /// Passes all lines to `take` in order, each once.
-    fn each(mut self, mut take: impl FnMut(&str) -> io::Result<()>) -> io::Result<()> {
-        self.lines.sort_unstable();
-        let mut sources: Vec<Box<dyn Iterator<Item = io::Result<String>>>> = Vec::new();
-        for run in self.runs {
-            sources.push(Box::new(BufReader::new(run).lines()));
-        }
-        sources.push(Box::new(self.lines.into_iter().map(Ok)));
-        let mut next = BinaryHeap::new();
-        for (index, source) in sources.iter_mut().enumerate() {
-            if let Some(line) = source.next() {
-                next.push(Reverse((line?, index)));
-            }
-        }
-        let mut last: Option<String> = None;
-        while let Some(Reverse((line, index))) = next.pop() {
-            if let Some(line) = sources[index].next() {
-                next.push(Reverse((line?, index)));
-            }
-            if last.as_ref() != Some(&line) {
-                take(&line)?;
-            }
-            last = Some(line);
-        }
-        Ok(())
-    }
 }
 
 impl<W: Write> Write for Hashing<W> {
@@ -487,32 +464,11 @@ fn broken(problem: ZipError) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
-    fn more_lines_than_memory_takes_come_out_in_order() {
-        let mut sorter = Sorter::default();
-        for (index, line) in ["d", "b", "a", "c", "b"].into_iter().enumerate() {
-            sorter.add(line.to_owned()).unwrap();
-            if index % 2 == 1 {
-                sorter.end_run().unwrap();
-            }
-        }
-        let mut lines = Vec::new();
-        sorter
-            .each(|line| {
-                lines.push(line.to_owned());
-                Ok(())
-            })
-            .unwrap();
-        assert_eq!(lines, ["a", "b", "c", "d"]);
-    }
-
-    #[test]
     fn the_index_is_in_pieces_that_can_be_read_alone() {
-        let mut sorter = Sorter::default();
+        let mut sorter = Sorter::new(&std::env::temp_dir());
         for number in (0..2500).rev() {
             let line = format!("org,example)/{number:04} 20260102030405 {{\"url\":\"x\"}}");
             sorter.add(line).unwrap();

@@ -41,12 +41,12 @@ pub struct WarcInfo {
     /// Further lines, after the others.
     pub extra: Fields,
     /// Documents at the beginning of each file, one `resource` record each. Not in ARC files.
-    pub documents: Vec<Document>,
+    pub documents: Vec<CrawlDocument>,
 }
 
 /// A document about the crawl as a whole, such as its profile.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct CrawlDocument {
     /// `WARC-Target-URI`.
     pub target_uri: String,
     /// `Content-Type`.

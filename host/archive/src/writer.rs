@@ -20,12 +20,12 @@ use append::{AppendError, append};
 use open_file::{OpenFile, since};
 
 pub use config::{Compression, Durability, WriterConfig};
-pub use error::Error;
+pub use error::WriteError;
 pub use writers::{Writers, archives};
 
 use crate::cdxj::{self, CdxjEntry};
 use crate::record::{Record, RecordId};
-use crate::repair::{Repaired, free_name, repair, repair_file, sync_directory_of};
+use crate::repair::{RepairedFile, free_name, repair, repair_file, sync_directory_of};
 use crate::serialize::Packer;
 use crate::warcinfo::WarcInfo;
 
@@ -61,7 +61,10 @@ pub struct Location {
 impl Writer {
     /// Creates the directory, repairs the files that a killed process left in it, and reports them. The first capture creates a
     /// file.
-    pub fn open(config: WriterConfig, info: WarcInfo) -> Result<(Writer, Vec<Repaired>), Error> {
+    pub fn open(
+        config: WriterConfig,
+        info: WarcInfo,
+    ) -> Result<(Writer, Vec<RepairedFile>), WriteError> {
         Writer::open_with_ids(config, info, RecordId::random)
     }
 
@@ -70,17 +73,17 @@ impl Writer {
         config: WriterConfig,
         info: WarcInfo,
         ids: impl FnMut() -> RecordId + Send + 'static,
-    ) -> Result<(Writer, Vec<Repaired>), Error> {
+    ) -> Result<(Writer, Vec<RepairedFile>), WriteError> {
         let mut repaired = Vec::new();
         for directory in config.directories() {
-            fs::create_dir_all(directory).map_err(|source| Error::Directory {
+            fs::create_dir_all(directory).map_err(|source| WriteError::Directory {
                 directory: directory.clone(),
                 source,
             })?;
             repaired.extend(repair(directory, config.index)?);
         }
         let dictionary = config.dictionary.as_deref().unwrap_or_default();
-        let packer = Packer::new(config.compression, dictionary).map_err(Error::Packer)?;
+        let packer = Packer::new(config.compression, dictionary).map_err(WriteError::Packer)?;
         let ids = Box::new(ids);
         let writer = Writer {
             config,
@@ -97,7 +100,11 @@ impl Writer {
 
     /// Writes all records of one capture to the same file, in order. It passes them to the operating system before it returns, so
     /// that a crash of the process loses no returned capture. After an error nothing of the capture is in the file.
-    pub fn write(&mut self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
+    pub fn write(
+        &mut self,
+        capture: &[Record],
+        now: Timestamp,
+    ) -> Result<Vec<Location>, WriteError> {
         if capture.is_empty() {
             return Ok(Vec::new());
         }
@@ -127,7 +134,7 @@ impl Writer {
                     self.current = Some(file);
                     Err(match fault {
                         AppendError::Capture(error) => error,
-                        AppendError::File(source) => Error::Write {
+                        AppendError::File(source) => WriteError::Write {
                             file: path,
                             offset: whole,
                             source,
@@ -136,7 +143,7 @@ impl Writer {
                 }
                 (Err(cut), fault) => {
                     self.unfinished.push(file.path.clone());
-                    Err(Error::Abandoned {
+                    Err(WriteError::Abandoned {
                         file: file.path,
                         offset: whole,
                         cut,
@@ -172,7 +179,7 @@ impl Writer {
 
     /// Finishes the open file if it is past its age. To be called periodically while no captures come; [`Writer::write`] includes
     /// it.
-    pub fn tick(&mut self, now: Timestamp) -> Result<Option<PathBuf>, Error> {
+    pub fn tick(&mut self, now: Timestamp) -> Result<Option<PathBuf>, WriteError> {
         match (&self.current, self.config.age_max) {
             (Some(file), Some(age_max)) if since(file.created, now) >= age_max => {
                 self.finish_current()
@@ -182,18 +189,18 @@ impl Writer {
     }
 
     /// Finishes the open file, if there is one. The next capture begins another.
-    pub fn rotate(&mut self) -> Result<Option<PathBuf>, Error> {
+    pub fn rotate(&mut self) -> Result<Option<PathBuf>, WriteError> {
         self.finish_current()
     }
 
     /// Retries finishing files that could not be finished. Each is repaired as at a start: parts that a failing disk has lost are
     /// cut off. Every file is tried; the first error is returned with the finished files.
-    pub fn finish_left(&mut self) -> (Vec<Repaired>, Option<Error>) {
+    pub fn finish_left(&mut self) -> (Vec<RepairedFile>, Option<WriteError>) {
         let (mut repaired, mut first_error) = (Vec::new(), None);
         for path in std::mem::take(&mut self.unfinished) {
             match repair_file(&path, self.config.index) {
                 Ok(done) => {
-                    for file in done.iter().flat_map(Repaired::files) {
+                    for file in done.iter().flat_map(RepairedFile::files) {
                         self.remember(file.clone());
                     }
                     repaired.extend(done);
@@ -219,11 +226,11 @@ impl Writer {
 
     /// Finishes the open file: forces it to disk (by policy), renames it and returns its final name. A writer that is dropped
     /// without this call leaves a complete `.open` file.
-    pub fn close(mut self) -> Result<Option<PathBuf>, Error> {
+    pub fn close(mut self) -> Result<Option<PathBuf>, WriteError> {
         self.finish_current()
     }
 
-    fn finish_current(&mut self) -> Result<Option<PathBuf>, Error> {
+    fn finish_current(&mut self) -> Result<Option<PathBuf>, WriteError> {
         let Some(file) = self.current.take() else {
             return Ok(None);
         };
@@ -255,7 +262,7 @@ impl Writer {
         drop(file);
         let target = finished.map_err(|source| {
             self.unfinished.push(path.clone());
-            Error::Finish { file: path, source }
+            WriteError::Finish { file: path, source }
         })?;
         if let Some(index) = index {
             // The sorted index exists; the one of the open file is no longer used.
@@ -294,8 +301,6 @@ impl fmt::Debug for Writer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::fs::File;
 
     use super::*;
@@ -326,7 +331,7 @@ mod tests {
             .write(&[record("lost")], Timestamp::UNIX_EPOCH)
             .unwrap_err();
         assert!(
-            matches!(error, Error::Abandoned { offset, .. } if offset == whole),
+            matches!(error, WriteError::Abandoned { offset, .. } if offset == whole),
             "{error:?}"
         );
         let second = writer
@@ -369,7 +374,7 @@ mod tests {
         let obstacle = index.with_extension("cdxj.draft");
         fs::create_dir(&obstacle).unwrap();
         let error = writer.rotate().unwrap_err();
-        assert!(matches!(error, Error::Finish { .. }), "{error:?}");
+        assert!(matches!(error, WriteError::Finish { .. }), "{error:?}");
         let (repaired, error) = writer.finish_left();
         assert!(repaired.is_empty() && error.is_some());
         assert!(!target.exists() && writer.take_finished().is_empty());

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::program::{self, Places, in_shell};
-use crate::{BuildError, Language, component};
+use crate::{BuildError, Language, component, toolchains};
 
-/// The advice to install a self-contained compiler, in the version that builds the examples.
+/// The advice to install a self-contained compiler, in the version that builds the examples. One installation is enough for all
+/// projects.
 fn zig(folder: &Path) -> String {
-    let environment = in_shell(&folder.join(".venv"));
+    let shared = toolchains::of(Language::C);
+    let environment = in_shell(&shared.unwrap_or_else(|| folder.join(".venv")));
     format!(
         "`python3 -m venv {environment} && {environment}/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else"
     )
@@ -311,7 +313,11 @@ mod tests {
     #[test]
     fn parts_of_clang_that_are_missing_are_named_with_their_packages() {
         use Part::{CompilerRt, Libc, Libcpp, Linker};
-        let zig = "`python3 -m venv /p/.venv && /p/.venv/bin/pip install ziglang==0.15.2` gets Zig's, which needs nothing else";
+        let zig = zig(Path::new("/p"));
+        assert!(
+            zig.contains("/bin/pip install ziglang==0.15.2` gets Zig's"),
+            "{zig}"
+        );
         let check = |dialect, found: &[Part], parts: &str, packages: &str| {
             assert_eq!(
                 said(dialect, found).unwrap(),
@@ -346,8 +352,11 @@ mod tests {
         let nowhere = Places::among(Path::new("/p"), []);
         let missing = Compiler::clang(Path::new("/my plugins"), Dialect::C, &nowhere);
         let said = missing.err().unwrap().to_string();
+        let zig = zig(Path::new("/my plugins"));
         assert!(
-            said.starts_with("plugins in C need a compiler of C and C++ for WebAssembly: `python3 -m venv '/my plugins/.venv' && "),
+            said.starts_with(&format!(
+                "plugins in C need a compiler of C and C++ for WebAssembly: {zig}"
+            )),
             "{said}"
         );
         assert!(said.contains("apt install clang lld wasi-libc"), "{said}");

@@ -29,7 +29,7 @@ pub fn encode(module: &[u8]) -> Result<Vec<u8>, ModuleProblem> {
         .validate(true)
         .module(module)
         .and_then(|encoder| encoder.adapter("wasi_snapshot_preview1", QUIET_WASI))
-        .and_then(|encoder| encoder.encode())
+        .and_then(|mut encoder| encoder.encode())
         .map_err(|problem| ModuleProblem::Encode(format!("{problem:#}")))
 }
 
@@ -107,8 +107,6 @@ fn leb128(bytes: &[u8]) -> Option<(usize, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// A module of one type section and one custom section.

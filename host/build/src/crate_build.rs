@@ -9,15 +9,15 @@ use serde_json::Value;
 
 use crate::component;
 use crate::toolchain::{Remap, TARGET, Toolchain};
-use crate::{BuildError, Built};
+use crate::{BuildError, BuildResult};
 
 /// Builds the crate in `folder`. The compiler writes to standard error.
 ///
 /// # Errors
 /// There is no crate or no compiler, or the compiler fails.
-pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
+pub(crate) fn build(folder: &Path) -> Result<BuildResult, BuildError> {
     let here = || folder.to_owned();
-    let toolchain = Toolchain::detect()?;
+    let toolchain = Toolchain::detect()?.with_shared_library();
     let file = compile(folder, &toolchain)?;
     let module = std::fs::read(&file).map_err(|source| BuildError::Read {
         file: file.clone(),
@@ -30,7 +30,7 @@ pub(crate) fn build(folder: &Path) -> Result<Built, BuildError> {
     // A crate without the SDK's macro could be encoded, but would not be a plugin.
     component::plugin_names(&module).map_err(of_module)?;
     let stem = file.file_stem().unwrap_or_default();
-    Ok(Built {
+    Ok(BuildResult {
         name: stem.to_string_lossy().replace('_', "-"),
         component: component::encode(&module).map_err(of_module)?,
     })
@@ -128,8 +128,6 @@ pub fn cargo() -> Command {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use serde_json::json;
 
     use super::*;

@@ -17,43 +17,45 @@ mod program;
 mod recipe;
 mod sdk;
 mod toolchain;
+mod toolchains;
 
 pub use component::{ModuleProblem, encode, plugin_names};
 pub use crate_build::cargo;
 pub use language::Language;
 pub use problem::BuildError;
 pub use program::in_shell;
-pub use sdk::{NoSdk, sdk};
+pub use sdk::{NoSdk, SDK_FOLDER, SDK_VERSION, sdk_files, sdk_version, write_sdk};
 pub use toolchain::{NoToolchain, Remap, TARGET, Toolchain};
 
 /// The result of a build.
 #[derive(Clone, Debug)]
-pub struct Built {
+pub struct BuildResult {
     /// The project's name, including hyphens.
     pub name: String,
     /// The component.
     pub component: Vec<u8>,
 }
 
-/// Builds the project in `folder` with the given SDK, or with that of the checkout. Compilers write to standard error.
+/// Builds the project in `folder` with the given SDK, its own, or the one that this program carries. Compilers write to standard
+/// error.
 ///
 /// # Errors
 /// There is no project or no compiler, or the compiler fails.
-pub fn build(folder: &Path, given_sdk: Option<&Path>) -> Result<Built, BuildError> {
+pub fn build(folder: &Path, given_sdk: Option<&Path>) -> Result<BuildResult, BuildError> {
     let language = Language::of(folder).ok_or_else(|| BuildError::NoProject {
         folder: folder.to_owned(),
     })?;
     if language == Language::Rust {
         return crate_build::build(folder);
     }
-    let sdk = sdk(language, given_sdk)?;
+    let sdk = sdk::sdk(language, folder, given_sdk)?;
     let places = Places::of(language, folder);
     let component = match language {
         Language::C => c::build(folder, &sdk, &places)?,
         Language::Go => go::build(folder, &sdk, &places)?,
         _ => recipe::build(language, folder, &sdk, &places)?,
     };
-    Ok(Built {
+    Ok(BuildResult {
         name: language.project_name(folder),
         component,
     })

@@ -14,7 +14,7 @@ pub enum BuildError {
     Toolchain(#[from] NoToolchain),
     /// The folder has no project.
     #[error(
-        "{} is no plugin's project: it has no Cargo.toml (Rust), package.json (JavaScript, TypeScript), pyproject.toml (Python), \
+        "{} is not a plugin project: it has no Cargo.toml (Rust), package.json (JavaScript, TypeScript), pyproject.toml (Python), \
          go.mod (Go) or compile_flags.txt (C)",
         folder.display()
     )]

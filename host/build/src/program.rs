@@ -4,21 +4,18 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Language, sdk};
+use crate::{Language, toolchains};
 
 /// The folders that are searched for programs, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Places(Vec<PathBuf>);
 
 impl Places {
-    /// The project's own virtual environment, the toolchains of the checkout, and `PATH`.
+    /// The project's own virtual environment, the tools that all projects share, and `PATH`.
     pub(crate) fn of(language: Language, project: &Path) -> Self {
         let path = env::var_os("PATH").unwrap_or_default();
-        let toolchain = sdk::toolchain(language).join("bin");
-        Self::among(
-            project,
-            [toolchain].into_iter().chain(env::split_paths(&path)),
-        )
+        let shared = toolchains::of(language).map(|folder| folder.join("bin"));
+        Self::among(project, shared.into_iter().chain(env::split_paths(&path)))
     }
 
     /// The project's own folders, followed by others.
@@ -89,8 +86,6 @@ pub(crate) fn fake(folder: &Path, name: &str, script: &str) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::fs;
 
     use super::*;

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 
 use crate::program::{self, Places};
-use crate::{BuildError, Language};
+use crate::{BuildError, Language, toolchains};
 
 /// The content of `recipe.json`.
 #[derive(Deserialize)]
@@ -71,6 +71,7 @@ pub(crate) fn build(
         });
         command.arg(filled);
     }
+    command.envs(toolchains::folder().map(|folder| (toolchains::VARIABLE, folder)));
     let status = command
         .current_dir(folder)
         .stdin(Stdio::null())
@@ -101,9 +102,12 @@ mod tests {
             fake(folder.path(), program, &format!("echo '{version}'"));
         }
         let places = Places::among(&folder.path().join("project"), [folder.path().to_owned()]);
-        let sdk = crate::sdk(language, None).unwrap();
-        let recipe: Recipe =
-            serde_json::from_str(&fs::read_to_string(sdk.join("recipe.json")).unwrap()).unwrap();
+        let files = crate::sdk_files(language).unwrap();
+        let (_, recipe) = files
+            .iter()
+            .find(|(path, _)| *path == "recipe.json")
+            .unwrap();
+        let recipe: Recipe = serde_json::from_slice(recipe).unwrap();
         let said = recipe.find(language, &places).err()?.to_string();
         Some(said.replace(&folder.path().display().to_string(), "PATH"))
     }

@@ -10,6 +10,8 @@ use std::process::Command;
 
 use crate::program::answer;
 
+mod standard_library;
+
 /// Compilation target. Components need no WASI, so the target has none.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
@@ -21,6 +23,9 @@ const LLVM_VERSION_MAX: u32 = 30;
 
 /// Oldest LLVM version; older linkers lack features that rustc uses today.
 const LLVM_VERSION_MIN: u32 = 19;
+
+/// Variable that names the linker to cargo.
+const LINKER: &str = "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER";
 
 /// No compiler for [`TARGET`] was found.
 #[derive(Debug, thiserror::Error)]
@@ -61,13 +66,15 @@ enum StandardLibrary {
     Installed,
     /// Built from its sources; the linker is not the compiler's own.
     Built { linker: PathBuf },
+    /// Built from its sources before, in a sysroot of its own.
+    Shared { linker: PathBuf, sysroot: PathBuf },
 }
 
 impl fmt::Display for Toolchain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.standard_library {
             StandardLibrary::Installed => write!(f, "{}", self.version),
-            StandardLibrary::Built { .. } => {
+            StandardLibrary::Built { .. } | StandardLibrary::Shared { .. } => {
                 write!(f, "{}, standard library built from source", self.version)
             }
         }
@@ -112,6 +119,24 @@ impl Toolchain {
         })
     }
 
+    /// The same compiler with a standard library that all projects of this user share, if it has to be built at all. The first
+    /// call for a compiler builds it. If that is not possible, each project builds its own.
+    pub(crate) fn with_shared_library(self) -> Self {
+        let StandardLibrary::Built { linker } = &self.standard_library else {
+            return self;
+        };
+        match standard_library::shared(&self) {
+            Some(sysroot) => Self {
+                standard_library: StandardLibrary::Shared {
+                    linker: linker.clone(),
+                    sysroot,
+                },
+                ..self
+            },
+            None => self,
+        }
+    }
+
     fn has_target(&self) -> bool {
         let libraries = self.sysroot.join("lib/rustlib").join(TARGET).join("lib");
         fs::read_dir(libraries).is_ok_and(|mut files| {
@@ -132,27 +157,53 @@ impl Toolchain {
     /// Prepares `command`, a `cargo build`, to use this toolchain. The component gets the names in `remaps` for its source
     /// folders instead of their paths on this machine.
     pub fn prepare(&self, command: &mut Command, remaps: &[Remap]) {
-        let mut flags = vec![
-            "-Ctarget-feature=+simd128".into(),
-            remap(&self.sources(), "rust"),
-        ];
+        let mut flags = self.flags();
         flags.extend(remaps.iter().map(Remap::flag));
         flags.extend(
             registries()
                 .iter()
                 .map(|registry| remap(registry, "crates")),
         );
+        self.compile_with(command, &flags);
+        match &self.standard_library {
+            StandardLibrary::Installed => {}
+            StandardLibrary::Built { linker } => {
+                build_library(command).env(LINKER, linker);
+            }
+            StandardLibrary::Shared { linker, .. } => {
+                command.env(LINKER, linker);
+            }
+        }
+    }
+
+    /// Makes cargo use this compiler with these flags.
+    fn compile_with(&self, command: &mut Command, flags: &[OsString]) {
         command.env("RUSTC", &self.rustc).env(
             "CARGO_ENCODED_RUSTFLAGS",
             flags.join(&OsString::from("\u{1f}")),
         );
-        if let StandardLibrary::Built { linker } = &self.standard_library {
-            command
-                .arg("-Zbuild-std=std,panic_abort")
-                .env("RUSTC_BOOTSTRAP", "1")
-                .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
-        }
     }
+
+    /// Flags of rustc for all crates.
+    fn flags(&self) -> Vec<OsString> {
+        let mut flags = vec![
+            "-Ctarget-feature=+simd128".into(),
+            remap(&self.sources(), "rust"),
+        ];
+        if let StandardLibrary::Shared { sysroot, .. } = &self.standard_library {
+            let mut flag = OsString::from("--sysroot=");
+            flag.push(sysroot);
+            flags.push(flag);
+        }
+        flags
+    }
+}
+
+/// Makes a `cargo build` build the standard library as well. Only unstable cargo has the option otherwise.
+fn build_library(command: &mut Command) -> &mut Command {
+    command
+        .arg("-Zbuild-std=std,panic_abort")
+        .env("RUSTC_BOOTSTRAP", "1")
 }
 
 fn remap(from: &Path, to: &str) -> OsString {

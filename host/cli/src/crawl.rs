@@ -1,25 +1,48 @@
 //! `opilio crawl`.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::future;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, bail};
+use opilio_cluster::ClusterConfig;
+use opilio_console::DaemonConfig;
 pub(crate) use opilio_crawl::component_cache;
 use opilio_crawl::{
-    Crawl, CrawlError, End, Faults, JobError, Level, Order, ProfileSource, Share, Stop, Summary,
-    plan,
+    Crawl, CrawlError, Diagnostics, End, JobError, JobNodes, Level, Order, ProfileSource, Share,
+    Stop, Summary, plan,
 };
+use opilio_profile::Profile;
 
 use crate::hangup::hangup;
+use crate::job_directory::known_job;
 use crate::summary::Sequel;
 use crate::telemetry::Telemetry;
-use crate::{CrawlArgs, DisplayArgs, exit, live, summary};
+use crate::{CrawlArgs, DisplayArgs, NodesArgs, daemon_config, exit, live, preparing, summary};
+
+/// The copy of the profile in the job's directory.
+const PROFILE_COPY: &str = "profile.toml";
 
 /// Runs the command.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
 pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
+    let what = Path::new(&args.what);
+    if what.is_dir() && known_job(what).is_none() {
+        eprintln!(
+            "opilio: {} is a directory without a job; pass a profile, a URL or a job",
+            what.display()
+        );
+        return Ok(exit::USAGE);
+    }
     let order = order(&args);
     let opening = Opening {
         is_paused: args.paused,
         share: args.share.unwrap_or_default(),
+        nodes: args.nodes,
     };
     run_order(
         &order,
@@ -27,6 +50,7 @@ pub(crate) async fn run(args: CrawlArgs, telemetry: &Telemetry) -> Result<u8> {
         Sequel::Resume,
         args.display,
         Some(telemetry),
+        future::pending(),
     )
     .await
     .map(|done| done.code)
@@ -48,12 +72,14 @@ impl Done {
 }
 
 /// The conditions under which the first fetch may be made.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
     /// Whether the job starts paused, until an operator resumes it.
     is_paused: bool,
     /// The crawl's share of the limits of the machine.
     share: Share,
+    /// The nodes that share the crawl.
+    nodes: NodesArgs,
 }
 
 /// Parses a share in the form in which the daemon passes it.
@@ -66,7 +92,7 @@ pub(crate) fn share(json: &str) -> Result<Share, serde_json::Error> {
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
 )]
-pub(crate) fn refused(faults: &Faults) -> u8 {
+pub(crate) fn refused(faults: &Diagnostics) -> u8 {
     eprintln!("{faults}");
     if faults.worst() == Some(Level::Warning) {
         eprintln!(
@@ -76,7 +102,7 @@ pub(crate) fn refused(faults: &Faults) -> u8 {
     exit::USAGE
 }
 
-/// Plans and runs the crawl, shows its progress and prints the summary.
+/// Plans and runs the crawl, shows its progress and prints the summary. The crawl ends politely when `enough` does.
 #[expect(
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
@@ -87,6 +113,7 @@ pub(crate) async fn run_order(
     sequel: Sequel,
     display: DisplayArgs,
     telemetry: Option<&Telemetry>,
+    enough: impl Future<Output = ()>,
 ) -> Result<Done> {
     let plan = match plan(order) {
         Ok(plan) => plan,
@@ -96,6 +123,10 @@ pub(crate) async fn run_order(
     if !plan.profile().notices.is_empty() && !display.quiet {
         live::note(&plan.profile().notices.to_string(), display);
     }
+    let plan = match job_nodes(opening.nodes, plan.directory())? {
+        Some((config, nodes)) => plan.join(config, nodes).await?,
+        None => plan,
+    };
     for note in plan.notes() {
         live::note(&format!("note: {note}"), display);
     }
@@ -128,10 +159,11 @@ pub(crate) async fn run_order(
     for repaired in crawl.repaired() {
         tracing::warn!("{}", summary::repaired(repaired));
     }
-    let summary = watched(crawl, display).await;
+    let summary = watched(crawl, display, enough).await;
     summary::print(&summary, sequel, display);
     let code = match &summary.end {
         End::Halted(_) => exit::FAILED,
+        End::NoSeedFetched(_) => exit::NO_SEED,
         // If the crawl cannot be resumed, its limit is its end.
         end if end.is_limit() && sequel == Sequel::Resume => exit::LIMIT,
         _ => exit::OK,
@@ -142,12 +174,60 @@ pub(crate) async fn run_order(
     })
 }
 
-/// Runs a crawl with the live view and the handling of repeated Ctrl-C.
-async fn watched(crawl: Crawl, display: DisplayArgs) -> Summary {
+/// Returns the nodes that share the job: those of the command line, or of a job that is resumed.
+fn job_nodes(args: NodesArgs, job: &Path) -> Result<Option<(ClusterConfig, JobNodes)>> {
+    let known = JobNodes::read(job)
+        .with_context(|| format!("cannot read cluster.json of job {}", job.display()))?;
+    let file = match (&args.cluster_job, &known) {
+        (Some(_), _) => {
+            let file = args.config.unwrap_or_else(|| PathBuf::from("opilio.toml"));
+            std::path::absolute(file)?
+        }
+        (None, Some(known)) => known.config.clone(),
+        (None, None) => return Ok(None),
+    };
+    let Some(cluster) = DaemonConfig::load(&file)?.cluster else {
+        bail!(
+            "{} has no [cluster]: add it, or name another file with --config",
+            file.display()
+        );
+    };
+    let config = cluster.settings()?;
+    let (node, partitions) = (config.node.clone(), config.partitions);
+    let nodes = match (args.cluster_job, known) {
+        (None, Some(known)) => JobNodes {
+            node,
+            partitions,
+            ..known
+        },
+        (name, _) => {
+            let names: BTreeSet<String> = args.nodes.into_iter().collect();
+            JobNodes {
+                job: name.unwrap_or_default(),
+                nodes: names.into_iter().collect(),
+                node,
+                partitions,
+                config: file,
+            }
+        }
+    };
+    Ok(Some((config, nodes)))
+}
+
+/// Runs a crawl with the live view and the handling of repeated Ctrl-C, until it ends or `enough` does.
+async fn watched(crawl: Crawl, display: DisplayArgs, enough: impl Future<Output = ()>) -> Summary {
     let stop = crawl.stop();
-    let interrupts = tokio::spawn(heed_interrupts(stop, display));
+    let interrupts = tokio::spawn(heed_interrupts(crawl.stop(), display));
+    preparing::finish();
     let live = live::start(crawl.view(), crawl.job(), display);
-    let summary = opilio_control::run(crawl).await;
+    let mut running = pin!(opilio_control::run(crawl));
+    let summary = tokio::select! {
+        summary = &mut running => summary,
+        () = enough => {
+            stop.stop();
+            running.await
+        }
+    };
     live.finish().await;
     interrupts.abort();
     summary
@@ -216,7 +296,13 @@ fn order(args: &CrawlArgs) -> Order {
                 Some(job),
             )
         }
-        None => (profile_source(&args.what), None, args.job.clone()),
+        None => match job_to_resume(args) {
+            Some(job) => {
+                let profile = ProfileSource::File(job.join(PROFILE_COPY));
+                (profile, None, Some(args.job.clone().unwrap_or(job)))
+            }
+            None => (profile_source(&args.what), None, args.job.clone()),
+        },
     };
     Order {
         profile,
@@ -227,14 +313,38 @@ fn order(args: &CrawlArgs) -> Order {
     }
 }
 
-/// Returns the source of a profile: a file, or a built-in profile if the file does not exist. If neither exists, a text that
-/// looks like a name counts as a name, so that the error lists the built-in profiles.
+/// Returns the job that the command line names in place of a profile. A file of that name comes first. A built-in profile does so
+/// for a job elsewhere: without `--job`, its job is the one of the same name.
+fn job_to_resume(args: &CrawlArgs) -> Option<PathBuf> {
+    let path = Path::new(&args.what);
+    let is_builtin = Profile::builtin_text(&args.what).is_some();
+    let is_named = || is_builtin || matches!(profile_source(&args.what), ProfileSource::Named(_));
+    let is_profile = path.is_file() || args.job.is_some() && is_named();
+    known_job(path).filter(|_| !is_profile)
+}
+
+/// Returns the source of a profile: a file; or, if the file does not exist, a profile of the daemon's store or a built-in one. If
+/// none exists, a text that looks like a name counts as a name, so that the error lists the built-in profiles.
 pub(crate) fn profile_source(what: &str) -> ProfileSource {
-    let is_name = !what.is_empty() && !what.contains(['/', '\\', '.']);
-    if is_name && !Path::new(what).exists() {
-        ProfileSource::Builtin(what.to_owned())
-    } else {
-        ProfileSource::File(what.into())
+    profile_source_of(what, None)
+}
+
+/// Returns the same for a job in this folder of jobs, whose store it uses unless the daemon's configuration names another.
+pub(crate) fn profile_source_of(what: &str, jobs: Option<&Path>) -> ProfileSource {
+    let is_name = !what.is_empty() && !what.contains(['/', '\\']);
+    if !is_name || Path::new(what).exists() {
+        return ProfileSource::File(what.into());
+    }
+    // A store that cannot be read has no profile of this name.
+    let store = daemon_config::config(None).map(|config| {
+        let jobs = jobs.map_or(config.jobs, Path::to_owned);
+        let config = DaemonConfig { jobs, ..config };
+        config.profile_store()
+    });
+    match store.map(|store| store.get_for_job(what)) {
+        Ok(Ok(found)) => ProfileSource::Named(found.named()),
+        _ if what.contains('.') => ProfileSource::File(what.into()),
+        _ => ProfileSource::Builtin(what.to_owned()),
     }
 }
 

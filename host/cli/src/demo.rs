@@ -1,6 +1,8 @@
 //! `opilio demo` and `opilio selftest`: a crawl of the demo web, which is served until the crawl ends.
 
+use std::future;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use opilio_crawl::{End, Order, ProfileSource, Summary, is_job};
@@ -10,10 +12,21 @@ use crate::crawl::{Opening, component_cache, run_order};
 use crate::summary::Sequel;
 use crate::{DemoArgs, exit, judge, terminal};
 
+/// Profile of the selftest: that of the demo, but its crawl ends when the checks have what they need. A busy machine needs more
+/// time for that than the demo takes.
+const SELFTEST: &str = "extends = \"demo\"\nlimits.time = \"10m\"\n";
+
+/// Duration of the selftest's crawl, if all is visited by then: that of the demo.
+const SELFTEST_TIME: Duration = Duration::from_secs(15);
+
+/// Interval of looks whether all is visited, after that.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
 /// Crawls the demo web and suggests further commands.
 pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
     let quiet = args.display.quiet || args.display.json;
-    let (code, _, done) = crawl(&args).await?;
+    let profile = ProfileSource::Builtin("demo".to_owned());
+    let (code, _, done) = crawl(&args, profile, async |_| future::pending().await).await?;
     if let (false, Some(summary)) = (quiet, done) {
         terminal::out!("{}", what_next(&summary));
     }
@@ -22,7 +35,11 @@ pub(crate) async fn run(args: DemoArgs) -> Result<u8> {
 
 /// Crawls the demo web and checks the archive.
 pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
-    let (code, web, done) = crawl(&args).await?;
+    let profile = ProfileSource::Text {
+        file: "selftest.toml".to_owned(),
+        text: SELFTEST.to_owned(),
+    };
+    let (code, web, done) = crawl(&args, profile, all_is_visited).await?;
     let Some(summary) = done else { return Ok(code) };
     if let End::Halted(_) = summary.end {
         return Ok(code);
@@ -38,7 +55,20 @@ pub(crate) async fn selftest(args: DemoArgs) -> Result<u8> {
     })
 }
 
-async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
+/// Waits for the time of a selftest to pass, and for the visits that its checks need.
+async fn all_is_visited(web: &Web) {
+    tokio::time::sleep(SELFTEST_TIME).await;
+    while !demo::is_visited(web) {
+        tokio::time::sleep(LOOK_INTERVAL).await;
+    }
+}
+
+/// Crawls the demo web with this profile, until a limit is reached or `enough` ends.
+async fn crawl(
+    args: &DemoArgs,
+    profile: ProfileSource,
+    enough: impl AsyncFnOnce(&Web),
+) -> Result<(u8, Web, Option<Summary>)> {
     if let Some(job) = args.job.as_deref().filter(|job| is_job(job)) {
         bail!(
             "{} contains a job, and the demo cannot resume a job, because its web is gone; pass another directory",
@@ -50,13 +80,21 @@ async fn crawl(args: &DemoArgs) -> Result<(u8, Web, Option<Summary>)> {
         .await
         .context("cannot serve the demo web on 127.0.0.1")?;
     let order = Order {
-        profile: ProfileSource::Builtin("demo".to_owned()),
+        profile,
         seeds: demo::seeds(&web),
         contact_url: None,
         job: Some(args.job.clone().unwrap_or_else(temporary_job)),
         component_cache: component_cache(),
     };
-    let done = run_order(&order, Opening::default(), Sequel::None, args.display, None).await?;
+    let done = run_order(
+        &order,
+        Opening::default(),
+        Sequel::None,
+        args.display,
+        None,
+        enough(&web),
+    );
+    let done = done.await?;
     Ok((done.code, web, done.summary))
 }
 

@@ -2,6 +2,7 @@
 
 use indicatif::HumanCount;
 use opilio_control::{Statistics, figures};
+use opilio_crawl::{HandoverTotals, VisitCounts};
 
 /// Returns the URIs that are known, queued and in process.
 pub(crate) fn uris(statistics: &Statistics) -> String {
@@ -10,6 +11,38 @@ pub(crate) fn uris(statistics: &Statistics) -> String {
         ("queued", statistics.queued),
         ("in process", statistics.in_process),
     ])
+}
+
+/// Returns the finished visits by outcome. Outcomes that did not occur are left out.
+pub(crate) fn visits(visits: &VisitCounts) -> String {
+    let outcomes = [
+        (
+            visits.error_responses,
+            numbered(visits.error_responses, "error response"),
+        ),
+        (
+            visits.failed,
+            format!("{} failed", HumanCount(visits.failed)),
+        ),
+        (
+            visits.disregarded,
+            format!("{} disregarded", HumanCount(visits.disregarded)),
+        ),
+        (
+            visits.prerequisites,
+            numbered(visits.prerequisites, "prerequisite"),
+        ),
+    ];
+    let occurred = outcomes.into_iter().filter(|(count, _)| *count > 0);
+    let mut words = vec![numbered(visits.documents, "document")];
+    words.extend(occurred.map(|(_, words)| words));
+    words.join(", ")
+}
+
+/// Returns a count with its noun, in singular or plural.
+pub(crate) fn numbered(count: u64, thing: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{plural}", HumanCount(count))
 }
 
 /// Returns the URIs by the outcome of their last visit.
@@ -27,4 +60,17 @@ fn counts(named: &[(&str, u64)]) -> String {
     let named =
         named.map(|(name, count)| format!("{} {}", HumanCount(*count), name.replace('-', " ")));
     named.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the totals of a receiver on a line.
+pub(crate) fn handover(total: &HandoverTotals) -> String {
+    let files = numbered(total.files, "file");
+    match total.left {
+        0 => format!("{}: {files} handed over, none left", total.to),
+        left => format!(
+            "{}: {files} handed over, {} left",
+            total.to,
+            HumanCount(left)
+        ),
+    }
 }

@@ -10,14 +10,16 @@ use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use flate2::{Compression, write::GzEncoder};
 use opilio_control::{
-    Command, DoneElsewhere, ExportFormat, QueueAction, QueueSort, QueueState, Which,
+    Command, DoneElsewhere, ExportFormat, QueueAction, QueueSort, QueueState, StateSelector,
+    UriSelection,
 };
 use opilio_crawl::QueueStates;
 
 use crate::exit;
 use crate::job::JobTarget;
-use crate::job::ask::{ask, ask_to, count};
-use crate::named::one_of;
+use crate::job::send::{ask, ask_to, count};
+use crate::job_directory::existing_job;
+use crate::named_values::one_of;
 use crate::terminal;
 
 /// The command line.
@@ -39,9 +41,9 @@ enum FrontierCommand {
     Uris(UrisArgs),
     /// Explain why a URI was or was not fetched.
     Why(UriArgs),
-    /// List URIs by SURT prefix and regular expression.
+    /// List URIs by site, pattern and outcome.
     List(ListArgs),
-    /// Count URIs by SURT prefix and regular expression.
+    /// Count URIs by site, pattern and outcome.
     Count(CountArgs),
     /// Remove URIs from their queues and keep them known, so that they are not found again.
     Delete(SweepArgs),
@@ -57,7 +59,8 @@ enum FrontierCommand {
     Freeze(QueueArgs),
     /// Thaw a frozen queue: it issues URIs again.
     Thaw(QueueArgs),
-    /// End the politeness delay or back-off of a queue; with --all, shorten all delays that are too long because a clock was ahead.
+    /// End the politeness delay or back-off of a queue; with --all, shorten all delays that are too long because a clock was
+    /// ahead.
     Wake(WakeArgs),
     /// Cancel the fetch of a URI. The URI counts as failed, with status -7000.
     Cancel(UriArgs),
@@ -69,7 +72,7 @@ enum FrontierCommand {
     Floor(FloorArgs),
     /// Export URIs with their records.
     Export(ExportArgs),
-    /// Import the URIs of another crawl from a recovery journal, a crawl log or an export.
+    /// Import the URIs of another crawl from its recovery journals, crawl logs or exports.
     Import(ImportArgs),
     /// Check the store of a job that is not running: verify every invariant.
     Check(CheckArgs),
@@ -148,6 +151,18 @@ struct WhichArgs {
     /// Select URIs that contain a match of this regular expression.
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
+    /// Select URIs of this host, without its subdomains.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Select URIs with these fetch statuses: 404, 5xx, 500-599, -2; several are separated by commas.
+    #[arg(long, value_name = "STATUS", allow_hyphen_values = true)]
+    status: Option<String>,
+    /// Select URIs in this state: their place, or the result of their last completed visit.
+    #[arg(long, value_name = "STATE", value_parser = one_of(StateSelector::ALL.map(|one| (one, one.name()))))]
+    state: Option<StateSelector>,
+    /// Select URIs of this media type, such as text/html or image/*; no-type selects URIs without a media type.
+    #[arg(long = "type", value_name = "TYPE")]
+    media_type: Option<String>,
 }
 
 #[derive(Debug, Args)]
@@ -214,8 +229,8 @@ struct FloorArgs {
 
 #[derive(Debug, Args)]
 struct ExportArgs {
-    /// Directory of the job.
-    #[arg(value_name = "JOB")]
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
     #[command(flatten)]
     which: WhichArgs,
@@ -234,9 +249,10 @@ struct ExportArgs {
 struct ImportArgs {
     #[command(flatten)]
     target: JobTarget,
-    /// Path of a recovery journal, a crawl log or an export; plain or compressed with gzip.
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Recovery journals, crawl logs or exports; plain or compressed with gzip. Pass all files of a crawl together: their order
+    /// has no effect.
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
     /// URIs to fetch [default: URIs that the other crawl had not finished; the URIs it had finished count as done].
     #[arg(long, value_name = "WHAT")]
     include: Option<Include>,
@@ -331,9 +347,10 @@ pub(crate) fn run(args: FrontierArgs) -> Result<u8> {
         }
         FrontierCommand::Export(args) => export(args),
         FrontierCommand::Import(args) => {
+            // The process that runs the job may have another working directory.
+            let files = args.files.iter().map(std::path::absolute);
             let command = Command::Import {
-                // The process that runs the job may have another working directory.
-                file: std::path::absolute(&args.file)?,
+                files: files.collect::<std::io::Result<_>>()?,
                 done: match args.include {
                     None => DoneElsewhere::Known,
                     Some(Include::Pending) => DoneElsewhere::LeftOut,
@@ -354,9 +371,9 @@ fn change(QueueArgs { target, queue }: QueueArgs, action: QueueAction) -> Result
 }
 
 /// Counts the matching URIs. With `--yes` the command is carried out at once.
-fn sweep(args: SweepArgs, done: &str, command: fn(Which) -> Command) -> Result<u8> {
-    let which = Which::from(args.which);
-    if args.yes || which == Which::default() {
+fn sweep(args: SweepArgs, done: &str, command: fn(UriSelection) -> Command) -> Result<u8> {
+    let which = UriSelection::from(args.which);
+    if args.yes || which.is_everything() {
         return ask(&args.target, command(which));
     }
     let (meant, in_process) = match count(&args.target, Command::Count { which })? {
@@ -425,11 +442,15 @@ fn export(args: ExportArgs) -> Result<u8> {
     Ok(code)
 }
 
-impl From<WhichArgs> for Which {
-    fn from(args: WhichArgs) -> Which {
-        Which {
+impl From<WhichArgs> for UriSelection {
+    fn from(args: WhichArgs) -> UriSelection {
+        UriSelection {
             surt: args.surt,
             regex: args.regex,
+            host: args.host,
+            status: args.status,
+            state: args.state,
+            media_type: args.media_type,
         }
     }
 }

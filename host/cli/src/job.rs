@@ -1,10 +1,14 @@
 //! `opilio job`: the state of a job, and its control.
 
-pub(crate) mod ask;
 mod checkpoints;
-mod life;
+mod compare;
+mod handover;
+pub(crate) mod hosts;
+mod lifecycle;
 mod logs;
+mod replay;
 pub(crate) mod report;
+pub(crate) mod send;
 mod set;
 pub(crate) mod show;
 pub(crate) mod verify;
@@ -18,8 +22,9 @@ use opilio_control::Command;
 
 pub(crate) use self::set::FoundArgs;
 
-use self::ask::ask;
+use self::send::ask;
 use crate::exit;
+use crate::job_directory::existing_job;
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -31,18 +36,18 @@ pub(crate) struct JobArgs {
 #[derive(Debug, Subcommand)]
 enum JobCommand {
     /// List the jobs of a folder and their states.
-    List(life::ListArgs),
+    List(lifecycle::ListArgs),
     /// Create a job from a profile. With --start, also start it.
-    New(life::NewArgs),
+    New(lifecycle::NewArgs),
     /// Start or resume a job in the background.
     ///
     /// If a daemon (opilio serve) manages the folder, the daemon starts the job as soon as a place among the concurrent crawls
     /// is free, and restarts it if its process dies.
-    Start(life::StartArgs),
+    Start(lifecycle::StartArgs),
     /// Create a job with the profile, seeds and plugins of another job, but without its crawl data.
-    Clone(life::CloneArgs),
+    Clone(lifecycle::CloneArgs),
     /// Delete a job that is not running. Its archive, logs and reports are kept unless --archive is given.
-    Delete(life::DeleteArgs),
+    Delete(lifecycle::DeleteArgs),
     /// Show the state, counts, alerts and current fetches of a job.
     Status(JobTarget),
     /// Pause a job: start no new fetches. Current fetches finish.
@@ -55,12 +60,23 @@ enum JobCommand {
     Checkpoint(CheckpointArgs),
     /// List the checkpoints of a job, newest first.
     Checkpoints(JobTarget),
+    /// Compare the visits of two jobs, or of a job and a checkpoint: counts, URIs of one only, changed content.
+    #[command(after_help = "\
+A and B are jobs or directories of checkpoints; opilio job checkpoints lists the latter. The last visits of each URI are
+compared. Running jobs can be compared, too.
+
+Examples:
+  opilio job compare jobs/2025 jobs/2026
+  opilio job compare jobs/news/checkpoints/20261120123456 jobs/news --list changed")]
+    Compare(compare::CompareArgs),
     /// Create a new job from a checkpoint, or return the job itself to it; `opilio crawl` then resumes the crawl.
     Restore(checkpoints::RestoreArgs),
     /// Print a report: summary of the crawl, seeds, hosts, media types, statuses, queues …
     Report(report::ReportArgs),
     /// Show counts and bytes by status, media type and host.
     Breakdown(JobTarget),
+    /// List hosts with documents, bytes, errors and freshness, in any order.
+    Hosts(hosts::HostsArgs),
     /// Show active and past alerts, or acknowledge an alert.
     Alerts(report::AlertsArgs),
     /// Print the metrics of a job in the text format of Prometheus.
@@ -81,16 +97,46 @@ Without a condition such as --domain, the value replaces the value of the job's 
 With a condition, the command adds an override after the existing ones. If several overrides match, the last one wins,
 for each setting separately. The file profile.toml does not change.
 
+Examples:
+  opilio job set JOB politeness.min-delay=4s
+  opilio job set JOB --host www.example.org politeness.min-delay=10s --reason \"asked by mail\" --dry-run
+  opilio job set JOB --override 3 politeness.min-delay=20s
+
 Exit codes: 0 done, 2 invalid settings, nothing was changed.")]
     Set(set::SetArgs),
+    /// Remove a live override, or settings from it.
+    #[command(after_help = "\
+opilio job overrides lists the live overrides with their numbers.
+
+Examples:
+  opilio job unset JOB --override 3 --reason \"the site is fast again\"
+  opilio job unset JOB --override 3 politeness.min-delay
+
+Exit codes: 0 done, 1 override not found, 2 nothing was changed.")]
+    Unset(set::UnsetArgs),
+    /// List the overrides of a job in the order in which they apply, or move one.
+    #[command(after_help = "\
+Overrides of the profile come first. They cannot change. Live overrides have a number; opilio job set with a condition adds them.
+If several overrides match, the last one wins, for each setting separately.
+
+Examples:
+  opilio job overrides JOB
+  opilio job overrides JOB --move 5 --before 3
+
+Exit codes: 0 done, 1 override not found, 2 nothing was changed.")]
+    Overrides(set::OverridesArgs),
     /// List the changes made to a job since it was created, with user and time.
     History(set::HistoryArgs),
     /// List the seeds with their status, or add seeds, also while the job runs.
     Seeds(set::SeedsArgs),
     /// Explain how a job handles a URI: its settings, the answer of every filter, and the wait after its next visit.
     Explain(set::ExplainArgs),
+    /// Replay the captures of a job in a browser, with pywb.
+    Replay(replay::ReplayArgs),
     /// Compare archive, indexes, log and frontier of a job with one another; with --repair, repair discrepancies.
     Verify(verify::VerifyArgs),
+    /// Hand over closed files that are not in the job's store yet, or list the files with their state.
+    Handover(handover::HandoverArgs),
     /// Print the log of a job: commands of operators, and the times at which the crawl started, paused and ended.
     Log(LogArgs),
 }
@@ -98,8 +144,8 @@ Exit codes: 0 done, 2 invalid settings, nothing was changed.")]
 /// A job, and how it answers.
 #[derive(Debug, Args)]
 pub(crate) struct JobTarget {
-    /// Directory of the job.
-    #[arg(value_name = "JOB")]
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
     pub job: PathBuf,
     /// Print JSON, one object per line.
     #[arg(long)]
@@ -135,29 +181,30 @@ struct TablesArgs {
 
 #[derive(Debug, Args)]
 struct LogArgs {
-    /// Directory of the job.
-    #[arg(value_name = "JOB")]
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
 }
 
 /// Runs the command.
 pub(crate) async fn run(args: JobArgs) -> Result<u8> {
     match args.command {
-        JobCommand::List(args) => life::list(&args).await,
-        JobCommand::New(args) => life::new(args),
-        JobCommand::Start(args) => life::start(&args),
-        JobCommand::Clone(args) => life::copy(&args),
-        JobCommand::Delete(args) => life::delete(&args),
-        JobCommand::Status(target) => life::status(&target).await,
-        JobCommand::Pause(target) => life::pause(&target),
-        JobCommand::Resume(target) => life::resume(&target),
-        JobCommand::Stop(target) => life::stop(&target),
+        JobCommand::List(args) => lifecycle::list(&args).await,
+        JobCommand::New(args) => lifecycle::new(args),
+        JobCommand::Start(args) => lifecycle::start(&args),
+        JobCommand::Clone(args) => lifecycle::copy(&args),
+        JobCommand::Delete(args) => lifecycle::delete(&args),
+        JobCommand::Status(target) => lifecycle::status(&target).await,
+        JobCommand::Pause(target) => lifecycle::pause(&target),
+        JobCommand::Resume(target) => lifecycle::resume(&target),
+        JobCommand::Stop(target) => lifecycle::stop(&target),
         JobCommand::Checkpoint(args) => {
             let to = args.to.as_deref().map(std::path::absolute).transpose()?;
             ask(&args.target, Command::Checkpoint { to })
         }
         JobCommand::Report(args) => report::report(&args),
         JobCommand::Breakdown(target) => ask(&target, Command::Breakdown),
+        JobCommand::Hosts(args) => hosts::run(args),
         JobCommand::Alerts(args) => ask(&args.target, args.command()),
         JobCommand::Metrics(target) => report::figures(&target),
         JobCommand::Logs(args) => logs::run(args),
@@ -172,12 +219,17 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
         }
         JobCommand::Settings(args) => set::settings(args),
         JobCommand::Set(args) => set::set(args),
+        JobCommand::Unset(args) => set::unset(args),
+        JobCommand::Overrides(args) => set::overrides(args),
         JobCommand::History(args) => set::history(args),
         JobCommand::Seeds(args) => set::seeds(args),
         JobCommand::Explain(args) => set::explain(args),
         JobCommand::Checkpoints(target) => checkpoints::list(&target),
+        JobCommand::Compare(args) => compare::run(&args),
         JobCommand::Restore(args) => checkpoints::restore(&args),
+        JobCommand::Replay(args) => replay::run(&args),
         JobCommand::Verify(args) => verify::run(&args),
+        JobCommand::Handover(args) => handover::run(&args).await,
         JobCommand::Log(args) => log(&args),
     }
 }
@@ -185,7 +237,7 @@ pub(crate) async fn run(args: JobArgs) -> Result<u8> {
 fn log(args: &LogArgs) -> Result<u8> {
     let file = match opilio_control::log_file(&args.job) {
         Ok(file) => file,
-        Err(problem) => return Ok(ask::refused(&problem)),
+        Err(problem) => return Ok(send::refused(&problem)),
     };
     let read = std::fs::File::open(&file);
     let mut log = match read {

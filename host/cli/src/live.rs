@@ -9,12 +9,15 @@ use indicatif::{
     HumanBytes, HumanCount, HumanDuration, MultiProgress, ProgressBar, ProgressDrawTarget,
     ProgressStyle,
 };
-use opilio_crawl::{Job, Progress, View};
+use jiff::Timestamp;
+use opilio_control::status_words;
+use opilio_crawl::{Alert, AlertKind, CrawlView, Job, Progress};
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use crate::{DisplayArgs, figures, terminal};
+use crate::figures::{self, numbered};
+use crate::{DisplayArgs, terminal};
 
 /// Interval between two updates on a terminal.
 const REFRESH: Duration = Duration::from_millis(250);
@@ -70,17 +73,13 @@ impl Live {
 }
 
 /// Starts showing a crawl.
-pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
+pub(crate) fn start(view: CrawlView, job: &Job, display: DisplayArgs) -> Live {
     let (end, ended) = oneshot::channel();
-    let title = format!(
-        "{} {}",
-        if job.resumed() {
-            "resuming"
-        } else {
-            "crawling"
-        },
-        job.directory().display()
-    );
+    let verb = match job.resumed() {
+        true => "resuming",
+        false => "crawling",
+    };
+    let title = format!("{verb} {}", job.directory().display());
     let task = if display.quiet {
         tokio::spawn(async move {
             let _ = ended.await;
@@ -96,7 +95,7 @@ pub(crate) fn start(view: View, job: &Job, display: DisplayArgs) -> Live {
     Live { end, task }
 }
 
-async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
+async fn picture(view: CrawlView, title: String, mut ended: oneshot::Receiver<()>) {
     let drawn = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
     *screen() = Some(drawn.clone());
     let line = |template: &str| {
@@ -121,7 +120,8 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
         if recent.len() > RECENT {
             recent.pop_front();
         }
-        head.set_message(format!("{title}  {}", HumanDuration(now.elapsed)));
+        let state = state_of(&now).map_or_else(String::new, |state| format!("  {state}"));
+        head.set_message(format!("{title}  {}{state}", HumanDuration(now.elapsed)));
         head.tick();
         for (bar, text) in totals.iter().zip(totals_of(&now, rate_of(&recent))) {
             bar.set_message(text);
@@ -141,35 +141,54 @@ async fn picture(view: View, title: String, mut ended: oneshot::Receiver<()>) {
     let _ = drawn.clear();
 }
 
+/// Returns the state of a crawl that does more or less than crawl: `paused`, for example.
+fn state_of(now: &Progress) -> Option<&'static str> {
+    (now.state != "running").then_some(now.state)
+}
+
+/// Describes the queues that back off after failures, with the error of one of them and the time of the next attempt.
+fn failing(now: &Progress) -> Option<String> {
+    let others = match now.failing {
+        0 => return None,
+        1 => "1 queue backs off".to_owned(),
+        count => format!("{} queues back off", HumanCount(count)),
+    };
+    let is_idle = now.statistics.in_process == 0;
+    let next = now.waits_until.filter(|at| is_idle && *at < Timestamp::MAX);
+    let next = next.map_or_else(String::new, |at| {
+        format!("; next attempt at {}", at.strftime("%H:%M:%S UTC"))
+    });
+    let queue = now.failing_queue.as_ref();
+    let queue = queue.map_or_else(String::new, |(queue, tally)| {
+        format!(": {queue} {}", tally.last_words())
+    });
+    Some(terminal::line(&format!("{others}{queue}{next}")))
+}
+
 /// Returns the active alerts, a line each.
 fn alerts_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
-    now.alerts.iter().map(|alert| {
-        let words = [alert.kind.name(), &alert.subject, &alert.message];
-        let words = words.into_iter().filter(|word| !word.is_empty());
-        terminal::line(&words.collect::<Vec<_>>().join(" "))
-    })
+    now.alerts.iter().map(alert_line)
+}
+
+fn alert_line(alert: &Alert) -> String {
+    let words = [alert.kind.name(), &alert.subject, &alert.message];
+    let words = words.into_iter().filter(|word| !word.is_empty());
+    terminal::line(&words.collect::<Vec<_>>().join(" "))
 }
 
 /// Number of the lines of totals.
-const TOTALS: usize = 5;
+const TOTALS: usize = 6;
 
 fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
     let statistics = &now.statistics;
     let line = |name: &str, value: String| format!("{name:>NAME_WIDTH$}  {value}");
     [
+        line("URIs", figures::uris(statistics)),
         line(
-            "URIs",
-            format!(
-                "{}; {} finished",
-                figures::uris(statistics),
-                HumanCount(statistics.finished())
-            ),
-        ),
-        line(
-            "finished",
+            "visits",
             format!(
                 "{}; {} retries",
-                figures::outcomes(statistics),
+                figures::visits(&now.visits),
                 HumanCount(statistics.retries)
             ),
         ),
@@ -182,22 +201,24 @@ fn totals_of(now: &Progress, recent: f64) -> [String; TOTALS] {
                 rate(now)
             ),
         ),
-        line("plugins", format!("{} errors", now.faults)),
+        line("plugins", format!("{} errors", HumanCount(now.faults))),
+        failing(now).map_or_else(String::new, |text| line("failing", text)),
     ]
 }
 
 /// Returns a line of column names, then the busiest queues; empty lines if there are fewer.
 fn queues_of(now: &Progress) -> impl Iterator<Item = String> + '_ {
     let names = format!(
-        "{:<QUEUE_WIDTH$} {:>8} {:>11} {:>7}",
-        "busiest queues", "visits", "received", "status"
+        "{:<QUEUE_WIDTH$} {:>8} {:>11}  {}",
+        "busiest queues", "visits", "received", "last visit"
     );
     let queues = now.busiest.iter().map(|(queue, tally)| {
         let name = terminal::clip(queue, QUEUE_WIDTH);
         let received = HumanBytes(tally.bytes).to_string();
         format!(
-            "{name:<QUEUE_WIDTH$} {:>8} {received:>11} {:>7}",
-            tally.uris, tally.last_status
+            "{name:<QUEUE_WIDTH$} {:>8} {received:>11}  {}",
+            tally.uris,
+            status_words(tally.last_status)
         )
     });
     let header = (!now.busiest.is_empty()).then_some(names);
@@ -215,7 +236,7 @@ fn rate_of(recent: &VecDeque<(Duration, u64)>) -> f64 {
     (after - before) as f64 / (*to - *from).as_secs_f64().max(REFRESH.as_secs_f64())
 }
 
-async fn lines(view: View, mut ended: oneshot::Receiver<()>, line: fn(&Progress) -> String) {
+async fn lines(view: CrawlView, mut ended: oneshot::Receiver<()>, line: fn(&Progress) -> String) {
     let mut ticks = tokio::time::interval(LINE_INTERVAL);
     ticks.tick().await;
     loop {
@@ -227,37 +248,46 @@ async fn lines(view: View, mut ended: oneshot::Receiver<()>, line: fn(&Progress)
 }
 
 fn one_line(progress: &Progress) -> String {
-    let statistics = &progress.statistics;
-    format!(
-        "{} s: {} finished, {} queued, {} in process, {} discovered, {:.1} URIs/s, {}, {} failed, {} plugin errors{}",
-        progress.elapsed.as_secs(),
-        statistics.finished(),
-        statistics.queued,
-        statistics.in_process,
-        statistics.discovered,
-        rate(progress),
-        HumanBytes(progress.bytes),
-        statistics.failed,
-        progress.faults,
-        match progress.alerts.len() {
-            0 => String::new(),
-            count => format!(
-                ", {count} {}: {}",
-                if count == 1 { "alert" } else { "alerts" },
-                alerts_of(progress).collect::<Vec<_>>().join("; ")
-            ),
-        },
-    )
+    let (statistics, visits) = (&progress.statistics, &progress.visits);
+    let state = state_of(progress).map_or_else(String::new, |state| format!("{state}, "));
+    let mut parts = vec![
+        format!("{state}{}", numbered(visits.all(), "visit")),
+        figures::uris(statistics),
+        format!("{:.1} URIs/s", rate(progress)),
+        HumanBytes(progress.bytes).to_string(),
+    ];
+    let problems = [
+        (visits.error_responses, "error response"),
+        (progress.faults, "plugin error"),
+    ];
+    let occurred = problems.into_iter().filter(|(count, _)| *count > 0);
+    parts.extend(occurred.map(|(count, name)| numbered(count, name)));
+    if visits.failed > 0 {
+        parts.push(format!("{} failed", HumanCount(visits.failed)));
+    }
+    parts.extend(failing(progress));
+    // The failing queues are shown already.
+    let alerts = progress.alerts.iter();
+    let alerts = alerts.filter(|alert| alert.kind != AlertKind::HostsFailing);
+    let alerts: Vec<String> = alerts.map(alert_line).collect();
+    if !alerts.is_empty() {
+        let count = numbered(alerts.len() as u64, "alert");
+        parts.push(format!("{count}: {}", alerts.join("; ")));
+    }
+    format!("{} s: {}", progress.elapsed.as_secs(), parts.join(", "))
 }
 
 /// Returns the progress as JSON. Sizes are in bytes, times in seconds.
 pub(crate) fn as_json(progress: &Progress) -> serde_json::Value {
     json!({
-        "elapsed": progress.elapsed.as_secs_f64(),
+        "elapsed_s": progress.elapsed.as_secs_f64(),
+        "state": progress.state,
+        "visits": progress.visits,
+        "failing_queues": progress.failing,
         "uris": progress.uris,
         "bytes": progress.bytes,
         "faults": progress.faults,
-        "out-of-scope": progress.out_of_scope,
+        "out_of_scope": progress.out_of_scope,
         "alerts": progress.alerts,
         "statistics": progress.statistics,
     })
@@ -281,4 +311,85 @@ pub(crate) fn note(words: &str, display: DisplayArgs) {
 /// Writes a line to standard error; results go to standard output. Errors are ignored: the terminal may be gone.
 fn say(line: &str) {
     drop(writeln!(io::stderr(), "{line}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_crawl::{QueueTally, VisitCounts};
+
+    use super::*;
+
+    fn progress() -> Progress {
+        Progress {
+            elapsed: Duration::from_secs(20),
+            state: "running",
+            statistics: Default::default(),
+            visits: VisitCounts::default(),
+            uris: 0,
+            bytes: 0,
+            faults: 0,
+            out_of_scope: 0,
+            alerts: Vec::new(),
+            busiest: Vec::new(),
+            failing: 0,
+            failing_queue: None,
+            waits_until: None,
+        }
+    }
+
+    #[track_caller]
+    fn check(progress: Progress, expected: &str) {
+        assert_eq!(one_line(&progress), expected);
+    }
+
+    #[test]
+    fn a_line_says_that_the_crawl_is_paused() {
+        let paused = Progress {
+            state: "paused",
+            ..progress()
+        };
+        check(
+            paused,
+            "20 s: paused, 0 visits, 0 discovered, 0 queued, 0 in process, 0.0 URIs/s, 0 B",
+        );
+    }
+
+    #[test]
+    fn a_line_counts_visits_of_known_pages_too() {
+        let visits = VisitCounts {
+            documents: 1200,
+            error_responses: 1,
+            failed: 2,
+            ..VisitCounts::default()
+        };
+        let again = Progress {
+            visits,
+            faults: 2,
+            ..progress()
+        };
+        check(
+            again,
+            "20 s: 1,203 visits, 0 discovered, 0 queued, 0 in process, 0.0 URIs/s, 0 B, 1 error response, 2 plugin errors, 2 failed",
+        );
+    }
+
+    #[test]
+    fn a_line_shows_a_server_that_is_down_and_the_time_of_the_next_attempt() {
+        let tally = QueueTally {
+            uris: 1,
+            bytes: 0,
+            last_status: -2,
+            last_error: "cannot connect to 127.0.0.1 port 9".to_owned(),
+        };
+        let down = Progress {
+            failing: 1,
+            failing_queue: Some(("org,example,".to_owned(), tally)),
+            waits_until: Some(Timestamp::UNIX_EPOCH),
+            ..progress()
+        };
+        check(
+            down,
+            "20 s: 0 visits, 0 discovered, 0 queued, 0 in process, 0.0 URIs/s, 0 B, 1 queue backs off: org,example, cannot connect to 127.0.0.1 port 9; next attempt at 00:00:00 UTC",
+        );
+    }
 }

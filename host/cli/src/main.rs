@@ -1,17 +1,22 @@
 //! The `opilio` command.
 
 mod crawl;
+mod daemon_config;
 mod demo;
+mod doctor;
 mod figures;
 mod frontier;
 mod hangup;
 mod job;
+mod job_directory;
 mod judge;
 mod live;
 mod manual;
-mod named;
+mod named_values;
+mod node;
 mod package;
 mod plugin;
+mod preparing;
 mod profile;
 mod robots;
 mod serve;
@@ -48,6 +53,8 @@ mod exit {
     pub(crate) const IN_USE: u8 = 3;
     /// A limit of the profile was reached before everything was fetched.
     pub(crate) const LIMIT: u8 = 4;
+    /// The crawl is finished, and none of its seeds could be fetched.
+    pub(crate) const NO_SEED: u8 = 5;
 }
 
 /// Web crawler for archives, with crawl policies as WebAssembly plugins.
@@ -59,7 +66,8 @@ mod exit {
     after_help = "\
 Exit codes: 0 done, or stopped on request; 1 failed (no data is lost); 2 error in the command line, the profile or a
 component (nothing was created); 3 another process runs the job (nothing was done); 4 a limit of the profile was reached
-before everything was fetched (the same command resumes); 130 ended by a third Ctrl-C."
+before everything was fetched (the same command resumes); 5 the crawl is finished, and none of its seeds could be fetched;
+130 ended by a third Ctrl-C."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -71,7 +79,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Crawl with a profile, or crawl one URL.
+    /// Crawl with a profile, crawl one URL, or resume a job.
     ///
     /// The first Ctrl-C stops the crawl: current fetches finish, state is saved, and WARC files are closed. A second Ctrl-C
     /// cuts the current fetches short. A third exits at once. The same command on the same job directory resumes the crawl.
@@ -102,16 +110,36 @@ enum Command {
     Man(manual::ManArgs),
     /// Run the daemon: many jobs, their REST API and the web console.
     Serve(serve::ServeArgs),
+    /// Check limits, disks, DNS, clock, certificates and the daemon of this machine, with remedies.
+    Doctor(doctor::DoctorArgs),
+    /// List, drain and remove the nodes of a cluster.
+    Node(node::NodeArgs),
     /// Create, list and revoke access tokens of the daemon.
     Token(token::TokenArgs),
     /// Develop plugins, and manage the plugin store.
     Plugin(plugin::PluginArgs),
 }
 
+impl Command {
+    /// Returns the form of the progress of the command; none for the daemon, which has a log.
+    fn display(&self) -> Option<DisplayArgs> {
+        match self {
+            Command::Crawl(args) => Some(args.display),
+            Command::Demo(args) | Command::Selftest(args) => Some(args.display),
+            Command::Serve(_) => None,
+            _ => Some(DisplayArgs {
+                quiet: false,
+                json: false,
+            }),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 struct CrawlArgs {
-    /// Profile (TOML file, or name of a shipped profile), or URL to crawl with the default profile.
-    #[arg(value_name = "PROFILE|URL")]
+    /// Profile (TOML file, or name of a saved or shipped profile); URL to crawl with the default profile; or job to resume, by its
+    /// directory or its name in the folder `jobs`.
+    #[arg(value_name = "PROFILE|URL|JOB")]
     what: String,
     /// Additional seed; may be repeated.
     #[arg(long, value_name = "URL")]
@@ -129,7 +157,28 @@ struct CrawlArgs {
     #[arg(long, hide = true, value_name = "JSON", value_parser = crawl::share)]
     share: Option<Share>,
     #[command(flatten)]
+    nodes: NodesArgs,
+    #[command(flatten)]
     display: DisplayArgs,
+}
+
+/// Nodes that share a crawl.
+#[derive(Clone, Debug, Default, Args)]
+struct NodesArgs {
+    /// Share the crawl with other nodes of a cluster, under this name. Run the same command on each node.
+    #[arg(long, value_name = "NAME", requires = "nodes")]
+    cluster_job: Option<String>,
+    /// Nodes that share the crawl, this one included. Each crawls a fixed part of the sites.
+    #[arg(
+        long,
+        value_name = "NODE,NODE",
+        value_delimiter = ',',
+        requires = "cluster_job"
+    )]
+    nodes: Vec<String>,
+    /// Configuration file whose [cluster] names this node and the NATS servers [default: opilio.toml].
+    #[arg(long, value_name = "FILE", requires = "cluster_job")]
+    config: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -164,6 +213,9 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let telemetry = Telemetry::start(cli.log_format);
+    if let Some(display) = cli.command.display() {
+        preparing::show(display);
+    }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(problem) => {
@@ -178,6 +230,8 @@ fn main() -> ExitCode {
             Command::Selftest(args) => demo::selftest(args).await,
             Command::Job(args) => job::run(args).await,
             Command::Serve(args) => serve::run(args, &telemetry).await,
+            Command::Doctor(args) => doctor::run(args).await,
+            Command::Node(args) => node::run(args).await,
             Command::Token(args) => token::run(args),
             Command::Frontier(args) => frontier::run(args),
             Command::Uri(args) => uri::run(&args),

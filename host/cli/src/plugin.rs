@@ -1,26 +1,29 @@
 //! `opilio plugin`: tools for authors of plugins, from an empty folder to the effect of a new version on a real archive. Every
 //! command runs components in the same sandbox as a crawl.
 
-mod anatomy;
 mod answer;
 mod bench;
 mod build;
 mod check;
+mod component_parts;
 mod diff;
+mod documents;
 mod inspect;
-mod material;
 mod new;
 mod replace;
 mod replay;
 mod run;
+mod sdk;
 mod settings_table;
+mod sources;
 mod store;
 mod template;
 mod test;
 mod trial;
+mod watch;
 mod workbench;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use anyhow::{Context, Result, anyhow};
 use clap::{Args, Subcommand};
@@ -47,12 +50,16 @@ enum PluginCommand {
     New(new::NewArgs),
     /// Build the project of a plugin, in any supported language, into a component.
     Build(build::BuildArgs),
+    /// Write the SDK of this program into a project, in place of an older one.
+    Sdk(sdk::SdkArgs),
     /// Show the contents of a component: plugins, kinds, imports, size, settings.
     Inspect(inspect::InspectArgs),
     /// Check a component: contract, imports, size, settings schema, same answers to the same calls.
     Check(check::CheckArgs),
     /// Run the cases of a plugin.
     Test(test::TestArgs),
+    /// Build, test and try a plugin after every change of its project.
+    Watch(watch::WatchArgs),
     /// Run a plugin on a file, a URL or an archive.
     Run(run::RunArgs),
     /// Compare two versions of a plugin on an archive.
@@ -77,9 +84,11 @@ pub(crate) async fn run(args: PluginArgs) -> Result<u8> {
     let lane = spawn_lane("plugin", move || match args.command {
         PluginCommand::New(args) => new::run(&args),
         PluginCommand::Build(args) => build::run(&args),
+        PluginCommand::Sdk(args) => sdk::run(&args),
         PluginCommand::Inspect(args) => inspect::run(&args),
         PluginCommand::Check(args) => check::run(&args),
         PluginCommand::Test(args) => test::run(&args),
+        PluginCommand::Watch(args) => watch::run(&args, &runtime),
         PluginCommand::Run(args) => run::run(&args, &runtime),
         PluginCommand::Diff(args) => diff::run(&args, &runtime),
         PluginCommand::Bench(args) => bench::run(&args, &runtime),
@@ -112,16 +121,6 @@ fn say(text: &str) -> Result<()> {
 #[expect(clippy::print_stderr, reason = "for the person at the terminal")]
 fn note(text: &str) {
     eprintln!("{}", terminal::lines(text));
-}
-
-/// Shows a spinner during long work, if there is a terminal.
-fn spinner(what: &str) -> indicatif::ProgressBar {
-    if !io::stderr().is_terminal() {
-        return indicatif::ProgressBar::hidden();
-    }
-    let bar = indicatif::ProgressBar::new_spinner().with_message(what.to_owned());
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    bar
 }
 
 /// Formats rows in columns; the last column is not padded. Control characters become blanks. Further lines of a row's last cell

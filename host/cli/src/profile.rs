@@ -2,6 +2,7 @@
 
 mod import;
 mod new;
+mod store;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -9,8 +10,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use clap::{Args, Subcommand};
 use opilio_control::ExplainRequest;
-use opilio_crawl::{CrawlError, Faults, Level, ProfileSource};
-use opilio_profile::{Given, Profile};
+use opilio_crawl::{CrawlError, Diagnostics, ProfileSource};
+use opilio_profile::{Diagnostic, Level, Profile, ProfileContext};
 use opilio_uri::{HopPath, Uri};
 use serde_json::{Value, json};
 
@@ -42,11 +43,31 @@ Exit codes: 0 no errors, 2 errors.")]
     New(new::NewArgs),
     /// Convert the crawler-beans.cxml of a Heritrix 3 job to a profile, and list the parts that cannot be converted.
     Import(import::ImportArgs),
+    /// List the profiles that can be used by name: those of the daemon's store, and the shipped ones.
+    List(store::ListArgs),
+    /// Print the text of a profile, or of an earlier version.
+    Show(store::ShowArgs),
+    /// Save a file as a profile of the store, or as a new version of it.
+    #[command(after_help = "\
+Relative paths in the profile start at the folder of the store, not at that of the file.
+
+Exit codes: 0 saved, 2 the profile has errors and was not saved.")]
+    Save(store::SaveArgs),
+    /// Make a profile of the store from another profile.
+    Copy(store::CopyArgs),
+    /// Compare two profiles, two versions, or the profile of a job with its newest version. Prints a unified diff.
+    #[command(after_help = "\
+Exit codes: 0 no differences, 1 differences.")]
+    Compare(store::CompareArgs),
+    /// List the versions of a profile with their authors and reasons.
+    History(store::HistoryArgs),
+    /// Delete a profile from the store. Its versions stay, and jobs have their own copies.
+    Delete(store::DeleteArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// Profile: TOML file, or name of a shipped profile.
+    /// Profile: TOML file, or name of a saved or shipped profile.
     #[arg(value_name = "PROFILE")]
     profile: String,
     /// Print JSON: the list of errors.
@@ -59,7 +80,7 @@ struct ExplainArgs {
     /// URI; the scheme may be missing: example.org means http://example.org.
     #[arg(value_name = "URI")]
     uri: String,
-    /// Profile: TOML file, or name of a shipped profile.
+    /// Profile: TOML file, or name of a saved or shipped profile.
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     profile: String,
     #[command(flatten)]
@@ -71,7 +92,7 @@ struct ExplainArgs {
 
 #[derive(Debug, Args)]
 struct SchemaArgs {
-    /// Profile whose plugin settings the schema includes: TOML file, or name of a shipped profile.
+    /// Profile whose plugin settings the schema includes: TOML file, or name of a saved or shipped profile.
     #[arg(value_name = "PROFILE", default_value = "default")]
     profile: String,
     /// Let editors suggest rarely changed settings, too.
@@ -87,22 +108,30 @@ pub(crate) fn run(args: &ProfileArgs) -> Result<u8> {
         ProfileCommand::Schema(args) => schema(args),
         ProfileCommand::New(args) => new::run(args),
         ProfileCommand::Import(args) => import::run(args),
+        ProfileCommand::List(args) => store::list(args),
+        ProfileCommand::Show(args) => store::show(args),
+        ProfileCommand::Save(args) => store::save(args),
+        ProfileCommand::Copy(args) => store::copy(args),
+        ProfileCommand::Compare(args) => store::compare(args),
+        ProfileCommand::History(args) => store::history(args),
+        ProfileCommand::Delete(args) => store::delete(args),
     }
 }
 
-/// Loads a profile by file, or a built-in one by name. Its seeds are ignored.
-pub(crate) fn load(name: &str) -> std::result::Result<Profile, Faults> {
-    let given = Given {
+/// Loads a profile by file, or by the name of a profile of the store or a built-in one. Its seeds are ignored.
+pub(crate) fn load(name: &str) -> std::result::Result<Profile, Diagnostics> {
+    let given = ProfileContext {
         builtins: opilio_builtin::all()
             .map(|builtin| builtin.plugin.to_owned())
             .collect(),
         seeds_elsewhere: true,
-        ..Given::default()
+        ..ProfileContext::default()
     };
     match profile_source(name) {
         ProfileSource::Builtin(name) => Profile::builtin(&name, &given),
         ProfileSource::File(path) => Profile::load(&path, &given),
         ProfileSource::Text { file, text } => Profile::parse(&file, &text, &given),
+        ProfileSource::Named(named) => named.load(&given),
     }
 }
 
@@ -110,7 +139,15 @@ fn check(args: &CheckArgs) -> Result<u8> {
     let (faults, code) = match load(&args.profile) {
         Err(faults) => (faults, exit::USAGE),
         Ok(profile) => match opilio_crawl::check_plugins(&profile, component_cache()) {
-            Ok(()) => (profile.notices, exit::OK),
+            Ok(()) => {
+                // Another machine may have Chromium, so the profile itself is valid.
+                let browser = opilio_crawl::check_browser(&profile).map(|fault| Diagnostic {
+                    level: Level::Info,
+                    ..fault
+                });
+                let notices = profile.notices.into_iter().chain(browser);
+                (notices.collect(), exit::OK)
+            }
             Err(CrawlError::Profile(faults)) => (faults, exit::USAGE),
             Err(other) => return Err(other.into()),
         },
@@ -124,14 +161,10 @@ fn check(args: &CheckArgs) -> Result<u8> {
     Ok(code)
 }
 
-fn faults_as_json(faults: &Faults) -> Value {
-    let fault = |fault: &opilio_profile::Fault| {
+fn faults_as_json(faults: &Diagnostics) -> Value {
+    let fault = |fault: &Diagnostic| {
         json!({
-            "level": match fault.level {
-                Level::Info => "info",
-                Level::Warning => "warning",
-                Level::Error => "error",
-            },
+            "level": fault.level.as_str(),
             "file": fault.file,
             "line": fault.place.as_ref().map(|place| place.line),
             "column": fault.place.as_ref().map(|place| place.column),
@@ -229,7 +262,7 @@ fn schema(args: &SchemaArgs) -> Result<u8> {
     clippy::print_stderr,
     reason = "errors are for the person at the terminal"
 )]
-fn refused(faults: &Faults) -> u8 {
+fn refused(faults: &Diagnostics) -> u8 {
     eprintln!("{faults}");
     exit::USAGE
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Reason, Robots, Verdict, product_token};
+use opilio_fetch::robots::{ROBOTS_BYTES_MAX, Robots, RobotsReason, Verdict, product_token};
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
@@ -160,9 +160,9 @@ impl Inquiry<'_> {
             "agent": product_token(self.agent),
             "allowed": verdict.is_allowed(),
             "reason": reason.to_string(),
-            "crawl-delay": self.robots.crawl_delay(self.agent).map(|delay| delay.as_secs_f64()),
+            "crawl_delay_s": self.robots.crawl_delay(self.agent).map(|delay| delay.as_secs_f64()),
         });
-        if let (Reason::Rule(line), Some(answer)) = (reason, answer.as_object_mut()) {
+        if let (RobotsReason::Rule(line), Some(answer)) = (reason, answer.as_object_mut()) {
             answer.insert("line".to_owned(), line.number.into());
             answer.insert("rule".to_owned(), line.text.clone().into());
         }

@@ -2,21 +2,19 @@
 
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_console::{Config, Console, ConsoleError};
+use opilio_console::{Console, ConsoleError, DaemonConfig};
 use tokio::sync::oneshot;
 
 use crate::crawl::component_cache;
+use crate::daemon_config::config;
 use crate::exit;
 use crate::hangup::hangup;
 use crate::telemetry::Telemetry;
 use crate::terminal;
-
-/// The file that is read by default, if it exists.
-const FILE: &str = "opilio.toml";
 
 /// The command line. What it says goes before what the file says.
 #[derive(Debug, Args)]
@@ -53,7 +51,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         return Ok(exit::OK);
     }
     let config = match config(args.config.as_deref()) {
-        Ok(config) => Config {
+        Ok(config) => DaemonConfig {
             jobs: args.jobs.unwrap_or(config.jobs),
             listen: args.listen.unwrap_or(config.listen),
             authentication: config.authentication && !args.no_auth,
@@ -71,6 +69,7 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         Some(_) => "https",
         None => "http",
     };
+    let proxy = config.hosts.first().filter(|_| config.tls_proxy).cloned();
     let console = match Console::open(config, program, component_cache()).await {
         Ok(console) => console,
         Err(problem @ (ConsoleError::Config(_) | ConsoleError::NoTokens)) => {
@@ -80,7 +79,15 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         Err(problem) => return Err(problem.into()),
     };
     // The daemon runs even if nobody reads this.
-    let _ = writeln!(io::stdout(), "{scheme}://{}/", console.address()?);
+    let address = console.address()?;
+    let _ = writeln!(io::stdout(), "{scheme}://{address}/");
+    // People cannot sign in at the address of the listener, which has no TLS.
+    if let Some(host) = proxy {
+        let _ = writeln!(
+            io::stdout(),
+            "for people, behind the proxy: https://{host}/"
+        );
+    }
     let (closing, closed) = oneshot::channel();
     let running = console.run(async {
         ended().await;
@@ -98,15 +105,6 @@ pub(crate) async fn run(args: ServeArgs, telemetry: &Telemetry) -> Result<u8> {
         () = twice_ended => tracing::warn!("the daemon exits without waiting for the crawls to stop"),
     }
     Ok(exit::OK)
-}
-
-/// Returns the configuration of the file, or the defaults.
-pub(crate) fn config(file: Option<&Path>) -> Result<Config, opilio_console::ConfigError> {
-    match file {
-        Some(file) => Config::load(file),
-        None if Path::new(FILE).exists() => Config::load(Path::new(FILE)),
-        None => Ok(Config::default()),
-    }
 }
 
 /// Waits for a request to end the daemon.

@@ -11,7 +11,8 @@ use clap::{Args, Subcommand};
 use opilio_crawl::CrawlError;
 use opilio_profile::Profile;
 use opilio_simulate::{
-    Instead, Report, Scenario, Simulation, SimulationError, freshness_over_time, waits_by_rate,
+    Report, Scenario, ScenarioChanges, Simulation, SimulationError, freshness_over_time,
+    waits_by_rate,
 };
 
 use crate::crawl::component_cache;
@@ -26,7 +27,7 @@ pub(crate) struct SimulateArgs {
     /// Scenario: TOML file, or name of a shipped scenario.
     #[arg(value_name = "SCENARIO", required = true)]
     scenario: Option<String>,
-    /// Profile: TOML file, or name of a shipped profile.
+    /// Profile: TOML file, or name of a saved or shipped profile.
     #[arg(long, value_name = "PROFILE", default_value = "continuous")]
     profile: String,
     /// Seed of the random numbers; another seed makes another web of the same kind.
@@ -37,7 +38,7 @@ pub(crate) struct SimulateArgs {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Draw freshness over time, and waits against true rates, into this folder as SVG and PNG.
+    /// Draw freshness over time, and waits against true rates, into this folder as SVG.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }
@@ -121,7 +122,7 @@ fn scenario(name: &str, crawled: &Crawled) -> Result<Result<Scenario, u8>> {
         Ok(scenario) => scenario,
         Err(faults) => return refuse(&faults.to_string()),
     };
-    let instead = Instead {
+    let instead = ScenarioChanges {
         days: crawled.days,
         warm_up: crawled.warm_up,
         budget: crawled.budget,
@@ -172,22 +173,16 @@ impl<'d> Plots<'d> {
         Ok(Self(dir))
     }
 
-    /// Writes `freshness` and `waits`, each as SVG and as PNG, with a colour and a mark for each named run.
+    /// Writes `freshness` and `waits`, as SVG, with a colour and a mark for each named run.
     fn write(self, runs: &[(&str, &Report)]) -> Result<()> {
         let drawings = [
-            ("freshness", freshness_over_time(runs)?),
-            ("waits", waits_by_rate(runs)?),
+            ("freshness", freshness_over_time(runs)),
+            ("waits", waits_by_rate(runs)),
         ];
         for (name, drawing) in drawings {
-            let files = [
-                ("svg", drawing.svg.as_bytes()),
-                ("png", drawing.png.as_slice()),
-            ];
-            for (extension, bytes) in files {
-                let path = self.0.join(name).with_extension(extension);
-                std::fs::write(&path, bytes)
-                    .with_context(|| format!("cannot write {}", path.display()))?;
-            }
+            let path = self.0.join(name).with_extension("svg");
+            std::fs::write(&path, drawing)
+                .with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())
     }

@@ -2,12 +2,18 @@
 
 use std::io::{self, Write as _};
 
-use indicatif::{HumanBytes, HumanDuration};
-use opilio_crawl::{End, Repaired, Summary, plugin_table};
+use indicatif::{HumanBytes, HumanCount, HumanDuration};
+use opilio_crawl::{End, RepairedFile, Summary};
 use serde_json::json;
 
 use crate::live::NAME_WIDTH;
-use crate::{DisplayArgs, figures, live};
+use crate::{DisplayArgs, figures, live, terminal};
+
+/// Most archive files that are listed. Of more, only the number and the folder are shown.
+const WARCS_LISTED_MAX: usize = 5;
+
+/// Most plugins with errors that are named.
+const FAULTY_PLUGINS_MAX: usize = 5;
 
 /// The continuation after a crawl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,57 +48,109 @@ fn text(summary: &Summary, sequel: Sequel) -> String {
             "nothing is left to fetch: the job was finished before; for a new crawl, pass another directory with --job"
                 .to_owned()
         }
+        // The reasons are listed below.
+        (End::NoSeedFetched(_), _) => "finished without a result: no seed could be fetched".to_owned(),
         (end, _) => end.to_string(),
     };
-    let mut lines = vec![
-        ("crawl", end),
-        ("time", HumanDuration(progress.elapsed).to_string()),
-        ("URIs", figures::uris(statistics)),
-        ("finished", figures::outcomes(statistics)),
-    ];
+    let mut lines = vec![("crawl", end)];
+    lines.extend(seeds(summary));
+    lines.push(("visits", figures::visits(&progress.visits)));
     if statistics.revisits != Default::default() {
         lines.push(("revisits", figures::revisits(statistics)));
     }
-    lines.push(("received", HumanBytes(progress.bytes).to_string()));
-    lines.push(("job", summary.job.display().to_string()));
+    lines.push(("URIs", figures::uris(statistics)));
+    let received = HumanBytes(progress.bytes);
+    lines.push((
+        "received",
+        format!("{received} in {}", HumanDuration(progress.elapsed)),
+    ));
+    let job = summary.job.display();
+    let faulty = summary
+        .plugins
+        .iter()
+        .filter(|plugin| plugin.faults_all() > 0);
+    for plugin in faulty.take(FAULTY_PLUGINS_MAX) {
+        let errors = figures::numbered(plugin.faults_all(), "error");
+        lines.push((
+            "plugin",
+            format!("{}: {errors}; see runtime-errors.log", plugin.name),
+        ));
+    }
+    lines.push(("job", job.to_string()));
     lines.push(("logs", summary.logs.display().to_string()));
-    // Complete paths, for pasting into a command.
-    lines.extend(
-        summary
-            .warcs
-            .iter()
-            .map(|warc| ("WARC", warc.display().to_string())),
-    );
+    match summary.warcs.len() {
+        // Complete paths, for pasting into a command.
+        ..=WARCS_LISTED_MAX => {
+            let warcs = summary.warcs.iter();
+            lines.extend(warcs.map(|warc| ("WARC", warc.display().to_string())));
+        }
+        count => {
+            let files = figures::numbered(count as u64, "file");
+            let folder = summary.warc_directory.display();
+            lines.push(("WARC", format!("{files} in {folder}")));
+        }
+    }
+    for total in &summary.handovers {
+        lines.push(("handover", figures::handover(total)));
+        if total.left > 0 {
+            lines.push(("", format!("opilio job handover {job}")));
+        }
+    }
+    let is_resumable = match &summary.end {
+        End::Finished | End::NoSeedFetched(_) | End::Halted(_) => false,
+        _ => sequel == Sequel::Resume,
+    };
+    if is_resumable {
+        lines.push(("resume", format!("opilio crawl {job}")));
+    }
+    lines.push((
+        "more",
+        format!("opilio job report {job}; opilio job plugins {job}"),
+    ));
     let text = lines
         .iter()
-        .map(|(name, value)| format!("{name:>NAME_WIDTH$}  {value}\n"));
-    text.chain(plugins(summary)).collect()
+        .map(|(name, value)| format!("{name:>NAME_WIDTH$}  {}\n", terminal::line(value)));
+    text.collect()
 }
 
-/// Returns a table of the plugins that were called, aligned with the values above it.
-fn plugins(summary: &Summary) -> Vec<String> {
-    let table = plugin_table(&summary.plugins);
-    let lines = table.lines().enumerate();
+/// Returns the number of seeds that were fetched, and a line for each one that was not.
+fn seeds(summary: &Summary) -> Vec<(&'static str, String)> {
+    let seeds = &summary.seeds;
+    let mut fetched = format!(
+        "{} of {} fetched",
+        HumanCount(seeds.fetched as u64),
+        HumanCount(seeds.all as u64)
+    );
+    if seeds.unvisited > 0 {
+        let unvisited = HumanCount(seeds.unvisited as u64);
+        fetched.push_str(&format!(", {unvisited} not visited yet"));
+    }
+    let mut lines = vec![("seeds", fetched)];
+    let failed = seeds.failed.iter();
+    lines.extend(failed.map(|failure| ("", format!("{}  {failure}", failure.uri))));
+    let others = seeds.failures() - seeds.failed.len();
+    if others > 0 {
+        let others = figures::numbered(others as u64, "other");
+        let job = summary.job.display();
+        lines.push(("", format!("{others}: opilio job seeds {job}")));
+    }
     lines
-        .map(|(place, line)| {
-            let name = if place == 0 { "plugins" } else { "" };
-            format!("{name:>NAME_WIDTH$}  {line}\n")
-        })
-        .collect()
 }
 
 fn as_json(summary: &Summary) -> serde_json::Value {
     json!({
         "end": summary.end.to_string(),
+        "seeds": summary.seeds,
         "progress": live::as_json(&summary.progress),
         "warcs": summary.warcs,
         "job": summary.job,
         "plugins": summary.plugins,
+        "handovers": summary.handovers,
     })
 }
 
 /// Returns the result of repairing a WARC file that a killed process had left open.
-pub(crate) fn repaired(repaired: &Repaired) -> String {
+pub(crate) fn repaired(repaired: &RepairedFile) -> String {
     let found = repaired.found.display();
     match &repaired.file {
         Some(file) => format!(

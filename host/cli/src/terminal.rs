@@ -2,11 +2,16 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
 
+use indicatif::ProgressBar;
 use opilio_sandbox::is_unprintable;
 
 use crate::exit;
+
+/// Interval between two pictures of a spinner.
+const SPINNER_TICK: Duration = Duration::from_millis(100);
 
 /// Writes a line of a command's result, as `println!` does; see [`print`].
 macro_rules! outln {
@@ -40,6 +45,24 @@ pub(crate) fn print(text: fmt::Arguments<'_>) {
     }
     eprintln!("opilio: cannot write standard output: {problem}");
     std::process::exit(exit::FAILED.into());
+}
+
+/// Shows a spinner during long work, if there is a terminal.
+pub(crate) fn spinner(what: &str) -> ProgressBar {
+    if !io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_message(line(what));
+    bar.enable_steady_tick(SPINNER_TICK);
+    bar
+}
+
+/// Does long work under a spinner.
+pub(crate) fn spinning<T>(what: &str, work: impl FnOnce() -> T) -> T {
+    let bar = spinner(what);
+    let result = work();
+    bar.finish_and_clear();
+    result
 }
 
 /// Whether the reader of the output has closed it.
@@ -84,8 +107,6 @@ pub(crate) fn line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail};
 use clap::{Args, Subcommand};
 use jiff::{SignedDuration, Timestamp};
-use opilio_console::{Config, Role, Tokens};
+use opilio_console::{Role, Tokens};
 use opilio_profile::parse_duration;
 use serde_json::json;
 
-use crate::named::one_of;
-use crate::{exit, serve, terminal};
+use crate::daemon_config::ConfigArgs;
+use crate::named_values::one_of;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -30,34 +31,25 @@ enum TokenCommand {
 }
 
 #[derive(Debug, Args)]
-struct Where {
-    /// Configuration file of the daemon [default: opilio.toml, if present].
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Folder of jobs of the daemon [default: jobs].
-    #[arg(long, value_name = "DIR")]
-    jobs: Option<PathBuf>,
-}
-
-#[derive(Debug, Args)]
 struct NewArgs {
     /// User of the token; logs name this user.
     #[arg(value_name = "NAME")]
     name: String,
-    /// Role of the token: a viewer views jobs; an operator also creates, runs and changes jobs; an admin also deletes jobs, replaces plugins and reads the audit log.
+    /// Role of the token: a viewer views jobs; an operator also creates, runs and changes jobs; an admin also deletes jobs,
+    /// replaces plugins and reads the audit log.
     #[arg(long, default_value = "operator", value_parser = one_of(Role::NAMED))]
     role: Role,
     /// Lifetime of the token, such as 90d [default: until it is revoked].
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
     #[command(flatten)]
-    at: Where,
+    at: ConfigArgs,
 }
 
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
-    at: Where,
+    at: ConfigArgs,
     /// Print JSON, one object per line.
     #[arg(long)]
     json: bool,
@@ -69,7 +61,7 @@ struct RevokeArgs {
     #[arg(value_name = "ID")]
     id: String,
     #[command(flatten)]
-    at: Where,
+    at: ConfigArgs,
 }
 
 /// Runs the command.
@@ -83,13 +75,13 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
                     args.name
                 );
             }
-            let (file, mut tokens) = args.at.tokens()?;
+            let (file, mut tokens) = tokens(&args.at)?;
             let token = tokens.make(&args.name, args.role, until);
             write(&tokens, &file)?;
             terminal::outln!("{token}");
         }
         TokenCommand::List(args) => {
-            let (_, tokens) = args.at.tokens()?;
+            let (_, tokens) = tokens(&args.at)?;
             for (id, token) in tokens.iter() {
                 let line = json!({
                     "id": id, "user": token.user, "role": token.role, "made": token.made, "until": token.until,
@@ -110,7 +102,7 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
             }
         }
         TokenCommand::Revoke(args) => {
-            let (file, mut tokens) = args.at.tokens()?;
+            let (file, mut tokens) = tokens(&args.at)?;
             if !tokens.revoke(&args.id) {
                 bail!(
                     "token {:?} not found; opilio token list shows all tokens",
@@ -123,18 +115,10 @@ pub(crate) fn run(args: TokenArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-impl Where {
-    fn tokens(&self) -> Result<(PathBuf, Tokens)> {
-        let config = serve::config(self.config.as_deref())?;
-        let config = Config {
-            jobs: self.jobs.clone().unwrap_or(config.jobs),
-            ..config
-        };
-        let file = config.token_file();
-        let tokens =
-            Tokens::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        Ok((file, tokens))
-    }
+fn tokens(at: &ConfigArgs) -> Result<(PathBuf, Tokens)> {
+    let file = at.load()?.token_file();
+    let tokens = Tokens::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok((file, tokens))
 }
 
 fn write(tokens: &Tokens, file: &Path) -> Result<()> {

@@ -36,7 +36,7 @@ pub(crate) struct UriArgs {
     /// Page on which the URIs were found; relative references are resolved against it.
     #[arg(long, value_name = "URI")]
     base: Option<String>,
-    /// Profile whose rules apply: TOML file, or name of a shipped profile [default: default].
+    /// Profile whose rules apply: TOML file, or name of a saved or shipped profile [default: default].
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
     /// Print JSON, one object per line.

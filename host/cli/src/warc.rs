@@ -2,8 +2,9 @@
 
 mod cat;
 mod check;
-mod index;
+pub(crate) mod index;
 mod list;
+pub(crate) mod pages;
 pub(crate) mod payload;
 mod redact;
 pub(crate) mod row;
@@ -13,11 +14,12 @@ use std::fs;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use clap::{Args, Subcommand};
 use opilio_archive::{ReadError, Reader, StoredRecord};
-use opilio_crawl::{JobFolders, is_job};
+use opilio_crawl::{HandedOver, JobFolders, is_job, only_in_store};
 
+use crate::job_directory::known_job;
 use crate::terminal;
 
 /// Extensions of the files that are taken from a directory.
@@ -42,6 +44,8 @@ enum WarcCommand {
     Cat(cat::CatArgs),
     /// Write the indexes that replay tools read (CDXJ).
     Index(index::IndexArgs),
+    /// List the pages of archives, as WACZ files do (pages.jsonl).
+    Pages(pages::PagesArgs),
     /// Redact content: replace records by tombstones with date and reason.
     Redact(redact::RedactArgs),
 }
@@ -52,7 +56,10 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
         WarcCommand::Ls(args) => args.check(),
         WarcCommand::Cat(args) => args.check(),
         WarcCommand::Redact(args) => args.check(),
-        WarcCommand::Check(_) | WarcCommand::Show(_) | WarcCommand::Index(_) => Ok(()),
+        WarcCommand::Check(_)
+        | WarcCommand::Show(_)
+        | WarcCommand::Index(_)
+        | WarcCommand::Pages(_) => Ok(()),
     };
     if let Err(fault) = sound {
         note(&format!("{fault:#}"));
@@ -64,6 +71,7 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
         WarcCommand::Show(args) => show::run(args),
         WarcCommand::Cat(args) => cat::run(args),
         WarcCommand::Index(args) => index::run(args),
+        WarcCommand::Pages(args) => pages::run(args),
         WarcCommand::Redact(args) => redact::run(args),
     };
     match done {
@@ -78,14 +86,19 @@ pub(crate) fn run(args: &WarcArgs) -> Result<u8> {
 pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in given {
+        let path = &known_job(path).unwrap_or_else(|| path.clone());
         let metadata =
             fs::metadata(path).with_context(|| format!("cannot read {}", path.display()))?;
         if !metadata.is_dir() {
             found.push(path.clone());
             continue;
         }
+        let mut has_moved = false;
         let directories = match is_job(path) {
-            true => places(path)?.archives,
+            true => {
+                has_moved = note_moved(path)?;
+                places(path)?.archives
+            }
             false => vec![path.clone()],
         };
         let before = found.len();
@@ -93,7 +106,7 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
             found.extend(inside(directory)?);
         }
         ensure!(
-            found.len() > before,
+            found.len() > before || has_moved,
             "no archives found in {} (names ending in {})",
             directories.first().unwrap_or(path).display(),
             ENDINGS.join(", ")
@@ -102,6 +115,53 @@ pub(crate) fn archives(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut seen = std::collections::HashSet::new();
     found.retain(|file| seen.insert(file.clone()));
     Ok(found)
+}
+
+/// Refuses jobs with archive files that are only in a store: `purpose` needs all files.
+pub(crate) fn ensure_local(given: &[PathBuf], purpose: &str) -> Result<()> {
+    for job in given.iter().filter_map(|path| known_job(path)) {
+        let moved = moved(&job)?;
+        if let Some(first) = moved.first() {
+            let (job, url) = (job.display(), first.url.as_deref().unwrap_or_default());
+            bail!(
+                "{} archive files of {job} were deleted after they were stored, such as {url}; {purpose} needs all: copy them back to their folder, or pass files instead of the job",
+                moved.len()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Returns the archive files of a job that are only in a store.
+fn moved(job: &Path) -> Result<Vec<HandedOver>> {
+    only_in_store(job).with_context(|| format!("cannot read {}/handed-over.jsonl", job.display()))
+}
+
+/// Notes archive files of a job that are only in a store, on standard error. Returns whether there are any.
+fn note_moved(job: &Path) -> Result<bool> {
+    let moved = moved(job)?;
+    if let Some(HandedOver { url: Some(url), .. }) = moved.first() {
+        let (count, job) = (moved.len(), job.display());
+        note(&format!(
+            "left out {count} archive files of {job} that are only in the store, such as {url}; `opilio job handover {job} --list` lists them"
+        ));
+    }
+    Ok(!moved.is_empty())
+}
+
+/// Returns the files of the arguments that no crawl is writing. The others are noted on standard error.
+pub(crate) fn finished(given: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files = archives(given)?;
+    files.retain(|file| {
+        let is_open = file.extension().is_some_and(|ending| ending == "open");
+        if is_open {
+            let file = file.display();
+            note(&format!("left out {file}, which a crawl is writing"));
+        }
+        !is_open
+    });
+    ensure!(!files.is_empty(), "no finished archives found");
+    Ok(files)
 }
 
 /// Returns the archives of a directory, by name. It is empty for a directory that a job has not created yet.

@@ -46,12 +46,17 @@ export function probe(path, query, signal) {
 }
 
 /** Changes something; what it answers. */
-export function send(method, path, body, query) {
-  return call(method, path, { body, query });
+export function send(method, path, body, query, headers) {
+  return call(method, path, { body, query, more: headers });
 }
 
-async function call(method, path, { query, body, signal, accept = "application/json", isRead = true }) {
-  const headers = { accept };
+/** The path of a profile, or of something of it. */
+export function profile(name, ...rest) {
+  return ["profiles", name, ...rest].map((part) => encodeURIComponent(part)).join("/");
+}
+
+async function call(method, path, { query, body, signal, accept = "application/json", isRead = true, more = {} }) {
+  const headers = { accept, ...more };
   if (body !== undefined) headers["content-type"] = "application/json";
   let response;
   try {

@@ -36,7 +36,7 @@ export class TimeChart {
     ]);
   }
 
-  /** Draws `[{ time, values }]`, times in milliseconds, the oldest first. */
+  /** Draws `[{ time, values }]`, times in milliseconds, the oldest first. The line breaks where a value is `null`: nothing was measured. */
   update(points) {
     this.points = points;
     this.draw();
@@ -52,7 +52,7 @@ export class TimeChart {
     }
     const isStacked = this.kind !== "line";
     const levels = points.map((point) => {
-      if (!isStacked) return point.values;
+      if (!isStacked || point.values.every((value) => value === null)) return point.values;
       let sum = 0;
       const whole = this.kind === "share" ? point.values.reduce((all, value) => all + (value || 0), 0) || 1 : 1;
       return point.values.map((value) => (sum += (value || 0) / whole));
@@ -66,15 +66,16 @@ export class TimeChart {
     this.series.forEach((_, n) => {
       // A layer of nothing would draw its line over the one below.
       if (isStacked && n > 0 && points.every((point) => !point.values[n])) return;
-      const line = levels.map((values, i) => `${i === 0 ? "M" : "L"}${this.x(points[i].time).toFixed(1)} ${y(values[n] ?? 0).toFixed(1)}`).join("");
-      if (isStacked) {
-        const floor = levels
-          .map((values, i) => `L${this.x(points[i].time).toFixed(1)} ${y(n === 0 ? 0 : values[n - 1]).toFixed(1)}`)
-          .reverse()
-          .join("");
-        parts.push(s("path", { class: `fill c${n + 1}`, d: `${line}${floor}Z` }));
+      for (const run of runs(levels, n)) {
+        const at = (i, value) => `${this.x(points[i].time).toFixed(1)} ${y(value).toFixed(1)}`;
+        // A point alone is a dot.
+        const line = run.map((i) => `L${at(i, levels[i][n])}`).join("").replace("L", "M") + (run.length === 1 ? "h0.1" : "");
+        if (isStacked) {
+          const floor = run.map((i) => `L${at(i, n === 0 ? 0 : levels[i][n - 1])}`).reverse().join("");
+          parts.push(s("path", { class: `fill c${n + 1}`, d: `${line}${floor}Z` }));
+        }
+        parts.push(s("path", { class: `line c${n + 1}`, d: line }));
       }
-      parts.push(s("path", { class: `line c${n + 1}`, d: line }));
     });
     this.cross = s("line", { class: "cross", y1: EDGE.top, y2: HEIGHT - EDGE.bottom, visibility: "hidden" });
     this.frame.show([...parts, this.cross], this.sentence());
@@ -107,7 +108,8 @@ export class TimeChart {
     const point = this.points[at];
     this.cross.setAttribute("x1", this.x(point.time));
     this.cross.setAttribute("x2", this.x(point.time));
-    const values = point.values.map((value, n) => `${this.series.length > 1 ? `${this.series[n]} ` : ""}${this.format(value)}`);
+    const isMeasured = point.values.some((value) => value !== null);
+    const values = isMeasured ? point.values.map((value, n) => `${this.series.length > 1 ? `${this.series[n]} ` : ""}${this.format(value)}`) : ["not measured"];
     say(this.readout, `${utc(point.time).slice(11, 19)} · ${values.join(" · ")}`);
   }
 }
@@ -162,7 +164,7 @@ export class Bars {
     this.element = figure(title, note && h("p.hint", {}, note), this.list, this.nothing);
   }
 
-  /** Shows `[{ name, value, detail, kind }]`; `kind` is a class, such as `bad`. */
+  /** Shows `[{ name, value, detail, kind, href }]`; `kind` is a class, such as `bad`. */
   update(bars) {
     const most = Math.max(...bars.map((bar) => bar.value), 0);
     this.nothing.hidden = bars.length > 0;
@@ -173,7 +175,7 @@ export class Bars {
         return h(
           "li",
           {},
-          h("span.bar-name", {}, bar.name),
+          h("span.bar-name", {}, bar.href ? h("a", { href: bar.href }, bar.name) : bar.name),
           s(
             "svg",
             { class: "bar-track", viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
@@ -258,6 +260,18 @@ class Frame {
     say(this.description, text);
     this.drawing.replaceChildren();
   }
+}
+
+// The indexes of points that were measured, in runs without a gap between them.
+function runs(levels, n) {
+  const found = [];
+  let run = null;
+  levels.forEach((values, i) => {
+    if (values[n] === null || values[n] === undefined) run = null;
+    else if (run) run.push(i);
+    else found.push((run = [i]));
+  });
+  return found;
 }
 
 function grid(top, y, width, format) {

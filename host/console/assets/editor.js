@@ -52,9 +52,20 @@ export class Editor {
     this.changed(false);
   }
 
+  /** Another text, for example one with a changed setting; shows the first line that differs. */
+  replace(text) {
+    const [before, after] = [this.area.value.split("\n"), text.split("\n")];
+    const first = after.findIndex((line, n) => line !== before[n]);
+    const top = this.area.scrollTop;
+    this.value = text;
+    const line = first < 0 ? after.length - 1 : first;
+    const isSeen = line * LINE >= top && (line + 2) * LINE <= top + this.area.clientHeight;
+    this.area.scrollTop = isSeen ? top : Math.max(0, (line - 4) * LINE);
+  }
+
   changed(isTyped = true) {
     this.number(this.marks ?? []);
-    this.onchange?.(this.area.value);
+    this.onchange?.(this.area.value, isTyped);
     if (isTyped) this.propose(!this.list.hidden);
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.judge(), 500);
@@ -62,6 +73,7 @@ export class Editor {
 
   /** Has the text checked and shows what is wrong with it. True where it is sound. */
   async judge() {
+    if (!this.check) return true;
     const text = this.area.value;
     let faults;
     try {

@@ -1,5 +1,5 @@
 // Numbers, sizes and times for people. Times are UTC, as in logs and archives; how long ago stands beside them.
-// A KB has 1024 bytes, as everywhere in Opilio.
+// A KiB has 1024 bytes, as everywhere in Opilio.
 
 import { h } from "./dom.js";
 
@@ -28,11 +28,11 @@ export function short(number) {
   return trimmed(number);
 }
 
-/** 4.2 MB. */
+/** 4.2 MiB. */
 export function bytes(number) {
   if (!Number.isFinite(number)) return "–";
   let size = number;
-  const units = ["B", "KB", "MB", "GB", "TB", "PB"];
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let unit = 0;
   while (Math.abs(size) >= 1024 && unit < units.length - 1) {
     size /= 1024;

@@ -11,7 +11,12 @@ const KINDS = {
   "in-process": "good",
   succeeded: "good",
   accept: "good",
+  live: "good",
+  working: "good",
   pausing: "warn",
+  drained: "warn",
+  slow: "warn",
+  riding: "warn",
   paused: "warn",
   ending: "warn",
   waiting: "info",
@@ -24,6 +29,8 @@ const KINDS = {
   exhausted: "warn",
   crashed: "bad",
   damaged: "bad",
+  gone: "bad",
+  full: "bad",
   failed: "bad",
   error: "bad",
   critical: "bad",
@@ -156,11 +163,9 @@ export function read(page, part, query) {
   return get(path(page.job, ...part.split("/")), query, page.signal);
 }
 
-/** What was seen of each plugin. These reports have names with hyphens, as the files of the job have them. */
+/** What was seen of each plugin. */
 export async function readPlugins(page) {
-  const { plugins } = await read(page, "plugins");
-  const plain = (object) => Object.fromEntries(Object.entries(object).map(([name, value]) => [name.replaceAll("-", "_"), value]));
-  return plugins.map((plugin) => ({ ...plain(plugin), times: plain(plugin.times) }));
+  return (await read(page, "plugins")).plugins;
 }
 
 /** A text field for searches; `/` leads to it. */

@@ -8,14 +8,23 @@ import { blank } from "./notice.js";
 import { askToSignIn, session } from "./session.js";
 import * as admin from "./pages/admin.js";
 import * as alerts from "./pages/alerts.js";
+import * as compare from "./pages/compare.js";
+import * as compareProfiles from "./pages/compare-profiles.js";
+import * as crawlLog from "./pages/crawl-log.js";
+import * as files from "./pages/files.js";
 import * as frontier from "./pages/frontier.js";
 import * as changes from "./pages/history.js";
+import * as hosts from "./pages/hosts.js";
 import * as jobs from "./pages/jobs.js";
 import * as live from "./pages/live.js";
 import * as logs from "./pages/logs.js";
 import * as newJob from "./pages/new-job.js";
+import * as overrides from "./pages/overrides.js";
+import * as plugin from "./pages/plugin.js";
 import * as plugins from "./pages/plugins.js";
 import * as profile from "./pages/profile.js";
+import * as profileEdit from "./pages/profile-edit.js";
+import * as profiles from "./pages/profiles.js";
 import * as queue from "./pages/queue.js";
 import * as reports from "./pages/reports.js";
 import * as seeds from "./pages/seeds.js";
@@ -26,6 +35,7 @@ import * as uris from "./pages/uris.js";
 const TOP = [
   ["j", "Jobs", "#/", jobs],
   ["n", "New job", "#/new", newJob],
+  ["m", "Profiles", "#/profiles", profiles],
   ["d", "Daemon", "#/daemon", admin],
 ];
 
@@ -34,17 +44,28 @@ const OF_JOB = [
   ["o", "Overview", "", live],
   ["f", "Frontier", "frontier", frontier],
   ["u", "URIs", "uris", uris],
+  ["t", "Hosts", "hosts", hosts],
   ["s", "Seeds", "seeds", seeds],
   ["p", "Plugins", "plugins", plugins],
+  ["e", "Crawl log", "crawl-log", crawlLog],
   ["l", "Logs", "logs", logs],
   ["r", "Reports", "reports", reports],
+  ["b", "Compare", "compare", compare],
+  ["w", "Files", "files", files],
   ["c", "Settings", "settings", settings],
+  ["v", "Overrides", "overrides", overrides],
   ["x", "Profile", "profile", profile],
   ["a", "Alerts", "alerts", alerts],
   ["h", "History", "history", changes],
 ];
-const HIDDEN_OF_JOB = { queue, uri };
-const UNDER = { queue: "frontier", uri: "uris" };
+/** Pages below those of the bar: title, path, page, and the page above. */
+const HIDDEN = [
+  ["New profile", "#/new-profile", profileEdit.create, profiles],
+  ["Compare profiles", "#/compare-profiles", compareProfiles, profiles],
+];
+const HIDDEN_OF_JOB = { plugin, queue, uri };
+const UNDER = { plugin: "plugins", queue: "frontier", uri: "uris" };
+const TITLES = { plugin: "Plugin", queue: "Queue", uri: "URI" };
 
 const main = h("main", { id: "main", tabindex: "-1" });
 const topNav = h("nav", { "aria-label": "Console" });
@@ -101,6 +122,7 @@ async function show(isAgain = false) {
     controller,
     signal: controller.signal,
     job: found.job,
+    profile: found.profile,
     query,
     main: put(main, h("p.muted", { role: "status" }, "Loading …")) && main,
     /** Another query in the address, without opening the page again. */
@@ -114,13 +136,14 @@ async function show(isAgain = false) {
   };
   current = page;
   frame(found, parts);
-  document.title = [found.title, found.job, "Opilio"].filter(Boolean).join(" – ");
+  document.title = [found.title, found.job ?? found.profile, "Opilio"].filter(Boolean).join(" – ");
   window.dispatchEvent(new CustomEvent("stream", { detail: { state: "none" } }));
   try {
     await found.module.open(page);
     if (current !== page) return;
     page.isOpen = true;
-    announce(`${found.title}${found.job ? ` of ${found.job}` : ""}`);
+    const of = found.job ?? found.profile;
+    announce(`${found.title}${of ? ` of ${of}` : ""}`);
     if (!isAgain) main.focus({ preventScroll: true });
   } catch (problem) {
     if (problem.name === "AbortError" || current !== page) return;
@@ -142,8 +165,11 @@ function route(parts) {
     const [, job, name = ""] = parts;
     const known = OF_JOB.find((entry) => entry[2] === name);
     if (known) return { job, name, title: known[1], module: known[3] };
-    if (HIDDEN_OF_JOB[name]) return { job, name, title: name === "uri" ? "URI" : "Queue", module: HIDDEN_OF_JOB[name] };
+    if (HIDDEN_OF_JOB[name]) return { job, name, title: TITLES[name], module: HIDDEN_OF_JOB[name] };
   }
+  if (parts[0] === "profiles" && parts[1]) return { profile: parts[1], title: "Profile", module: profileEdit, above: profiles };
+  const below = HIDDEN.find((entry) => entry[1] === `#/${parts.join("/")}`);
+  if (below) return { title: below[0], module: below[2], above: below[3] };
   const known = TOP.find((entry) => entry[2] === `#/${parts.join("/")}`);
   if (known) return { title: known[1], module: known[3] };
   return { title: "Not found", module: { open: (page) => put(page.main, h("h1", {}, "Page not found"), h("p", {}, h("a", { href: "#/" }, "Show jobs"))) } };
@@ -153,7 +179,7 @@ function frame(found) {
   put(
     topNav,
     TOP.map(([, title, href, module]) =>
-      h("a", { href, "data-needs": module === newJob ? "operator" : undefined, "aria-current": module === found.module ? "page" : found.job && module === jobs ? "true" : undefined }, title),
+      h("a", { href, "data-needs": module === newJob ? "operator" : undefined, "aria-current": module === found.module ? "page" : (found.job && module === jobs) || module === found.above ? "true" : undefined }, title),
     ),
   );
   tabs.hidden = !found.job;

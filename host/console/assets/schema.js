@@ -62,13 +62,15 @@ function find(schema, node, path) {
   return at;
 }
 
-function properties(schema, node) {
+/** The properties of a node, those of all its alternatives together. */
+export function properties(schema, node) {
   const at = resolve(schema, node);
   const parts = [at, ...(at.allOf ?? []), ...(at.anyOf ?? []), ...(at.oneOf ?? [])].map((part) => resolve(schema, part));
   return Object.assign({}, ...parts.map((part) => part.properties ?? {}));
 }
 
-function resolve(schema, node) {
+/** The node that a node refers to. */
+export function resolve(schema, node) {
   let at = node ?? {};
   for (let depth = 0; at.$ref && depth < 8; depth += 1) {
     const path = at.$ref.replace(/^#\//, "").split("/");

@@ -9,14 +9,26 @@
 pub(crate) mod audit;
 pub(crate) mod capture;
 pub(crate) mod checkpoints;
+pub(crate) mod compare;
+pub(crate) mod crawl_log;
 pub(crate) mod daemon;
 pub(crate) mod events;
+pub(crate) mod files;
+pub(crate) mod handover;
+pub(crate) mod hosts;
 pub(crate) mod jobs;
 pub(crate) mod logs;
 pub(crate) mod mentions;
+pub(crate) mod nodes;
+pub(crate) mod overrides;
+pub(crate) mod package;
 pub(crate) mod plugins;
+pub(crate) mod profile_check;
+pub(crate) mod profile_form;
 pub(crate) mod profiles;
+pub(crate) mod pywb;
 pub(crate) mod queues;
+mod recordings;
 pub(crate) mod replay;
 pub(crate) mod session;
 pub(crate) mod settings;
@@ -26,10 +38,10 @@ pub(crate) mod uris;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_control::{Answer, Command, chain, is_reachable};
+use opilio_control::{Command, CommandResponse, chain, is_reachable};
 use opilio_crawl::files_stay_inside;
 use serde::{Deserialize, Serialize};
-use utoipa::openapi::schema::{AllOf, AnyOf, OneOf, SchemaType};
+use utoipa::openapi::schema::{AllOf, AnyOf, SchemaType};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{
     Array, ArrayBuilder, Components, Content, ContentBuilder, Object, ObjectBuilder, OpenApi, Ref,
@@ -62,13 +74,15 @@ type Shared = axum::extract::State<Arc<Daemon>>;
         title = "Opilio",
         description = "API of a web-archive crawler: create, run, watch and change its jobs. Field names are in snake_case and values of enumerations in kebab-case. Times are in UTC (RFC 3339), sizes in bytes. Error responses are problem documents (RFC 9457); after an error nothing was changed."
     ),
+    servers((url = "/", description = "The daemon that serves this description")),
     components(schemas(Problem)),
     tags(
         (name = "jobs", description = "Jobs: list, create, run, delete"),
         (name = "watch", description = "Status, statistics, logs and reports of a job"),
+        (name = "files", description = "Archive files, logs and reports of a job, to download"),
         (name = "frontier", description = "Queues and URIs"),
         (name = "change", description = "Settings, seeds and plugins of a job"),
-        (name = "profiles", description = "Profiles of jobs"),
+        (name = "profiles", description = "Named profiles of jobs, with their versions"),
         (name = "daemon", description = "Daemon and sessions"),
     )
 )]
@@ -79,6 +93,9 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
     let inner = OpenApiRouter::with_openapi(OpenApi::default())
         .routes(routes!(daemon::about))
         .routes(routes!(audit::list))
+        .routes(routes!(nodes::list))
+        .routes(routes!(nodes::show, nodes::remove))
+        .routes(routes!(nodes::drain, nodes::undrain))
         .routes(routes!(session::show, session::sign_in, session::sign_out))
         .routes(routes!(events::all))
         .routes(routes!(jobs::list, jobs::make))
@@ -91,11 +108,13 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(jobs::checkpoint))
         .routes(routes!(checkpoints::list))
         .routes(routes!(checkpoints::restore))
+        .routes(routes!(compare::compare))
         .routes(routes!(events::of_job))
         .routes(routes!(statistics::status))
         .routes(routes!(statistics::statistics))
         .routes(routes!(statistics::series))
         .routes(routes!(statistics::breakdown))
+        .routes(routes!(hosts::list))
         .routes(routes!(statistics::alerts))
         .routes(routes!(statistics::acknowledge))
         .routes(routes!(statistics::reports))
@@ -103,11 +122,20 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(logs::list))
         .routes(routes!(logs::page))
         .routes(routes!(logs::rotate))
+        .routes(routes!(crawl_log::list))
+        .routes(routes!(files::list))
+        .routes(routes!(files::download))
+        .routes(routes!(files::cdxj))
+        .routes(routes!(files::pages))
+        .routes(routes!(handover::show, handover::begin))
+        .routes(routes!(handover::task))
+        .routes(routes!(package::pack))
         .routes(routes!(plugins::list))
         .routes(routes!(plugins::replace))
         .routes(routes!(plugins::tables))
         .routes(routes!(plugins::reload_tables))
         .routes(routes!(plugins::observers))
+        .routes(routes!(recordings::list))
         .routes(routes!(queues::list))
         .routes(routes!(queues::show))
         .routes(routes!(queues::uris))
@@ -125,16 +153,27 @@ pub(crate) fn router() -> (axum::Router<Arc<Daemon>>, OpenApi) {
         .routes(routes!(uris::precedence))
         .routes(routes!(capture::capture))
         .routes(routes!(replay::replay))
+        .routes(routes!(pywb::show))
         .routes(routes!(capture::list))
         .routes(routes!(settings::list, settings::change))
+        .routes(routes!(overrides::list, overrides::add))
+        .routes(routes!(overrides::edit, overrides::remove))
+        .routes(routes!(overrides::shift))
         .routes(routes!(settings::history))
         .routes(routes!(settings::seeds, settings::add_seeds))
         .routes(routes!(settings::remove_seed))
         .routes(routes!(settings::profile))
-        .routes(routes!(profiles::list))
-        .routes(routes!(profiles::show))
-        .routes(routes!(profiles::check))
-        .routes(routes!(profiles::schema));
+        .routes(routes!(profiles::list, profiles::make))
+        .routes(routes!(profiles::show, profiles::save, profiles::delete))
+        .routes(routes!(profiles::copy))
+        .routes(routes!(profiles::versions))
+        .routes(routes!(profiles::show_version))
+        .routes(routes!(profiles::compare))
+        .routes(routes!(profiles::origin))
+        .routes(routes!(profile_check::check))
+        .routes(routes!(profile_check::schema))
+        .routes(routes!(profile_form::fill))
+        .routes(routes!(profile_form::catalogue));
     let (router, mut document) = OpenApiRouter::with_openapi(Document::openapi())
         .nest(BASE, inner)
         .split_for_parts();
@@ -169,8 +208,10 @@ fn complete(document: &mut OpenApi) {
         SecurityRequirement::new("token", Vec::<String>::new()),
         SecurityRequirement::new("session", Vec::<String>::new()),
     ]);
-    one_of_these(components, "Making", ["profile", "profile_toml"]);
-    any_of_these(components, "Which", ["surt", "regex"]);
+    any_of_these(components, "Making", &["profile", "profile_toml"]);
+    let conditions = ["surt", "regex", "host", "status", "state", "media_type"];
+    any_of_these(components, "UriSelection", &conditions);
+    spread(components, "Change", "Changed");
     let described = |content: &RefOr<Content>| {
         let RefOr::T(content) = content else {
             return None;
@@ -189,6 +230,7 @@ fn complete(document: &mut OpenApi) {
         let operations = [
             &mut item.get,
             &mut item.post,
+            &mut item.put,
             &mut item.patch,
             &mut item.delete,
         ];
@@ -209,19 +251,38 @@ fn complete(document: &mut OpenApi) {
     }
 }
 
-/// Adds to the schema of an object that it has exactly one of these fields.
-fn one_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
-    let either = OneOf {
-        items: fields.map(has_field).into(),
-        ..OneOf::default()
+/// Describes an object with a flattened enumeration as one object for each variant. Generators of clients refuse that an object
+/// is all of an object and an enumeration.
+fn spread(components: &mut Components, name: &str, enumeration: &str) {
+    let (Some(RefOr::T(Schema::AllOf(both))), Some(RefOr::T(Schema::OneOf(variants)))) = (
+        components.schemas.get(name),
+        components.schemas.get(enumeration),
+    ) else {
+        return;
     };
-    also(components, name, Schema::OneOf(either));
+    let common = both.items.iter().find_map(|part| match part {
+        RefOr::T(Schema::Object(common)) => Some(common),
+        _ => None,
+    });
+    let mut spread = variants.clone();
+    spread.description.clone_from(&both.description);
+    for variant in &mut spread.items {
+        if let (RefOr::T(Schema::Object(variant)), Some(common)) = (variant, common) {
+            let properties = common.properties.clone();
+            variant.properties.extend(properties);
+            variant.required.extend_from_slice(&common.required);
+        }
+    }
+    components
+        .schemas
+        .insert(name.to_owned(), Schema::OneOf(spread).into());
+    components.schemas.remove(enumeration);
 }
 
 /// Adds to the schema of an object that it has at least one of these fields.
-fn any_of_these(components: &mut Components, name: &str, fields: [&str; 2]) {
+fn any_of_these(components: &mut Components, name: &str, fields: &[&str]) {
     let any = AnyOf {
-        items: fields.map(has_field).into(),
+        items: fields.iter().map(|field| has_field(field)).collect(),
         ..AnyOf::default()
     };
     also(components, name, Schema::AnyOf(any));
@@ -336,8 +397,11 @@ impl Daemon {
         job: &str,
         caller: &Caller,
         command: Command,
-    ) -> Result<Vec<Answer>, Problem> {
+    ) -> Result<Vec<CommandResponse>, Problem> {
         let directory = self.directory(job)?;
+        if let Some(task) = self.file_tasks.holding(job) {
+            return Err(task.conflict());
+        }
         let job = directory.clone();
         // A running process can always be halted: it reads none of these files for that.
         let halts = matches!(command, Command::Stop | Command::Pause | Command::Resume);
@@ -355,7 +419,7 @@ impl Daemon {
         job: &str,
         caller: &Caller,
         command: Command,
-        pick: impl Fn(Answer) -> Option<T>,
+        pick: impl Fn(CommandResponse) -> Option<T>,
     ) -> Result<T, Problem> {
         let answers = self.ask(job, caller, command).await?;
         answers
@@ -372,7 +436,7 @@ impl Daemon {
         command: Command,
     ) -> Result<axum::Json<Done>, Problem> {
         let result = self.one(job, caller, command, |answer| match answer {
-            Answer::Done { result } => Some(result),
+            CommandResponse::Done { result } => Some(result),
             _ => None,
         });
         let result = result.await?;
@@ -391,7 +455,7 @@ impl From<JobsFolderError> for Problem {
             | JobsFolderError::Running(_)
             | JobsFolderError::Wanted(_) => Problem::conflict(said),
             JobsFolderError::Control(problem) => problem.into(),
-            JobsFolderError::Crawl(CrawlError::Profile(faults)) => profiles::faulty(&faults),
+            JobsFolderError::Crawl(CrawlError::Profile(faults)) => profile_check::faulty(&faults),
             JobsFolderError::Crawl(CrawlError::Job(
                 JobError::InUse { .. }
                 | JobError::NotAJob { .. }
@@ -407,9 +471,9 @@ impl From<JobsFolderError> for Problem {
 }
 
 /// Removes the start of the next page from the end of the answers.
-fn more(answers: &mut Vec<Answer>) -> Option<String> {
+fn more(answers: &mut Vec<CommandResponse>) -> Option<String> {
     match answers.pop() {
-        Some(Answer::More { after }) => Some(after).filter(|after| !after.is_empty()),
+        Some(CommandResponse::More { after }) => Some(after).filter(|after| !after.is_empty()),
         Some(other) => {
             answers.push(other);
             None
@@ -420,8 +484,6 @@ fn more(answers: &mut Vec<Answer>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::collections::BTreeSet;
 
     use serde_json::Value;

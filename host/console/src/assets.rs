@@ -36,6 +36,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/icon.svg" "icon.svg" SVG;
         "assets/base.css" "base.css" CSS;
         "assets/parts.css" "parts.css" CSS;
+        "assets/forms.css" "forms.css" CSS;
         "assets/theme.js" "theme.js" SCRIPT;
         "assets/main.js" "main.js" SCRIPT;
         "assets/session.js" "session.js" SCRIPT;
@@ -46,21 +47,36 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
         "assets/keys.js" "keys.js" SCRIPT;
         "assets/notice.js" "notice.js" SCRIPT;
         "assets/table.js" "table.js" SCRIPT;
+        "assets/treemap.js" "treemap.js" SCRIPT;
         "assets/charts.js" "charts.js" SCRIPT;
         "assets/editor.js" "editor.js" SCRIPT;
+        "assets/diff.js" "diff.js" SCRIPT;
+        "assets/fields.js" "fields.js" SCRIPT;
+        "assets/profile-editor.js" "profile-editor.js" SCRIPT;
+        "assets/settings-form.js" "settings-form.js" SCRIPT;
+        "assets/plugin-form.js" "plugin-form.js" SCRIPT;
         "assets/schema.js" "schema.js" SCRIPT;
         "assets/checkpoints.js" "checkpoints.js" SCRIPT;
         "assets/job.js" "job.js" SCRIPT;
         "assets/pages/admin.js" "pages/admin.js" SCRIPT;
         "assets/pages/alerts.js" "pages/alerts.js" SCRIPT;
+        "assets/pages/compare.js" "pages/compare.js" SCRIPT;
+        "assets/pages/compare-profiles.js" "pages/compare-profiles.js" SCRIPT;
+        "assets/pages/crawl-log.js" "pages/crawl-log.js" SCRIPT;
+        "assets/pages/files.js" "pages/files.js" SCRIPT;
         "assets/pages/frontier.js" "pages/frontier.js" SCRIPT;
         "assets/pages/history.js" "pages/history.js" SCRIPT;
+        "assets/pages/hosts.js" "pages/hosts.js" SCRIPT;
         "assets/pages/jobs.js" "pages/jobs.js" SCRIPT;
         "assets/pages/live.js" "pages/live.js" SCRIPT;
         "assets/pages/logs.js" "pages/logs.js" SCRIPT;
         "assets/pages/new-job.js" "pages/new-job.js" SCRIPT;
+        "assets/pages/overrides.js" "pages/overrides.js" SCRIPT;
+        "assets/pages/plugin.js" "pages/plugin.js" SCRIPT;
         "assets/pages/plugins.js" "pages/plugins.js" SCRIPT;
         "assets/pages/profile.js" "pages/profile.js" SCRIPT;
+        "assets/pages/profile-edit.js" "pages/profile-edit.js" SCRIPT;
+        "assets/pages/profiles.js" "pages/profiles.js" SCRIPT;
         "assets/pages/queue.js" "pages/queue.js" SCRIPT;
         "assets/pages/reports.js" "pages/reports.js" SCRIPT;
         "assets/pages/seeds.js" "pages/seeds.js" SCRIPT;
@@ -121,8 +137,6 @@ fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;

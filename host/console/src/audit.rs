@@ -178,8 +178,6 @@ fn appended(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn entry(user: Option<&str>, path: &str) -> AuditEntry {

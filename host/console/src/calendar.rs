@@ -169,8 +169,6 @@ fn cron<'d, D: Deserializer<'d>>(from: D) -> Result<Cron, D::Error> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn entry(cron: &str, zone: &str) -> CalendarEntry {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use opilio_control::{
-    Answer, Author, Command, CommandRequest, ControlError, carry_out, is_reachable,
+    Author, Command, CommandRequest, CommandResponse, ControlError, carry_out, is_reachable,
 };
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -45,14 +45,8 @@ impl CommandSender {
         job: PathBuf,
         user: &str,
         command: Command,
-    ) -> Result<Vec<Answer>, Problem> {
-        let closed = |_| Problem::failure("the daemon is ending");
-        let permit = self
-            .commands
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(closed)?;
+    ) -> Result<Vec<CommandResponse>, Problem> {
+        let permit = self.permit().await?;
         let turn = match is_reachable(&job) {
             true => None,
             false => Some(self.turn(&job).await?),
@@ -80,9 +74,9 @@ impl CommandSender {
             .map_err(|panic| Problem::failure(format!("a command panicked: {panic}")))?;
         reached.map_err(Problem::from)?;
         match answers.pop() {
-            Some(Answer::Refused { fault, message }) => {
+            Some(CommandResponse::Refused { fault, message }) => {
                 let faults = answers.into_iter().find_map(|answer| match answer {
-                    Answer::Faults { faults } => Some(faults),
+                    CommandResponse::Faults { faults } => Some(faults),
                     _ => None,
                 });
                 let problem = Problem::from(ControlError { fault, message });
@@ -90,6 +84,13 @@ impl CommandSender {
             }
             _ => Ok(answers),
         }
+    }
+
+    /// Waits for a place among the commands that run at the same time. The place is free when the permit is dropped.
+    pub(crate) async fn permit(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        let commands = self.commands.clone();
+        let permit = commands.acquire_owned().await;
+        permit.map_err(|_| Problem::failure("the daemon is ending"))
     }
 
     /// Locks a job: no other task of the daemon opens it until the permit is dropped.

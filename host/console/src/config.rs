@@ -2,19 +2,23 @@
 //!
 //! As in profiles, an unknown setting is an error at its line: a misspelt limit would otherwise have no effect.
 
-use std::collections::BTreeSet;
-use std::fmt;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::str::FromStr as _;
 use std::time::Duration;
 
-use opilio_profile::{ByteSize, parse_duration, traces_address};
-use serde::{Deserialize, Deserializer, de};
+use opilio_control::chain;
+use opilio_profile::{EventKind, EventStream, EventStreamFile, Webhook, WebhookFile};
+use serde::Deserialize;
 
 use crate::calendar::CalendarEntry;
+use crate::cluster_file::ClusterFile;
 use crate::folder::{self, JobsFolderError};
+use crate::profile_store::ProfileStore;
 use crate::window::Window;
+use written::{collector, duration, size};
 
 /// Minimum bytes a second for each job. With less, a page takes minutes and servers disconnect.
 const JOB_BYTES_LEAST: u64 = 1024;
@@ -28,11 +32,11 @@ const CONNECTIONS_MAX: usize = 1_000_000;
 /// The daemon's configuration.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-pub struct Config {
+pub struct DaemonConfig {
     /// The folder of jobs.
     pub jobs: PathBuf,
-    /// Folder of the operator's own profiles, which the API offers by name beside the shipped ones. Unlike profiles sent over the
-    /// API they may name programs and files.
+    /// Folder of the named profiles, which the API offers beside the shipped ones. Unlike profiles sent over the API, those put
+    /// there may name programs and files. Default: `.opilio/profiles` in the folder of jobs.
     pub profiles: Option<PathBuf>,
     /// Address to listen on. Default: loopback only, so that other machines cannot reach the daemon unless that is wanted.
     pub listen: SocketAddr,
@@ -45,6 +49,9 @@ pub struct Config {
     pub tokens: Option<PathBuf>,
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
+    /// Whether all clients come through a proxy with TLS, such as an ingress. Then the daemon may listen on other addresses than
+    /// loopback without TLS of its own. Default `false`: tokens would be readable on the network between proxy and daemon.
+    pub tls_proxy: bool,
     /// Limits for all jobs together.
     pub limits: CommonLimits,
     /// Restart of crawls that died.
@@ -60,6 +67,12 @@ pub struct Config {
     pub heritrix: Option<HeritrixFile>,
     /// Traces of the daemon's own requests. Crawls use the settings of their profiles.
     pub telemetry: Traces,
+    /// URLs that get the states of all jobs and their alerts, by name. Default: none. Profiles can name others for their crawls.
+    pub webhooks: BTreeMap<String, WebhookFile>,
+    /// Subjects of NATS that get the same, by name. Default: none.
+    pub streams: BTreeMap<String, EventStreamFile>,
+    /// The cluster that this machine belongs to. Default: none.
+    pub cluster: Option<ClusterFile>,
 }
 
 /// The destination of request traces.
@@ -157,9 +170,9 @@ pub enum ConfigError {
     Relation(String),
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for DaemonConfig {
+    fn default() -> DaemonConfig {
+        DaemonConfig {
             jobs: "jobs".into(),
             profiles: None,
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8470),
@@ -167,6 +180,7 @@ impl Default for Config {
             authentication: true,
             tokens: None,
             tls: None,
+            tls_proxy: false,
             limits: CommonLimits::default(),
             restart: Restart::default(),
             end_crawls: false,
@@ -174,6 +188,9 @@ impl Default for Config {
             window: Vec::new(),
             heritrix: None,
             telemetry: Traces::default(),
+            webhooks: BTreeMap::new(),
+            streams: BTreeMap::new(),
+            cluster: None,
         }
     }
 }
@@ -220,17 +237,17 @@ impl Default for Restart {
     }
 }
 
-impl Config {
+impl DaemonConfig {
     /// Reads a file. Relative paths in it start from its folder.
     ///
     /// # Errors
     /// The file cannot be read, or has an error.
-    pub fn load(file: &Path) -> Result<Config, ConfigError> {
+    pub fn load(file: &Path) -> Result<DaemonConfig, ConfigError> {
         let text = std::fs::read_to_string(file).map_err(|source| ConfigError::Read {
             file: file.to_owned(),
             source,
         })?;
-        let mut config = Config::parse(file, &text)?;
+        let mut config = DaemonConfig::parse(file, &text)?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let mut paths: Vec<&mut PathBuf> = vec![&mut config.jobs];
         paths.extend(&mut config.profiles);
@@ -241,13 +258,26 @@ impl Config {
         if let Some(heritrix) = &mut config.heritrix {
             paths.push(&mut heritrix.password_file);
         }
+        paths.extend(
+            config
+                .cluster
+                .iter_mut()
+                .flat_map(|cluster| cluster.files()),
+        );
         for path in paths {
             *path = folder.join(&path);
+        }
+        let secrets = config.webhooks.values_mut();
+        let secrets = secrets.filter_map(|webhook| webhook.secret.as_mut());
+        let streams = config.streams.values_mut();
+        let secrets = secrets.chain(streams.filter_map(|stream| stream.credentials.as_mut()));
+        for file in secrets.filter_map(|secret| secret.file.as_mut()) {
+            *file = folder.join(&file).display().to_string();
         }
         Ok(config)
     }
 
-    fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
+    fn parse(file: &Path, text: &str) -> Result<DaemonConfig, ConfigError> {
         toml::from_str(text).map_err(|problem| {
             let before = &text[..problem.span().map_or(0, |span| span.start.min(text.len()))];
             let line_start = before.rfind('\n').map_or(0, |end| end + 1);
@@ -260,17 +290,59 @@ impl Config {
         })
     }
 
+    /// The webhooks, checked.
+    ///
+    /// # Errors
+    /// One of them has an error, or names events that only a crawl sees.
+    pub(crate) fn checked_webhooks(&self) -> Result<Vec<Webhook>, ConfigError> {
+        let checked = self.webhooks.iter().map(|(name, file)| {
+            let webhook = file.checked(name);
+            let webhook = webhook.map_err(|problem| format!("webhooks.{name}.{problem}"));
+            let webhook = webhook.map_err(ConfigError::Relation)?;
+            must_be_seen(&webhook.events, &format!("webhooks.{name}"))?;
+            Ok(webhook)
+        });
+        checked.collect()
+    }
+
+    /// The streams, checked.
+    ///
+    /// # Errors
+    /// As for webhooks.
+    pub(crate) fn checked_streams(&self) -> Result<Vec<EventStream>, ConfigError> {
+        let checked = self.streams.iter().map(|(name, file)| {
+            let stream = file.checked(name);
+            let stream = stream.map_err(|problem| format!("streams.{name}.{problem}"));
+            let stream = stream.map_err(ConfigError::Relation)?;
+            must_be_seen(&stream.events, &format!("streams.{name}"))?;
+            Ok(stream)
+        });
+        checked.collect()
+    }
+
     /// Checks the relations between settings.
     ///
     /// # Errors
     /// One of the relations is violated.
     pub fn check(&self) -> Result<(), ConfigError> {
         let relation = |problem: String| Err(ConfigError::Relation(problem));
+        self.checked_webhooks()?;
+        self.checked_streams()?;
+        if let Some(cluster) = &self.cluster {
+            let checked = cluster.check();
+            checked.map_err(|problem| ConfigError::Relation(chain(&problem)))?;
+        }
         let listen = self.listen;
+        if self.tls_proxy && self.tls.is_some() {
+            return relation(
+                "tls-proxy is for requests without TLS, which [tls] refuses: remove one of the two"
+                    .to_owned(),
+            );
+        }
         if !listen.ip().is_loopback() {
-            if self.tls.is_none() {
+            if !self.uses_https() {
                 return relation(format!(
-                    "{listen} can be reached from other machines, and without TLS others can read tokens: set certificate and key in [tls], or listen on 127.0.0.1 behind a proxy with TLS"
+                    "{listen} can be reached from other machines, and without TLS others can read tokens: set certificate and key in [tls]; or listen on 127.0.0.1 behind a proxy with TLS; or set tls-proxy = true if only such a proxy can reach the address"
                 ));
             }
             if !self.authentication {
@@ -354,9 +426,20 @@ impl Config {
         Ok(())
     }
 
+    /// Whether clients use HTTPS: with the daemon, or with a proxy in front of it.
+    pub(crate) fn uses_https(&self) -> bool {
+        self.tls.is_some() || self.tls_proxy
+    }
+
     /// The daemon's own folder.
     pub fn own(&self) -> PathBuf {
         self.jobs.join(".opilio")
+    }
+
+    /// The store of named profiles.
+    pub fn profile_store(&self) -> ProfileStore {
+        let default = || self.own().join("profiles");
+        ProfileStore::new(self.profiles.clone().unwrap_or_else(default))
     }
 
     /// Path of the token file.
@@ -366,47 +449,24 @@ impl Config {
     }
 }
 
-/// Parses a size; `"none"` means no limit.
-fn size<'d, D: Deserializer<'d>>(from: D) -> Result<Option<u64>, D::Error> {
-    let text = String::deserialize(from)?;
-    if text == "none" {
-        return Ok(None);
-    }
-    match ByteSize::from_str(&text) {
-        Ok(size) => Ok(Some(size.bytes())),
-        Err(_) => Err(unit(&text, "a size such as \"10MiB\", or \"none\"")),
-    }
-}
-
-/// Parses the address of a collector into the address for traces.
-fn collector<'d, D: Deserializer<'d>>(from: D) -> Result<Option<String>, D::Error> {
-    let text = String::deserialize(from)?;
-    match traces_address(&text) {
-        Ok(posted) => Ok(Some(posted)),
-        Err(problem) => Err(de::Error::custom(format!(
-            "{problem}: {text:?}; an example is \"http://127.0.0.1:4318\""
+/// Refuses kinds of events that only a crawl sees. `receiver` is the name of the table.
+fn must_be_seen(kinds: &BTreeSet<EventKind>, receiver: &str) -> Result<(), ConfigError> {
+    let is_seen = |kind: &EventKind| matches!(kind, EventKind::Job | EventKind::Alert);
+    match kinds.iter().all(is_seen) {
+        true => Ok(()),
+        false => Err(ConfigError::Relation(format!(
+            "{receiver}.events may have \"job\" and \"alert\"; name receivers of \"file\" and \"capture\" in profiles"
         ))),
     }
 }
 
-fn duration<'d, D: Deserializer<'d>>(from: D) -> Result<Duration, D::Error> {
-    let text = String::deserialize(from)?;
-    parse_duration(&text).map_err(|_| unit(&text, "a duration such as \"10s\""))
-}
-
-fn unit<E: de::Error>(text: &str, wanted: impl fmt::Display) -> E {
-    E::custom(format!("{text:?} is not {wanted}"))
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]
     fn refused(text: &str) -> String {
-        let config = Config::parse(Path::new("opilio.toml"), text);
+        let config = DaemonConfig::parse(Path::new("opilio.toml"), text);
         config
             .and_then(|config| config.check())
             .unwrap_err()
@@ -460,7 +520,7 @@ mod tests {
         let problem = refused("[limits]\nconnections = 1000001\n");
         assert!(problem.contains("write 1000000 or less"), "{problem}");
         let enough = "[limits]\njobs = 4\nconnections = 4\nbandwidth = \"4KiB\"\n";
-        let config = Config::parse(Path::new("x"), enough).unwrap();
+        let config = DaemonConfig::parse(Path::new("x"), enough).unwrap();
         config.check().unwrap();
         assert_eq!(config.limits.bandwidth, Some(4096));
     }
@@ -488,7 +548,7 @@ mod tests {
         );
         let never = of("dk-%Y-%m-%d").replace("0 3 * * *", "0 3 31 2 *");
         assert!(refused(&never).contains("the time in cron never occurs"));
-        let config = Config::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
+        let config = DaemonConfig::parse(Path::new("x"), &of("dk-%Y-%m-%d"));
         config.unwrap().check().unwrap();
     }
 
@@ -498,8 +558,14 @@ mod tests {
         let tls = "[tls]\ncertificate = \"a\"\nkey = \"b\"\n";
         let open = format!("listen = \"[::]:8470\"\nauthentication = false\n{tls}");
         assert!(refused(&open).contains("opilio token new"));
-        let config = Config::parse(Path::new("x"), &format!("listen = \"[::]:8470\"\n{tls}"));
-        config.unwrap().check().unwrap();
-        Config::default().check().unwrap();
+        for with in [tls, "tls-proxy = true"] {
+            let config =
+                DaemonConfig::parse(Path::new("x"), &format!("listen = \"[::]:8470\"\n{with}"));
+            config.unwrap().check().unwrap();
+        }
+        DaemonConfig::default().check().unwrap();
+        let open = "listen = \"[::]:8470\"\nauthentication = false\ntls-proxy = true";
+        assert!(refused(open).contains("opilio token new"));
+        assert!(refused(&format!("tls-proxy = true\n{tls}")).contains("remove one of the two"));
     }
 }

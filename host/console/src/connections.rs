@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::pace::Requests;
+use crate::timeouts::Requests;
 
 /// All open connections.
 pub(crate) struct Connections {
@@ -133,8 +133,6 @@ fn client(address: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn address(text: &str) -> IpAddr {

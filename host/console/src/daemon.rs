@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use opilio_crawl::{ProfileSource, stays_inside};
+use opilio_crawl::ProfileSource;
 use opilio_profile::Profile;
 use tokio::sync::{Notify, Semaphore, watch};
 
@@ -15,18 +15,23 @@ use crate::api::events::STREAMS_MAX;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::command_sender::CommandSender;
-use crate::config::Config;
+use crate::config::DaemonConfig;
+use crate::file_tasks::FileTasks;
 use crate::folder::Folder;
 use crate::heritrix::Door;
+use crate::node::ClusterNode;
 use crate::orders::Orders;
 use crate::overview::Jobs;
 use crate::problem::Problem;
+use crate::profile_store::{ProfileStore, ProfileStoreError};
 
 /// State shared by all parts.
 pub(crate) struct Daemon {
-    pub config: Config,
+    pub config: DaemonConfig,
     pub folder: Folder,
+    pub profiles: ProfileStore,
     pub commands: CommandSender,
+    pub file_tasks: FileTasks,
     pub access: Access,
     pub audit: Audit,
     /// All jobs at the last look.
@@ -42,6 +47,8 @@ pub(crate) struct Daemon {
     pub began: Timestamp,
     /// Authentication for `/engine`; `None` if the path does not exist.
     pub heritrix: Option<Door>,
+    /// The membership in a cluster; `None` without one.
+    pub node: Option<ClusterNode>,
     /// Permits for event streams.
     pub streams: Arc<Semaphore>,
     orders: Mutex<()>,
@@ -53,7 +60,7 @@ pub(crate) struct Daemon {
 
 impl Daemon {
     pub(crate) fn new(
-        config: Config,
+        config: DaemonConfig,
         folder: Folder,
         program: PathBuf,
         heritrix: Option<Door>,
@@ -63,9 +70,11 @@ impl Daemon {
         Daemon {
             access,
             audit,
+            profiles: config.profile_store(),
             config,
             folder,
             commands: CommandSender::new(),
+            file_tasks: FileTasks::default(),
             jobs: watch::Sender::new(Arc::default()),
             jobs_problem: watch::Sender::new(Some(
                 "the daemon has not read the jobs yet".to_owned(),
@@ -75,6 +84,7 @@ impl Daemon {
             program,
             began: Timestamp::now(),
             heritrix,
+            node: None,
             streams: Arc::new(Semaphore::new(STREAMS_MAX)),
             orders: Mutex::new(()),
             calendar_problems: Mutex::default(),
@@ -141,59 +151,16 @@ impl Daemon {
         problems.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A profile by its name: one of the operator's own, or a shipped one.
+    /// A profile by its name, for a job: one of the store, or a shipped one.
     pub(crate) fn profile(&self, name: &str) -> Result<ProfileSource, Problem> {
-        if let Some(file) = self.own_profile(name)? {
-            return Ok(ProfileSource::File(file));
-        }
-        if Profile::builtin_names().any(|ships| ships == name) {
-            return Ok(ProfileSource::Builtin(name.to_owned()));
-        }
-        Err(Problem::not_found(match &self.config.profiles {
-            Some(folder) => format!(
-                "profile {name:?} not found; put {name}.toml into {}",
-                folder.display()
-            ),
-            None => format!(
-                "profile {name:?} not found: no shipped profile has this name, and opilio.toml sets no folder of profiles"
-            ),
-        }))
-    }
-
-    /// The names of the operator's own profiles, sorted.
-    pub(crate) fn own_profiles(&self) -> Vec<String> {
-        let entries = self.config.profiles.as_deref().map(Path::read_dir);
-        let Some(Ok(entries)) = entries else {
-            return Vec::new();
-        };
-        let mut names: Vec<String> = entries
-            .filter_map(|entry| {
-                let entry = entry.ok()?;
-                let name = entry.file_name().into_string().ok()?;
-                let name = name.strip_suffix(".toml").map(str::to_owned);
-                name.filter(|_| !entry.path().is_dir())
-            })
-            .collect();
-        names.sort();
-        names
-    }
-
-    /// The file of one of the operator's own profiles. A link that leads out of their folder is refused: viewers of profiles
-    /// would see its target.
-    fn own_profile(&self, name: &str) -> Result<Option<PathBuf>, Problem> {
-        // Looked up in the list: no name can lead elsewhere.
-        let is_own = self.own_profiles().iter().any(|own| own == name);
-        let Some(folder) = self.config.profiles.as_ref().filter(|_| is_own) else {
-            return Ok(None);
-        };
-        let file = folder.join(format!("{name}.toml"));
-        match stays_inside(folder, &file) {
-            Ok(()) => Ok(Some(file)),
-            Err(_) => Err(Problem::conflict(format!(
-                "{} is a link out of {}, which is not followed; put the file itself there, or set profiles in opilio.toml to its folder",
-                file.display(),
-                folder.display()
-            ))),
+        match self.profiles.get_for_job(name) {
+            Ok(found) => Ok(ProfileSource::Named(found.named())),
+            Err(ProfileStoreError::Unknown { .. })
+                if Profile::builtin_names().any(|ships| ships == name) =>
+            {
+                Ok(ProfileSource::Builtin(name.to_owned()))
+            }
+            Err(problem) => Err(problem.into()),
         }
     }
 }

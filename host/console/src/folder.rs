@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 
 use opilio_control::{Author, Checkpoint, ControlError};
 use opilio_crawl::{
-    Course, CrawlError, EndWord, JobError, Order, ProfileSource, files_stay_inside, hold, is_job,
-    is_made_halfway, plan,
+    CrawlError, JobError, Order, ProcessEndKind, ProcessRecord, ProfileSource, files_stay_inside,
+    hold, is_job, is_made_halfway, plan,
 };
 
 use crate::orders::Orders;
 use crate::process;
 
 /// Longest name of a job.
-const NAME_BYTES_MAX: usize = 100;
+pub(crate) const NAME_BYTES_MAX: usize = 100;
 
 /// A folder of jobs.
 #[derive(Debug, Clone)]
@@ -227,6 +227,7 @@ impl Folder {
             "stacks.jsonl",
             "course.json",
             "orders.json",
+            "cluster.json",
             "lock",
         ];
         for known in files {
@@ -256,11 +257,11 @@ impl Folder {
         let orders = || Orders::read(&directory).map_err(io);
         // A crawling job's own process refuses. The daemon may not yet know that a job has ended.
         let is_reachable = opilio_control::is_reachable(&directory);
-        let course = Course::read(&directory).ok().flatten();
+        let course = ProcessRecord::read(&directory).ok().flatten();
         let is_wanted = |orders: Orders| {
             let ended = process::end_of_begun(&orders, course.as_ref());
             // A job that the system ended will be restarted.
-            orders.crawl && ended.is_none_or(|ended| ended.how == EndWord::Terminated)
+            orders.crawl && ended.is_none_or(|ended| ended.how == ProcessEndKind::Terminated)
         };
         if !is_reachable && orders()?.is_some_and(is_wanted) {
             return Err(JobsFolderError::Wanted(name.to_owned()));

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use crate::access::{Caller, Refusal, Role};
 use crate::api::session::SignedIn;
 use crate::audit::AuditEntry;
-use crate::config::Config;
+use crate::config::DaemonConfig;
 use crate::daemon::Daemon;
 use crate::heritrix::{self, NoAnswer};
 use crate::problem::{Problem, Said};
@@ -50,6 +50,11 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
+/// Whether a request only asks about the text in its body. The audit log lists requests that would change something.
+fn is_question(method: &Method, path: &str) -> bool {
+    method == Method::POST && matches!(path, "/api/v1/profiles/check" | "/api/v1/profiles/form")
+}
+
 /// The middleware.
 pub(crate) async fn guard(
     State(daemon): State<Arc<Daemon>>,
@@ -70,9 +75,9 @@ pub(crate) async fn guard(
     {
         peer.requests.mark_known();
     }
-    let is_open = is_open(&method, &path);
+    let needs_no_role = is_open(&method, &path) || is_question(&method, &path);
     let admitted = admitted.and_then(|caller| match caller {
-        Some(caller) if !looks && !is_open => {
+        Some(caller) if !looks && !needs_no_role => {
             caller.needs(Role::Operator)?;
             Ok(Some(caller))
         }
@@ -94,7 +99,8 @@ pub(crate) async fn guard(
             problem.into_response()
         }
     };
-    if !looks {
+    let asks = looks || is_question(&method, &path) && user.is_some();
+    if !asks {
         let said = response.extensions().get::<Said>();
         let signed_in = response.extensions().get::<SignedIn>();
         daemon.audit.write(AuditEntry {
@@ -110,7 +116,7 @@ pub(crate) async fn guard(
             left_out: 0,
         });
     }
-    careful(response.headers_mut(), &path, daemon.config.tls.is_some());
+    careful(response.headers_mut(), &path, daemon.config.uses_https());
     response
 }
 
@@ -263,7 +269,7 @@ fn host(request: &Request) -> Result<Authority, Problem> {
 
 /// Whether a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count as
 /// the daemon's own origin.
-fn is_ours(config: &Config, host: &Authority) -> bool {
+fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     let name = host.host();
     if name.eq_ignore_ascii_case("localhost") {
         return config.listen.ip().is_loopback();
@@ -396,8 +402,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::convert::Infallible;
     use std::pin::Pin;
     use std::task::{Context, Poll};
@@ -431,10 +435,10 @@ mod tests {
 
     #[test]
     fn it_answers_to_its_own_names_alone() {
-        let config = |listen: &str| Config {
+        let config = |listen: &str| DaemonConfig {
             listen: listen.parse().unwrap(),
             hosts: vec!["crawler.example.org".to_owned()],
-            ..Config::default()
+            ..DaemonConfig::default()
         };
         for (listen, host, expected) in [
             ("127.0.0.1:8470", "127.0.0.1:8470", true),

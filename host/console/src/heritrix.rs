@@ -6,7 +6,7 @@
 //! jobs made in other ways can be controlled too. Heritrix's scripts are refused: they would let every holder of the password
 //! run any program.
 
-mod door;
+mod authentication;
 mod drafts;
 mod engine;
 mod files;
@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::Value;
 
-pub(crate) use self::door::{Door, NoAnswer};
+pub(crate) use self::authentication::{Door, NoAnswer};
 use self::drafts::Drafts;
 use self::model::xml;
 use crate::daemon::Daemon;
@@ -70,9 +70,9 @@ impl Daemon {
 
     /// The URL of `/engine` as the client used it.
     fn engine_url(&self, headers: &HeaderMap) -> String {
-        let scheme = match self.config.tls {
-            Some(_) => "https",
-            None => "http",
+        let scheme = match self.config.uses_https() {
+            true => "https",
+            false => "http",
         };
         // The guard has checked it already.
         let host = headers

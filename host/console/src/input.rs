@@ -150,8 +150,6 @@ fn causes(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[derive(Debug, Deserialize)]

@@ -19,25 +19,32 @@ mod assets;
 mod audit;
 mod calendar;
 mod clock;
+mod cluster_file;
 mod command_sender;
 mod connections;
 mod daemon;
+mod file_tasks;
 mod folder;
 mod guard;
 mod heritrix;
 mod input;
 mod metrics;
+mod node;
 mod orders;
 mod overview;
 mod own_file;
-mod pace;
 mod problem;
 mod process;
+mod profile_store;
+mod reach;
+mod request_spans;
+mod secret_file;
 mod server;
 mod share;
 mod supervisor;
+mod timeouts;
 mod tls;
-mod traced;
+mod webhooks;
 mod window;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -46,17 +53,29 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use opilio_cluster::ClusterError;
+use opilio_control::chain;
+use opilio_crawl::crawl_events::Events;
 use tokio::net::TcpListener;
 
 pub use access::{Role, TokenRecord, Tokens};
 pub use api::document;
+pub use api::pywb::{REPLAY_ADDRESS, REPLAY_FOLDER, program_in_path};
 pub use calendar::CalendarEntry;
 pub use clock::Clock;
-pub use config::{CommonLimits, Config, ConfigError, HeritrixFile, Restart, TlsFiles, Traces};
+pub use cluster_file::{ClusterFile, ClusterTlsFiles};
+pub use config::{
+    CommonLimits, ConfigError, DaemonConfig, HeritrixFile, Restart, TlsFiles, Traces,
+};
 pub use folder::{Folder, JobsFolderError, NewJob};
+pub use node::{ListedNode, NodeState};
 pub use orders::Orders;
 pub use overview::{JobOverview, JobState, glance};
 pub use process::{PROCESS_LOG, begin, is_awaited, is_on_its_way, last_words};
+pub use profile_store::{
+    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileVersion,
+    StoredProfile, profile_difference,
+};
 pub use window::Window;
 
 use access::Access;
@@ -64,11 +83,13 @@ use audit::Audit;
 use calendar::SeenTo;
 use daemon::Daemon;
 use heritrix::Door;
+use node::ClusterNode;
 use supervisor::Supervisor;
 
 /// A daemon that listens and does not serve yet.
 pub struct Console {
     daemon: Daemon,
+    events: Events,
     listener: TcpListener,
     // Held for its lock, which the system releases with the process.
     _lock: File,
@@ -91,6 +112,9 @@ pub enum ConsoleError {
     /// Another daemon supervises these jobs.
     #[error("another daemon manages the jobs in {}", .0.display())]
     Taken(PathBuf),
+    /// The daemon cannot join its cluster.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
     /// The address cannot be listened on.
     #[error("cannot listen on {address}")]
     Listen {
@@ -112,12 +136,12 @@ pub enum ConsoleError {
 }
 
 impl Console {
-    /// Checks the configuration, and listens. `program` is the binary that crawls.
+    /// Checks the configuration, listens, and joins the cluster, if there is one. `program` is the binary that crawls.
     ///
     /// # Errors
     /// [`ConsoleError`]; then the daemon has not started.
     pub async fn open(
-        config: Config,
+        config: DaemonConfig,
         program: PathBuf,
         component_cache: Option<PathBuf>,
     ) -> Result<Console, ConsoleError> {
@@ -132,21 +156,30 @@ impl Console {
         // An invalid file must be found before the daemon announces its address.
         let seen_to = own.join("calendar.json");
         SeenTo::read(&seen_to).map_err(failed(&seen_to))?;
+        let events = Events::start(&config.checked_webhooks()?, &config.checked_streams()?);
+        let events = events.map_err(|problem| ConfigError::Relation(chain(&problem)))?;
         let address = config.listen;
         let needs_token = config.authentication;
         let door = config.heritrix.as_ref().map(|file| {
             let opened = Door::open(file);
             opened.map_err(failed(&file.password_file))
         });
-        let daemon = Daemon::new(config, folder, program, door.transpose()?, access, audit);
+        let cluster = config.cluster.as_ref().map(ClusterFile::settings);
+        let cluster = cluster.transpose()?;
+        let mut daemon = Daemon::new(config, folder, program, door.transpose()?, access, audit);
         if needs_token && !daemon.access.has_tokens() {
             return Err(ConsoleError::NoTokens);
         }
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| ConsoleError::Listen { address, source })?;
+        // Last: a daemon that cannot start must not take the node's name.
+        if let Some(cluster) = cluster {
+            daemon.node = Some(ClusterNode::join(cluster).await?);
+        }
         Ok(Console {
             daemon,
+            events,
             listener,
             _lock: lock,
         })
@@ -166,8 +199,8 @@ impl Console {
         self.listener.local_addr()
     }
 
-    /// Serves requests and supervises jobs until `ended`. Jobs continue then, unless [`Config::end_crawls`] is set. In that case
-    /// it waits for their end.
+    /// Serves requests and supervises jobs until `ended`. Jobs continue then, unless [`DaemonConfig::end_crawls`] is set. In that
+    /// case it waits for their end.
     ///
     /// # Errors
     /// The certificate, the key or the calendar's file cannot be read.
@@ -175,6 +208,7 @@ impl Console {
         let daemon = Arc::new(self.daemon);
         let supervisor = Supervisor::new(daemon.clone())?;
         let supervising = tokio::spawn(supervisor.run());
+        let telling = tokio::spawn(webhooks::tell(daemon.clone(), self.events));
         let serving = async {
             let serving = server::serve(&daemon, self.listener);
             let mut serving = std::pin::pin!(serving);
@@ -191,6 +225,10 @@ impl Console {
         // Crawls end without waiting for answers in progress.
         let (served, supervised) = tokio::join!(serving, supervising);
         supervised.map_err(io::Error::other)?;
+        telling.await.map_err(io::Error::other)?;
+        if let Some(node) = &daemon.node {
+            node.leave().await;
+        }
         served
     }
 }

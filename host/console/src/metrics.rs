@@ -1,8 +1,10 @@
 //! The daemon's own metrics for Prometheus. Those of the running jobs follow them.
 
+use opilio_cluster::MemberStatus;
 use opilio_control::exposition::{Exposition, Metric, MetricSample};
 
 use crate::config::CommonLimits;
+use crate::node::{AVAILABILITIES, NodeState};
 use crate::overview::JobState;
 
 /// Media type of the text exposition format, which needs no end mark, unlike OpenMetrics.
@@ -29,9 +31,18 @@ pub(crate) struct DaemonFigures {
     pub(crate) jobs: Vec<JobState>,
     /// Common limits of the jobs.
     pub(crate) limits: CommonLimits,
+    /// The membership in a cluster.
+    pub(crate) node: Option<NodeFigures>,
 }
 
-const METRICS: [Metric<DaemonFigures>; 4] = [
+/// Figures of a daemon's membership in a cluster.
+pub(crate) struct NodeFigures {
+    pub(crate) status: MemberStatus,
+    /// State of each node of the cluster; empty if NATS does not answer.
+    pub(crate) nodes: Vec<NodeState>,
+}
+
+const METRICS: [Metric<DaemonFigures>; 9] = [
     Metric::gauge(
         "opilio_build_info",
         "The daemon's version; always 1.",
@@ -51,7 +62,55 @@ const METRICS: [Metric<DaemonFigures>; 4] = [
         "Maximum number of open connections of all jobs.",
         |daemon| MetricSample::optional(daemon.limits.connections.map(|most| most as f64)),
     ),
+    Metric::gauge(
+        "opilio_node_state",
+        "State of this node's connection to NATS: 1 for the present one.",
+        |daemon| {
+            let states = daemon.node.iter().flat_map(|node| {
+                let present = node.status.availability;
+                AVAILABILITIES.map(|(state, name)| (name, u64::from(state == present)))
+            });
+            MetricSample::by("state", states)
+        },
+    ),
+    Metric::gauge(
+        "opilio_node_leads",
+        "1 if this node leads its cluster.",
+        |daemon| of_node(daemon, |status| f64::from(u8::from(status.is_leading))),
+    ),
+    Metric::gauge(
+        "opilio_node_drained",
+        "1 if this node is drained: the daemon starts no crawls.",
+        |daemon| of_node(daemon, |status| f64::from(u8::from(status.is_drained))),
+    ),
+    Metric::gauge(
+        "opilio_node_renewal_seconds",
+        "Time of the last renewal of this node's session.",
+        |daemon| {
+            let status = daemon.node.as_ref().map(|node| &node.status);
+            let took = status.and_then(|status| status.renewal_took);
+            MetricSample::optional(took.map(|took| took.as_secs_f64()))
+        },
+    ),
+    Metric::gauge("opilio_nodes", "Nodes of the cluster by state.", |daemon| {
+        let nodes = daemon.node.as_ref().map(|node| &node.nodes);
+        let nodes = nodes.filter(|nodes| !nodes.is_empty());
+        let counts = nodes.into_iter().flat_map(|nodes| {
+            NODE_STATES.map(|state| {
+                let count = nodes.iter().filter(|node| **node == state).count();
+                (state.name(), count as u64)
+            })
+        });
+        MetricSample::by("state", counts)
+    }),
 ];
+
+const NODE_STATES: [NodeState; 3] = [NodeState::Live, NodeState::Gone, NodeState::Left];
+
+fn of_node(daemon: &DaemonFigures, figure: impl Fn(&MemberStatus) -> f64) -> Vec<MetricSample> {
+    let status = daemon.node.as_ref().map(|node| &node.status);
+    MetricSample::optional(status.map(figure))
+}
 
 impl DaemonFigures {
     /// Formats the version, the number of jobs in each state, and the common limits if they are set.
@@ -66,6 +125,11 @@ impl DaemonFigures {
 mod tests {
     use super::*;
 
+    fn figures(jobs: Vec<JobState>, limits: CommonLimits) -> DaemonFigures {
+        let node = None;
+        DaemonFigures { jobs, limits, node }
+    }
+
     #[test]
     fn every_state_is_counted_under_the_name_that_the_api_has_for_it() {
         for (state, name) in STATES {
@@ -73,7 +137,7 @@ mod tests {
         }
         let jobs = vec![JobState::Failed, JobState::New, JobState::Failed];
         let limits = CommonLimits::default();
-        let text = DaemonFigures { jobs, limits }.metrics();
+        let text = figures(jobs, limits).metrics();
         let figures: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
         assert_eq!(figures.len(), 13);
         for figure in [
@@ -92,7 +156,7 @@ mod tests {
             ..CommonLimits::default()
         };
         let jobs = Vec::new();
-        let text = DaemonFigures { jobs, limits }.metrics();
+        let text = figures(jobs, limits).metrics();
         let gauge =
             "# TYPE opilio_limit_bytes_per_second gauge\nopilio_limit_bytes_per_second 125000\n";
         assert!(text.ends_with(gauge), "{text}");

@@ -26,6 +26,9 @@ pub struct Orders {
     /// Earliest time of a restart.
     #[serde(default)]
     pub not_before: Option<Timestamp>,
+    /// Time before which it is not started. Until then it takes no place among the concurrent crawls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_at: Option<Timestamp>,
     /// Time at which its last process was begun, to know whether that has reported.
     #[serde(default)]
     pub begun: Option<Timestamp>,
@@ -49,6 +52,7 @@ impl Orders {
             by: by.to_owned(),
             deaths: 0,
             not_before: None,
+            start_at: None,
             begun: None,
             window_closed: false,
             paused: false,

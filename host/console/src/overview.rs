@@ -10,8 +10,12 @@ use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
 use opilio_control::figures::content_bytes;
-use opilio_control::{Answer, Author, Command, CommandRequest, Standing, Status, carry_out, chain};
-use opilio_crawl::{Alert, Course, EndWord, JobError, Made, Share, kept_alerts, made};
+use opilio_control::{
+    Author, Command, CommandRequest, CommandResponse, CrawlState, Status, carry_out, chain,
+};
+use opilio_crawl::{
+    Alert, JobError, JobOrigin, ProcessEndKind, ProcessRecord, Share, kept_alerts, made,
+};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use utoipa::ToSchema;
@@ -104,7 +108,7 @@ pub(crate) struct KnownJob {
     pub directory: PathBuf,
     pub overview: JobOverview,
     pub alive: Alive,
-    pub course: Option<Course>,
+    pub course: Option<ProcessRecord>,
     pub orders: Option<Orders>,
     /// Status of a running job.
     pub status: Option<Arc<Status>>,
@@ -151,10 +155,10 @@ struct Stamp {
 #[derive(Clone, Default)]
 struct JobFiles {
     stamps: [Option<Stamp>; 4],
-    made: Option<Made>,
+    made: Option<JobOrigin>,
     /// The error of each file.
     problems: [Option<String>; 3],
-    course: Option<Course>,
+    course: Option<ProcessRecord>,
     orders: Option<Orders>,
     /// Number of alerts stored by its last process.
     alerts: u64,
@@ -299,7 +303,7 @@ impl JobFiles {
         }
         if is_old(1) {
             *of_course = None;
-            self.course = Course::read(directory).unwrap_or_else(|source| {
+            self.course = ProcessRecord::read(directory).unwrap_or_else(|source| {
                 *of_course = Some(format!(
                     "course.json is damaged: {source}; remove it, then resume the job"
                 ));
@@ -403,10 +407,10 @@ impl JobFiles {
         match (alive, &self.status) {
             (Alive::Yes, Some(status)) => {
                 let state = match status.state {
-                    Standing::Pausing => JobState::Pausing,
-                    Standing::Paused => JobState::Paused,
-                    Standing::Ending => JobState::Ending,
-                    Standing::Running | Standing::Idle => JobState::Running,
+                    CrawlState::Pausing => JobState::Pausing,
+                    CrawlState::Paused => JobState::Paused,
+                    CrawlState::Ending => JobState::Ending,
+                    CrawlState::Running | CrawlState::Idle => JobState::Running,
                 };
                 let closed = self.orders.as_ref().is_some_and(|it| it.window_closed);
                 // For a job run without the daemon the window has no meaning.
@@ -445,9 +449,9 @@ impl JobFiles {
         match (ended, &self.course) {
             (Some(ended), _) => {
                 let state = match ended.how {
-                    EndWord::Finished => JobState::Finished,
-                    EndWord::Stopped | EndWord::Terminated => JobState::Stopped,
-                    EndWord::Halted => JobState::Failed,
+                    ProcessEndKind::Finished => JobState::Finished,
+                    ProcessEndKind::Stopped | ProcessEndKind::Terminated => JobState::Stopped,
+                    ProcessEndKind::Halted => JobState::Failed,
                 };
                 (state, Some(ended.why.clone()))
             }
@@ -466,7 +470,7 @@ fn unreadable(problem: &JobError) -> String {
     match problem {
         JobError::Damaged { .. } => {
             format!(
-                "{said}; restore the file, or create a job from a checkpoint with opilio job restore"
+                "{said}; restore the file, or create a job from a checkpoint with `opilio job restore CHECKPOINT JOB`"
             )
         }
         _ => said,
@@ -480,6 +484,9 @@ fn open(alerts: &[Alert]) -> u64 {
 
 /// The reason why a job that is to begin waits.
 fn waits(orders: &Orders, holds: StartBlocker) -> String {
+    if let Some(at) = orders.start_at.filter(|at| *at > Timestamp::now()) {
+        return format!("the job starts at {at:.0}");
+    }
     match (orders.not_before, orders.deaths) {
         (Some(at), 1) if at > Timestamp::now() => {
             format!("the process died; restart at {at:.0}")
@@ -514,7 +521,7 @@ fn status_of(directory: &Path) -> Option<Status> {
     };
     let mut found = None;
     let asked = carry_out(directory, &request, &mut |answer| {
-        if let Answer::Status(status) = answer {
+        if let CommandResponse::Status(status) = answer {
             found = Some(*status);
         }
         true
@@ -541,8 +548,6 @@ pub async fn glance(folder: &Folder) -> Vec<JobOverview> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// A pause and its end within one tick of the file system's clock.

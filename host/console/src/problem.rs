@@ -3,9 +3,11 @@
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use opilio_control::{ControlError, ErrorKind, FaultFound};
+use opilio_control::{ControlError, ErrorKind, FaultFound, chain};
 use serde::Serialize;
 use utoipa::ToSchema;
+
+use crate::profile_store::ProfileStoreError;
 
 /// Problem document (RFC 9457). Unless its detail says otherwise, nothing was changed.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -71,6 +73,11 @@ impl Problem {
         self.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16()
     }
 
+    /// Whether the request names something that does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND.as_u16()
+    }
+
     pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, detail)
     }
@@ -103,6 +110,22 @@ impl From<ControlError> for Problem {
             ErrorKind::Unknown => Problem::not_found(message),
             ErrorKind::State => Problem::conflict(message),
             ErrorKind::Failure => Problem::failure(message),
+        }
+    }
+}
+
+impl From<ProfileStoreError> for Problem {
+    fn from(problem: ProfileStoreError) -> Problem {
+        use ProfileStoreError::{
+            Changed, Io, Link, Name, NotText, Shipped, Taken, TooLong, Unknown, Unreadable, Version,
+        };
+        let said = chain(&problem);
+        match problem {
+            Name(_) | Shipped(_) | NotText { .. } | TooLong(_) => Problem::unusable(said),
+            Unknown { .. } | Version { .. } => Problem::not_found(said),
+            Taken(_) | Link { .. } | Unreadable { .. } => Problem::conflict(said),
+            Changed { .. } => Problem::new(StatusCode::PRECONDITION_FAILED, said),
+            Io { .. } => Problem::failure(said),
         }
     }
 }

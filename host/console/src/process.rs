@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use jiff::Timestamp;
-use opilio_crawl::{Course, Ended, Share, stays_inside};
+use opilio_crawl::{ProcessEnd, ProcessRecord, Share, stays_inside};
 
 use crate::orders::Orders;
 
@@ -120,13 +120,16 @@ pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
 
 /// Whether a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
-    let course = Course::read(job).ok().flatten();
+    let course = ProcessRecord::read(job).ok().flatten();
     let began = course.map(|course| course.began);
     orders.begun.is_some_and(|begun| began < Some(begun))
 }
 
 /// The end of the process last begun for a job. `None` if it has not ended, or was not begun.
-pub(crate) fn end_of_begun<'c>(orders: &Orders, course: Option<&'c Course>) -> Option<&'c Ended> {
+pub(crate) fn end_of_begun<'c>(
+    orders: &Orders,
+    course: Option<&'c ProcessRecord>,
+) -> Option<&'c ProcessEnd> {
     let begun = orders.begun?;
     course
         .filter(|course| course.began >= begun)?
@@ -138,7 +141,7 @@ pub(crate) fn end_of_begun<'c>(orders: &Orders, course: Option<&'c Course>) -> O
 pub(crate) fn is_alive(
     job: &Path,
     orders: Option<&Orders>,
-    course: Option<&Course>,
+    course: Option<&ProcessRecord>,
 ) -> io::Result<Alive> {
     if opilio_control::is_reachable(job) {
         return Ok(Alive::Yes);
@@ -159,8 +162,6 @@ pub(crate) fn is_alive(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, Version, header};
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -25,10 +25,10 @@ use crate::assets;
 use crate::daemon::Daemon;
 use crate::guard::{guard, refused};
 use crate::heritrix;
-use crate::pace;
 use crate::problem::Problem;
+use crate::request_spans::traced;
+use crate::timeouts;
 use crate::tls::{Doors, Peer};
-use crate::traced::traced;
 
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -45,6 +45,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
         None => axum::Router::new(),
     };
     let small = DefaultPredicate::new().and(NotForContentType::const_new("text/event-stream"));
+    let small = small.and(has_no_ranges);
     api.route(
         &format!("{}/openapi.json", api::BASE),
         get(move || async move { ([(header::CONTENT_TYPE, "application/json")], document) }),
@@ -62,8 +63,13 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .layer(middleware::from_fn_with_state(daemon.clone(), guard))
     .layer(middleware::from_fn(traced))
     .layer(CompressionLayer::new().compress_when(small))
-    .layer(middleware::from_fn(pace::count))
+    .layer(middleware::from_fn(timeouts::count))
     .with_state(daemon.clone())
+}
+
+/// Whether an answer is always sent as a whole. Ranges are of a file as it is on the disk.
+fn has_no_ranges(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
+    !headers.contains_key(header::ACCEPT_RANGES)
 }
 
 /// Serves until the daemon ends.

@@ -244,8 +244,6 @@ fn parts(all: u64, wants: &[Want]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

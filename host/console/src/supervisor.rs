@@ -4,9 +4,9 @@
 //! All its knowledge is in the jobs' directories. So a new daemon continues the work of the last one, after an upgrade or a
 //! crash of the machine.
 
-mod ending;
-mod occasions;
+mod calendar;
 mod sharing;
+mod shutdown;
 
 use std::collections::{BTreeMap, HashMap};
 use std::process::Child;
@@ -15,12 +15,13 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use opilio_control::Command;
-use opilio_crawl::{Course, EndWord, Share};
+use opilio_crawl::{ProcessEndKind, ProcessRecord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::calendar::SeenTo;
 use crate::config::Restart;
 use crate::daemon::Daemon;
+use crate::node::ClusterNode;
 use crate::orders::Orders;
 use crate::overview::{JobState, Jobs, KnownJob, Watcher, is_disk_low};
 use crate::process::{self, Alive};
@@ -96,7 +97,7 @@ struct SupervisedJob<'c> {
     alive: Alive,
     state: JobState,
     orders: Option<&'c Orders>,
-    course: Option<&'c Course>,
+    course: Option<&'c ProcessRecord>,
     process: ProcessState,
     is_open: bool,
     now: Timestamp,
@@ -195,6 +196,8 @@ impl Supervisor {
                 members.insert(name.clone(), self.member(name, known));
             }
             match step(&supervised, &self.daemon.config.restart) {
+                // It begins when its files have been handed over.
+                Step::Begin if self.daemon.file_tasks.holding(name).is_some() => {}
                 Step::Begin => {
                     let orders = known.orders.as_ref();
                     let has_place = orders.is_some_and(|orders| orders.not_before.is_some());
@@ -211,7 +214,12 @@ impl Supervisor {
         // Jobs that died come before those that never began, then those that have waited longest.
         waiting.sort();
         let places = self.daemon.config.limits.jobs.saturating_sub(busy);
-        if places == 0 || waiting.is_empty() || !self.has_room_on_disk() {
+        let is_drained = self
+            .daemon
+            .node
+            .as_ref()
+            .is_some_and(ClusterNode::is_drained);
+        if places == 0 || is_drained || waiting.is_empty() || !self.has_room_on_disk() {
             waiting.clear();
         }
         waiting.truncate(places);
@@ -286,6 +294,7 @@ impl Supervisor {
             orders.crawl.then(|| {
                 orders.begun = Some(Timestamp::now());
                 orders.not_before = None;
+                orders.start_at = None;
                 orders.paused
             })
         });
@@ -462,7 +471,8 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
         return Step::Nothing;
     }
     if orders.begun.is_none() {
-        let is_time = orders.not_before.is_none_or(|at| at <= supervised.now);
+        let is_time = |at: Option<Timestamp>| at.is_none_or(|at| at <= supervised.now);
+        let is_time = is_time(orders.not_before) && is_time(orders.start_at);
         return match is_time && supervised.is_open {
             true => Step::Begin,
             false => Step::Nothing,
@@ -471,8 +481,10 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
     let ended = process::end_of_begun(orders, supervised.course);
     match (ended, supervised.process) {
         (Some(ended), _) => match ended.how {
-            EndWord::Finished | EndWord::Stopped | EndWord::Halted => Step::Rest,
-            EndWord::Terminated => Step::Again("the system terminated the process"),
+            ProcessEndKind::Finished | ProcessEndKind::Stopped | ProcessEndKind::Halted => {
+                Step::Rest
+            }
+            ProcessEndKind::Terminated => Step::Again("the system terminated the process"),
         },
         (None, ProcessState::Exited(Some(EXIT_FAULTS))) => Step::Faulty,
         (None, _) if orders.deaths >= restart.attempts => Step::DiedOut(orders.deaths + 1),
@@ -491,9 +503,7 @@ fn step(supervised: &SupervisedJob<'_>, restart: &Restart) -> Step {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use opilio_crawl::Ended;
+    use opilio_crawl::ProcessEnd;
 
     use super::*;
 
@@ -503,6 +513,7 @@ mod tests {
 
     fn orders(begun: Option<i64>, deaths: u32) -> Orders {
         Orders {
+            start_at: None,
             since: at(0),
             begun: begun.map(at),
             deaths,
@@ -510,15 +521,15 @@ mod tests {
         }
     }
 
-    fn course(began: i64, ended: Option<EndWord>) -> Course {
-        Course {
+    fn course(began: i64, ended: Option<ProcessEndKind>) -> ProcessRecord {
+        ProcessRecord {
             first_began: at(0),
             began: at(began),
             pid: 7,
             at: at(began),
             statistics: Default::default(),
             undone: Duration::ZERO,
-            ended: ended.map(|how| Ended {
+            ended: ended.map(|how| ProcessEnd {
                 at: at(began + 1),
                 how,
                 why: String::new(),
@@ -529,7 +540,7 @@ mod tests {
     #[track_caller]
     fn check(
         orders: &Orders,
-        course: Option<Course>,
+        course: Option<ProcessRecord>,
         process: ProcessState,
         is_open: bool,
         expected: Step,
@@ -562,7 +573,7 @@ mod tests {
         };
         check(&rests, None, none, true, Step::Nothing);
         // The orders are newer than its end.
-        let before = course(-10, Some(EndWord::Finished));
+        let before = course(-10, Some(ProcessEndKind::Finished));
         check(&orders(None, 0), Some(before), none, true, Step::Begin);
     }
 
@@ -589,7 +600,11 @@ mod tests {
 
     #[test]
     fn what_ended_rests_and_what_cannot_begin_is_not_tried_again() {
-        for how in [EndWord::Finished, EndWord::Stopped, EndWord::Halted] {
+        for how in [
+            ProcessEndKind::Finished,
+            ProcessEndKind::Stopped,
+            ProcessEndKind::Halted,
+        ] {
             let ended = Some(course(11, Some(how)));
             check(
                 &orders(Some(10), 0),
@@ -600,7 +615,7 @@ mod tests {
             );
         }
         // The machine was shut down in good order, and the daemon with it.
-        let terminated = Some(course(11, Some(EndWord::Terminated)));
+        let terminated = Some(course(11, Some(ProcessEndKind::Terminated)));
         let again = Step::Again("the system terminated the process");
         check(
             &orders(Some(10), 0),
@@ -630,7 +645,7 @@ mod tests {
             now: at(100),
         };
         assert_eq!(step(&supervised, &Restart::default()), Step::Adopt(at(7)));
-        let stopped = course(7, Some(EndWord::Stopped));
+        let stopped = course(7, Some(ProcessEndKind::Stopped));
         let none = ProcessState::None;
         check(&orders(Some(7), 0), Some(stopped), none, true, Step::Rest);
     }

@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
-use crate::pace::{Paced, Requests};
+use crate::timeouts::{Paced, Requests};
 
 /// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -195,6 +195,16 @@ fn stamps(files: &TlsFiles) -> [Option<SystemTime>; 2] {
     [stamp(&files.certificate), stamp(&files.key)]
 }
 
+impl TlsFiles {
+    /// Reads certificate and key as the daemon does.
+    ///
+    /// # Errors
+    /// A file cannot be read, or the key does not fit the certificate.
+    pub fn check(&self) -> io::Result<()> {
+        config(self).map(drop)
+    }
+}
+
 fn config(files: &TlsFiles) -> io::Result<ServerConfig> {
     let bad = |file: &Path, problem: &dyn std::fmt::Display| {
         io::Error::new(
@@ -288,8 +298,6 @@ impl AsyncWrite for Connection {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;

@@ -5,14 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Directive, Known, Scheduled, Standing};
-use opilio_profile::{MatchFile, Seeds};
+use opilio_frontier::{Candidate, Directive, ImportedUri, LastOutcome, ScheduleResult};
+use opilio_profile::Seeds;
 use opilio_sandbox::{Candidates, Stage};
 use opilio_uri::{HopPath, Uri, surt_prefix_from_line};
 use serde_json::json;
 
 use super::actions::{Kind, Outcome};
-use super::{Answer, Author, Command, ControlError, DoneElsewhere, ErrorKind, JobAdmin};
+use super::settings::SetRequest;
+use super::{Author, Command, CommandResponse, ControlError, DoneElsewhere, ErrorKind, JobAdmin};
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::scope;
@@ -66,8 +67,8 @@ impl JobAdmin<'_> {
                 .push("only URIs in scope are accepted".to_owned());
         }
         let mut said = Vec::new();
-        let mut hear = |answer: Answer| {
-            if let Answer::Source(source) = answer {
+        let mut hear = |answer: CommandResponse| {
+            if let CommandResponse::Source(source) = answer {
                 said.extend(source.problems);
             }
             true
@@ -76,11 +77,9 @@ impl JobAdmin<'_> {
         let admits = |uri: &Uri, hops: &HopPath| {
             !is_scoped || self.is_in_scope(uri, hops, None).unwrap_or(false)
         };
-        let words = self.import_those(path, done, &admits, &mut hear);
-        let command = Command::Import {
-            file: path.to_owned(),
-            done,
-        };
+        let files = vec![path.to_owned()];
+        let words = self.import_those(&files, done, &admits, &mut hear);
+        let command = Command::Import { files, done };
         let words = match words {
             Ok(words) => words,
             // A file in another format is put aside like any other file.
@@ -173,9 +172,9 @@ impl JobAdmin<'_> {
         let now = Timestamp::now();
         let answers = match kind {
             Kind::Include => {
-                let known = candidates.into_iter().map(|candidate| Known {
+                let known = candidates.into_iter().map(|candidate| ImportedUri {
                     candidate,
-                    standing: Standing::Succeeded,
+                    standing: LastOutcome::Succeeded,
                     status: 0,
                     at: now,
                     media_type: String::new(),
@@ -190,7 +189,7 @@ impl JobAdmin<'_> {
         let mut taken = 0;
         for (number, answer) in numbers.into_iter().zip(answers) {
             match answer {
-                Scheduled::Refused(refusal) => {
+                ScheduleResult::Refused(refusal) => {
                     outcome.bad(number, format!("cannot be queued: {refusal}"));
                 }
                 _ => taken += 1,
@@ -262,7 +261,7 @@ impl JobAdmin<'_> {
         by: &Author,
         outcome: &mut Outcome,
     ) -> Result<usize, ControlError> {
-        let running = self.running("set exclusions with opilio job set")?;
+        let running = self.running("set exclusions with `opilio job set JOB`")?;
         let profile: Arc<_> = running.context.current();
         let mut found: [Vec<String>; 2] = Default::default();
         let mut taken = 0;
@@ -325,13 +324,19 @@ impl JobAdmin<'_> {
         if set.is_empty() {
             return Ok(0);
         }
-        let none: Option<&MatchFile> = None;
         let admin = running.admin(&profile);
-        let words = admin.set((&set, none), false, by, &mut |_| true)?;
+        let request = SetRequest {
+            set: &set,
+            matching: None,
+            only_check: false,
+            reason: None,
+        };
+        let words = admin.set(&request, by, &mut |_| true)?;
         let command = Command::Set {
             set,
             matching: None,
             only_check: false,
+            reason: None,
         };
         self.log_done(by, &command, &words)?;
         Ok(taken)
@@ -348,7 +353,7 @@ impl JobAdmin<'_> {
 }
 
 /// Formats the error and the suggested fix.
-fn sentence(fault: opilio_profile::Fault) -> String {
+fn sentence(fault: opilio_profile::Diagnostic) -> String {
     match fault.suggestion {
         Some(suggestion) => format!("{}; {suggestion}", fault.problem),
         None => fault.problem,

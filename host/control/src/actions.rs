@@ -24,7 +24,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::{ActionLine, Author, JobAdmin, Running};
-use opilio_job::directory::write_text;
+use opilio_job::text_file::write_text;
 use opilio_stacks::on_plugin_thread;
 
 /// Folder of files to be carried out.
@@ -360,8 +360,6 @@ fn named(name: &str) -> Result<Named, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 
 use opilio_crawl::Stop;
 use opilio_crawl::context::CrawlContext;
-use opilio_crawl::crawl::{Crawl, View};
+use opilio_crawl::crawl::{Crawl, CrawlView};
 use opilio_crawl::live::Live;
-use opilio_job::inside::leads_out;
 use opilio_job::job_log::JobLog;
 use opilio_job::remedy::{remedy, with_remedy};
+use opilio_job::symlinks::leads_out;
 
 /// Job as commands see it.
 pub(crate) struct JobAdmin<'a> {
@@ -31,7 +31,7 @@ pub(crate) struct Running {
     pub(crate) context: Arc<CrawlContext>,
     pub(crate) live: Arc<Live>,
     pub(crate) stop: Stop,
-    pub(crate) view: View,
+    pub(crate) view: CrawlView,
     pub(crate) job: PathBuf,
     pub(crate) log: Arc<JobLog>,
 }
@@ -158,11 +158,11 @@ impl ControlError {
     }
 }
 
-impl From<opilio_frontier::Error> for ControlError {
-    fn from(problem: opilio_frontier::Error) -> ControlError {
+impl From<opilio_frontier::FrontierError> for ControlError {
+    fn from(problem: opilio_frontier::FrontierError) -> ControlError {
         match problem {
             // Another process is just opening or closing the frontier.
-            opilio_frontier::Error::InUse { .. } => ControlError::new(
+            opilio_frontier::FrontierError::InUse { .. } => ControlError::new(
                 ErrorKind::State,
                 format!("{problem}, which is starting or ending; try again"),
             ),

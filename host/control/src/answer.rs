@@ -1,4 +1,5 @@
-//! Answers of a job. A command receives any number of them. The last one is [`Answer::End`] or [`Answer::Refused`].
+//! Answers of a job. A command receives any number of them. The last one is [`CommandResponse::End`] or
+//! [`CommandResponse::Refused`].
 
 use std::path::PathBuf;
 
@@ -7,14 +8,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    Change, Checkpoint, ErrorKind, FaultFound, SeedReport, SettingChanged, SettingInForce,
+    Change, Checkpoint, ErrorKind, FaultFound, ListedOverride, SeedReport, SettingChanged,
+    SettingInForce, TouchedUris,
 };
 use crate::explain_uri::ExplainedUri;
-use opilio_crawl::live::{FetchInFlight, Standing};
+use crate::hosts::{HostReport, HostTotals};
+use opilio_crawl::live::{CrawlState, FetchInFlight};
 use opilio_crawl::tables::TableReport;
 use opilio_job::alerts::Alert;
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
+use opilio_job::ledger::VisitCounts;
 use opilio_job::plugin_report::PluginReport;
 use opilio_job::series::Sample;
 use opilio_job::share::{Share, ShareTaken};
@@ -23,7 +27,7 @@ use opilio_stacks::KnownStack;
 /// One line of the control socket, from the job to the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
-pub enum Answer {
+pub enum CommandResponse {
     /// State of the job.
     Status(Box<Status>),
     /// Statistics of the crawl.
@@ -48,6 +52,10 @@ pub enum Answer {
     },
     /// Amounts that the job has fetched.
     Breakdown(Box<Breakdown>),
+    /// Host with its counts.
+    Host(Box<HostReport>),
+    /// Sums over all hosts of a selection.
+    HostTotals(HostTotals),
     /// Single figures of a report.
     Facts {
         /// Figures by name.
@@ -121,13 +129,15 @@ pub enum Answer {
         /// One entry for each setting.
         settings: Vec<SettingInForce>,
     },
-    /// Errors in a change. Nothing was changed. [`Answer::Refused`] follows.
+    /// Errors in a change. Nothing was changed. [`CommandResponse::Refused`] follows.
     Faults {
         /// All errors found.
         faults: Vec<FaultFound>,
     },
     /// Result of a change of settings, or of the check of one.
-    Set(ChangedSettings),
+    Set(Box<ChangedSettings>),
+    /// Override of the job. Overrides come in the order in which they apply.
+    Override(Box<ListedOverride>),
     /// Entry of the job's history.
     Change(Box<Change>),
     /// Result of adding seeds.
@@ -213,7 +223,7 @@ pub struct ImportResult {
 }
 
 /// Result of a change of settings.
-#[derive(Clone, Debug, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct ChangedSettings {
     /// Number of the change in the job's history; not set if the change was only checked.
     pub number: Option<u64>,
@@ -221,6 +231,12 @@ pub struct ChangedSettings {
     pub changed: Vec<SettingChanged>,
     /// Warnings about the accepted change.
     pub notices: Vec<FaultFound>,
+    /// Number of the override that was made or changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub override_id: Option<u64>,
+    /// URIs that the change of an override would touch; only if the change was only checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub touched: Option<TouchedUris>,
 }
 
 /// Result of adding seeds.
@@ -245,7 +261,7 @@ pub struct Status {
     #[schema(value_type = String)]
     pub job: PathBuf,
     /// State of the job.
-    pub state: Standing,
+    pub state: CrawlState,
     /// Id of the process that runs the job.
     pub pid: Option<u32>,
     /// Time since this process began to crawl, in seconds.
@@ -256,6 +272,9 @@ pub struct Status {
     pub bytes: u64,
     /// Statistics over all processes of the job.
     pub statistics: Statistics,
+    /// Finished visits by outcome, over all processes of the job; not set if the job was not opened to count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visits: Option<VisitCounts>,
     /// URIs in process, longest first; at most 100.
     pub in_flight: Vec<FetchInFlight>,
     /// Active alerts, most severe first.
@@ -301,7 +320,7 @@ pub struct WhyAnswer {
     /// Reason why the last visit was not kept, if a filter or a limit decided so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_refusal: Option<LastRefusal>,
-    /// Extractors of the record's `extractor`; not set if the job has no note of them.
+    /// Extractors of the record's `extractor` that are called for its media type; not set if the job has no note of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_by: Option<KnownStack>,
     /// Digest strippers of the record's `stripper`; not set if the job has no note of them.

@@ -9,10 +9,11 @@ use opilio_profile::MatchFile;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use super::hosts::HostSelection;
 use super::{ControlError, ErrorKind, ReportKind};
 use opilio_job::alerts::AlertKind;
 use opilio_job::share::Share;
-use opilio_job::transfer::Selection;
+use opilio_job::transfer::{Outcomes, Selection, StateSelector};
 
 /// One line of the control socket: a command and its sender.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -54,6 +55,18 @@ pub enum Command {
     },
     /// Returns the amounts that the job has fetched, by status, media type and host.
     Breakdown,
+    /// Lists hosts with their counts.
+    Hosts {
+        /// Hosts to list, and their order.
+        #[serde(default)]
+        which: HostSelection,
+        /// Cursor after which the list begins.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<String>,
+        /// Maximum number of hosts.
+        #[serde(default = "page")]
+        limit: u64,
+    },
     /// Returns a report.
     Report {
         /// Report to make.
@@ -157,7 +170,7 @@ pub enum Command {
     List {
         /// URIs to list.
         #[serde(default)]
-        which: Which,
+        which: UriSelection,
         /// Cursor after which the list begins.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         after: Option<String>,
@@ -169,17 +182,17 @@ pub enum Command {
     Count {
         /// URIs to count.
         #[serde(default)]
-        which: Which,
+        which: UriSelection,
     },
     /// Deletes URIs: takes them out of their queues and keeps them known.
     Delete {
         /// URIs to delete.
-        which: Which,
+        which: UriSelection,
     },
     /// Forgets URIs: removes their records, so that they may be found again.
     Forget {
         /// URIs to forget.
-        which: Which,
+        which: UriSelection,
     },
     /// Removes a seed, its scope prefix, and queued URIs found only through it.
     RemoveSeed {
@@ -236,12 +249,12 @@ pub enum Command {
         format: ExportFormat,
         /// URIs to export.
         #[serde(default)]
-        which: Which,
+        which: UriSelection,
     },
     /// Imports URIs of another crawl.
     Import {
-        /// Journal, crawl log or export of the other crawl.
-        file: PathBuf,
+        /// Journals, crawl logs or exports of the other crawl. Their order has no effect.
+        files: Vec<PathBuf>,
         /// Treatment of URIs that the other crawl had finished.
         #[serde(default)]
         done: DoneElsewhere,
@@ -262,6 +275,24 @@ pub enum Command {
         /// says otherwise.
         #[serde(default)]
         matching: Option<MatchFile>,
+        /// Whether the command only reports the effects and changes nothing.
+        #[serde(default)]
+        only_check: bool,
+        /// Reason for the change, for the history.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Lists the overrides in the order in which they apply: first those of the profile, then live ones.
+    Overrides,
+    /// Changes a live override: one that [`Command::Set`] with conditions has made.
+    ChangeOverride {
+        /// Number of the override.
+        id: u64,
+        /// Change to make.
+        change: OverrideChange,
+        /// Reason for the change, for the history.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
         /// Whether the command only reports the effects and changes nothing.
         #[serde(default)]
         only_check: bool,
@@ -311,6 +342,32 @@ pub enum Command {
     },
 }
 
+/// Change of a live override.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "action", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum OverrideChange {
+    /// Changes settings or conditions.
+    Edit {
+        /// Settings that it gets, each as `key = value`.
+        #[serde(default)]
+        set: Vec<String>,
+        /// Names of settings and tables that it loses.
+        #[serde(default)]
+        unset: Vec<String>,
+        /// Conditions in place of the present ones. None: the present ones stay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        matching: Option<Box<MatchFile>>,
+    },
+    /// Moves it to another place in the order.
+    Move {
+        /// Number of the live override before which it applies. None: it applies last, and so wins over all others.
+        #[serde(default)]
+        before: Option<u64>,
+    },
+    /// Removes it.
+    Remove,
+}
+
 /// Action on a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -327,18 +384,50 @@ pub enum QueueAction {
     Wake,
 }
 
-/// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+/// Selection of URIs. URIs must match all conditions; without conditions, all URIs are selected.
+#[derive(
+    Clone,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Serialize,
+    Deserialize,
+    utoipa::ToSchema,
+    utoipa::IntoParams,
+)]
+#[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-pub struct Which {
+pub struct UriSelection {
     /// SURT prefix of the URIs, such as `http://(org,example,`.
     #[serde(default)]
-    #[schema(value_type = String, required = false)]
+    #[schema(value_type = String, required = false, min_length = 1)]
     pub surt: Option<String>,
     /// Regular expression that URIs must contain a match of.
     #[serde(default)]
-    #[schema(value_type = String, required = false, format = "regex")]
+    #[schema(value_type = String, required = false, min_length = 1, format = "regex")]
+    #[param(format = "regex")]
     pub regex: Option<String>,
+    /// Host of the URIs, without its subdomains.
+    #[serde(default)]
+    #[schema(value_type = String, required = false, min_length = 1, format = "host")]
+    #[param(format = "host")]
+    pub host: Option<String>,
+    /// Fetch statuses of the last visit or attempt, separated by commas: `404`, `5xx`, `500-599`, `-2`.
+    #[serde(default)]
+    #[schema(value_type = String, required = false, min_length = 1, format = "statuses")]
+    #[param(format = "statuses")]
+    pub status: Option<String>,
+    /// State of the URIs: their place, or the result of their last completed visit.
+    #[serde(default)]
+    #[schema(value_type = StateSelector, required = false)]
+    #[param(inline)]
+    pub state: Option<StateSelector>,
+    /// Media type of the URIs, such as `text/html` or `image/*`; `no-type` selects URIs without a media type.
+    #[serde(default)]
+    #[schema(value_type = String, required = false, min_length = 1, format = "media-type")]
+    #[param(format = "media-type")]
+    pub media_type: Option<String>,
 }
 
 /// Format of an export.
@@ -398,6 +487,7 @@ impl Command {
             | Command::Series { .. }
             | Command::Share { .. }
             | Command::Breakdown
+            | Command::Hosts { .. }
             | Command::Report { .. }
             | Command::Alerts
             | Command::Statistics
@@ -413,7 +503,11 @@ impl Command {
             | Command::Export { .. }
             | Command::Check { repair: false }
             | Command::Settings
+            | Command::Overrides
             | Command::Set {
+                only_check: true, ..
+            }
+            | Command::ChangeOverride {
                 only_check: true, ..
             }
             | Command::History { .. }
@@ -461,23 +555,62 @@ impl Command {
                 format!("precedence --queue {queue:?} {precedence}")
             }
             Command::Floor { floor } => format!("floor {}", number(floor, "none")),
-            Command::Import { file, done } => {
+            Command::Import { files, done } => {
                 let included = match done {
                     DoneElsewhere::Known => "",
                     DoneElsewhere::Fetched => " --include all",
                     DoneElsewhere::LeftOut => " --include pending",
                 };
-                format!("import {file:?}{included}")
+                let files = files.iter().map(|file| format!(" {file:?}"));
+                format!("import{}{included}", files.collect::<String>())
             }
             Command::Check { repair: true } => "check --repair".to_owned(),
-            Command::Set { set, matching, .. } => {
-                let matching = matching.iter().map(|one| format!(" {}", one.toml()));
-                let set = set.iter().map(|one| format!(" {one:?}"));
-                format!("set{}", matching.chain(set).collect::<String>())
+            Command::Set {
+                set,
+                matching,
+                reason,
+                ..
+            } => {
+                let what = set_words(set, matching.as_ref());
+                format!("set{what}{}", reason_words(reason.as_deref()))
+            }
+            Command::ChangeOverride {
+                id, change, reason, ..
+            } => {
+                let what = match change {
+                    OverrideChange::Edit {
+                        set,
+                        unset,
+                        matching,
+                    } => {
+                        let unset = unset.iter().map(|key| format!(" --unset {key:?}"));
+                        let set = set_words(set, matching.as_deref());
+                        format!("set --override {id}{set}{}", unset.collect::<String>())
+                    }
+                    OverrideChange::Move {
+                        before: Some(before),
+                    } => format!("overrides --move {id} --before {before}"),
+                    OverrideChange::Move { before: None } => {
+                        format!("overrides --move {id} --last")
+                    }
+                    OverrideChange::Remove => format!("unset --override {id}"),
+                };
+                what + &reason_words(reason.as_deref())
             }
             Command::AddSeeds { seeds } => format!("seeds --add ({} lines)", seeds.len()),
         })
     }
+}
+
+fn set_words(set: &[String], matching: Option<&MatchFile>) -> String {
+    let matching = matching.iter().map(|one| format!(" {}", one.toml()));
+    let set = set.iter().map(|one| format!(" {one:?}"));
+    matching.collect::<String>() + &set.collect::<String>()
+}
+
+fn reason_words(reason: Option<&str>) -> String {
+    let reason = reason.map(|reason| format!(" --reason {reason:?}"));
+    reason.unwrap_or_default()
 }
 
 impl QueueAction {
@@ -507,7 +640,28 @@ impl QueueSort {
     }
 }
 
-impl Which {
+/// Returns a condition, unless it is empty: forms send fields that nobody has filled in.
+fn given(condition: Option<&String>) -> Option<&str> {
+    condition
+        .map(String::as_str)
+        .filter(|text| !text.is_empty())
+}
+
+impl UriSelection {
+    /// Whether it has no conditions, so that it selects all URIs.
+    pub fn is_everything(&self) -> bool {
+        let Self {
+            surt,
+            regex,
+            host,
+            status,
+            state,
+            media_type,
+        } = self;
+        let texts = [surt, regex, host, status, media_type];
+        state.is_none() && texts.into_iter().all(|text| given(text.as_ref()).is_none())
+    }
+
     /// Converts to a selection of the frontier's records.
     pub(super) fn selection(&self) -> Result<Selection, ControlError> {
         let expression = self.regex.as_deref().map(Regex::new).transpose();
@@ -520,11 +674,44 @@ impl Which {
                 format!("invalid regular expression: {reason}"),
             )
         })?;
-        Ok(Selection::new(
-            self.surt.as_deref().unwrap_or_default(),
-            expression,
-        ))
+        let request = |problem: String| ControlError::new(ErrorKind::Request, problem);
+        let statuses = given(self.status.as_ref());
+        let statuses = statuses.map(Outcomes::statuses).transpose();
+        let statuses = statuses.map_err(|part| {
+            request(format!(
+                "invalid status {part:?}; write a status, a class or a range, such as 404, 5xx, 500-599 or -2"
+            ))
+        })?;
+        let media_type = given(self.media_type.as_ref()).map(str::to_ascii_lowercase);
+        if let Some(invalid) = media_type.as_deref().filter(|text| !is_media_type(text)) {
+            return Err(request(format!(
+                "invalid media type {invalid:?}; write a type such as text/html, image/* or no-type"
+            )));
+        }
+        let selection = Selection::new(self.surt.as_deref().unwrap_or_default(), expression)
+            .with_outcomes(Outcomes {
+                statuses: statuses.unwrap_or_default(),
+                state: self.state,
+                media_type,
+            });
+        let Some(host) = given(self.host.as_ref()) else {
+            return Ok(selection);
+        };
+        selection.with_host(host).ok_or_else(|| {
+            request(format!(
+                "invalid host {host:?}; write a host name without scheme, port and path, such as www.example.org"
+            ))
+        })
     }
+}
+
+/// Whether a text is a media type without parameters, a group of them, or the name of a missing one.
+fn is_media_type(text: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && !part.contains(['/', '*', ';', ' ']);
+    text == "no-type"
+        || text
+            .split_once('/')
+            .is_some_and(|(kind, part)| is_part(kind) && (part == "*" || is_part(part)))
 }
 
 /// Formats the sender as the job's log does.
@@ -544,13 +731,25 @@ impl fmt::Display for Author {
     }
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for UriSelection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(surt) = &self.surt {
             write!(f, " --surt {surt:?}")?;
         }
         if let Some(regex) = &self.regex {
             write!(f, " --regex {regex:?}")?;
+        }
+        if let Some(host) = &self.host {
+            write!(f, " --host {host:?}")?;
+        }
+        if let Some(status) = &self.status {
+            write!(f, " --status {status:?}")?;
+        }
+        if let Some(state) = self.state {
+            write!(f, " --state {}", state.name())?;
+        }
+        if let Some(media_type) = &self.media_type {
+            write!(f, " --type {media_type:?}")?;
         }
         Ok(())
     }
@@ -571,8 +770,6 @@ pub enum QueueSort {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]
@@ -611,6 +808,14 @@ mod tests {
         );
         check(r#"{"command":{"do":"floor","floor":3}}"#, "unknown floor 3");
         check(
+            r#"{"command":{"do":"change-override","id":3,"change":{"action":"move","before":2},"reason":"first\nthese"}}"#,
+            r#"unknown overrides --move 3 --before 2 --reason "first\nthese""#,
+        );
+        check(
+            r#"{"command":{"do":"change-override","id":3,"change":{"action":"edit","set":["workers=3"],"unset":["retry"]}}}"#,
+            r#"unknown set --override 3 "workers=3" --unset "retry""#,
+        );
+        check(
             r#"{"command":{"do":"change-queue","queue":"org,a,","action":"thaw"}}"#,
             r#"unknown thaw "org,a,""#,
         );
@@ -639,12 +844,47 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_expression_is_refused_in_one_sentence() {
-        let which = Which {
-            surt: None,
-            regex: Some("a(b".to_owned()),
+    fn a_bad_selection_is_refused_in_one_sentence() {
+        let refused = |which: UriSelection| which.selection().unwrap_err().to_string();
+        let text = |text: &str| Some(text.to_owned());
+        let regex = UriSelection {
+            regex: text("a(b"),
+            ..UriSelection::default()
         };
-        let problem = which.selection().unwrap_err().to_string();
-        assert_eq!(problem, "invalid regular expression: unclosed group");
+        assert_eq!(refused(regex), "invalid regular expression: unclosed group");
+        let status = UriSelection {
+            status: text("404,many"),
+            ..UriSelection::default()
+        };
+        assert!(refused(status).starts_with("invalid status \"many\";"));
+        let media_type = UriSelection {
+            media_type: text("html"),
+            ..UriSelection::default()
+        };
+        assert!(refused(media_type).starts_with("invalid media type \"html\";"));
+        let host = UriSelection {
+            host: text("a.org/x"),
+            ..UriSelection::default()
+        };
+        assert!(refused(host).starts_with("invalid host \"a.org/x\";"));
+    }
+
+    #[test]
+    fn a_selection_of_empty_conditions_selects_everything() {
+        let empty = UriSelection {
+            surt: Some(String::new()),
+            regex: Some(String::new()),
+            host: Some(String::new()),
+            status: Some(String::new()),
+            state: None,
+            media_type: Some(String::new()),
+        };
+        assert!(empty.is_everything());
+        assert!(empty.selection().is_ok());
+        let status = UriSelection {
+            status: Some("404".to_owned()),
+            ..UriSelection::default()
+        };
+        assert!(!status.is_everything());
     }
 }

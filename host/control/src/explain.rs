@@ -7,9 +7,9 @@ use opilio_frontier::UriRecord;
 use opilio_uri::{HopPath, Uri};
 
 use super::perform::{Say, read_uri};
-use super::{Answer, Command, ControlError, ErrorKind, JobAdmin};
+use super::{Command, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use crate::explain_uri::{self, ExplainRequest, Known};
-use opilio_visit::budget::{Budget, Place};
+use opilio_visit::budget::{Budget, UriInQueue};
 
 impl JobAdmin<'_> {
     pub(super) fn explain(&self, command: &Command, say: Say<'_>) -> Result<String, ControlError> {
@@ -74,7 +74,7 @@ impl JobAdmin<'_> {
                     .map_err(|problem| ControlError::new(ErrorKind::Failure, problem))?
             }
         };
-        say(Answer::Explained(Box::new(explained)));
+        say(CommandResponse::Explained(Box::new(explained)));
         Ok(String::new())
     }
 
@@ -85,7 +85,7 @@ impl JobAdmin<'_> {
         record: Option<UriRecord>,
     ) -> Result<Known, ControlError> {
         let subject = explain_uri::subject(self.profile, asked, record.as_ref());
-        let place = Place {
+        let place = UriInQueue {
             queue: &subject.queue,
             precedence: subject.precedence,
             queued: None,

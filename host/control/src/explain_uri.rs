@@ -1,8 +1,8 @@
 //! Explanation of a URI by a profile or a job. It has every setting, every stack, the answer of each filter before the fetch, and
 //! the answers of wait evaluators after a visit. Plugins that need a response are listed and not called.
 //!
-//! The questions are those of a visit (`opilio_visit`), for a URI that no frontier has issued. An explanation differs from a visit
-//! in these points, and nothing else:
+//! The questions are those of a visit (`opilio_visit`), for a URI that no frontier has issued. An explanation differs from a
+//! visit in these points, and nothing else:
 //!
 //! - Every stage is asked, also after one that refuses the URI: the reader wants to see all refusals.
 //! - A URI without hops that no crawl knows is judged by the scope, because it may be meant as a link. A seed is not.
@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, ContentState, Issue, SiteRecord, UriRecord, Visit as FoundVisit};
-use opilio_profile::{Origin, Profile, Settings};
+use opilio_frontier::{Candidate, ContentState, Issue, SiteRecord, UriRecord, VisitUpdate};
+use opilio_profile::{EffectiveSettings, Origin, Profile};
 use opilio_sandbox::{Engine, EngineConfig, Verdict};
 use opilio_uri::{HopPath, Uri};
 
@@ -121,7 +121,7 @@ pub(crate) fn explained(
 ) -> ExplainedUri {
     let record = subject(profile, asked, known.record.as_ref());
     let at = match record.place {
-        opilio_frontier::Place::Queued { due, .. } => due.max(asked.now),
+        opilio_frontier::UriState::Queued { due, .. } => due.max(asked.now),
         _ => asked.now,
     };
     let issue = Issue::unissued(asked.uri.clone().without_userinfo(), record, at);
@@ -141,11 +141,11 @@ pub(crate) fn explained(
         }
         .to_owned()
     });
-    let context = opilio_profile::Context {
+    let context = opilio_profile::UriContext {
         source: asked.source,
         media_type: asked.media_type,
         now: Some(asked.now),
-        ..opilio_profile::Context::of(asked.uri)
+        ..opilio_profile::UriContext::of(asked.uri)
     };
     let explained = profile.explain_with(&context).into_iter().map(|one| {
         let (file, line) = match &one.place {
@@ -252,7 +252,7 @@ fn staged(before: &Stacks, after: &Stacks) -> Vec<ExplainedStack> {
 /// Returns the waits that would follow the next visit of a URI, at the time `at`.
 fn waits(
     pipeline: &Pipeline,
-    (settings, stacks): (&Settings, &Stacks),
+    (settings, stacks): (&EffectiveSettings, &Stacks),
     at: Timestamp,
     media_type: Option<&str>,
     known: &Known,
@@ -273,7 +273,7 @@ fn waits(
     };
     let wait = |state: &ContentState| {
         let record = &pipeline.issue.record;
-        let found = FoundVisit {
+        let found = VisitUpdate {
             status: if record.status > 0 {
                 record.status
             } else {
@@ -282,7 +282,7 @@ fn waits(
             state: *state,
             size: record.history.first().and_then(|last| last.size),
             media_type: media_type.unwrap_or_default().to_owned(),
-            ..FoundVisit::default()
+            ..VisitUpdate::default()
         };
         wait_after(pipeline, (settings, stacks), at, &found, known)
     };
@@ -292,9 +292,9 @@ fn waits(
 /// Returns the wait after a visit at the time `at`, which finds `found`.
 fn wait_after(
     pipeline: &Pipeline,
-    (settings, stacks): (&Settings, &Stacks),
+    (settings, stacks): (&EffectiveSettings, &Stacks),
     at: Timestamp,
-    found: &FoundVisit,
+    found: &VisitUpdate,
     known: &Known,
 ) -> ExplainedWait {
     let record = &pipeline.issue.record;
@@ -382,9 +382,7 @@ fn not_asked(staged: &Staged, reason: &str) -> FilterAnswer {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use opilio_profile::Given;
+    use opilio_profile::ProfileContext;
     use opilio_sandbox::NamedValue;
 
     use super::*;
@@ -417,9 +415,9 @@ settings = { max = 2 }
 "#;
 
     fn profile() -> Arc<Profile> {
-        let given = Given {
+        let given = ProfileContext {
             builtins: opilio_stacks::builtin_plugins(),
-            ..Given::default()
+            ..ProfileContext::default()
         };
         Arc::new(Profile::parse("p.toml", PROFILE, &given).unwrap())
     }

@@ -1,7 +1,7 @@
 //! Operator commands on a job, whether or not a process runs the job.
 //!
 //! ```text
-//! Command ─► JobAdmin::perform ─► Answer …
+//! Command ─► JobAdmin::perform ─► CommandResponse …
 //!              │ frontier, profile, log of the job; where it runs, its pause, fetches in flight, scope
 //! running:     socket.rs takes commands from the job's socket
 //! not running: carry_out opens the job for one command
@@ -14,64 +14,79 @@ mod action_lines;
 mod actions;
 mod admin;
 mod answer;
+mod checkpoint;
 mod command;
+mod compare;
+mod delivery;
 mod explain;
 mod explain_uri;
+mod handover;
+mod hosts;
 mod metrics;
+mod overrides;
 mod perform;
 mod periodic;
 mod plugins;
 mod queries;
-mod reach;
 mod replace;
 mod report;
 mod restore;
 mod run;
 mod seed;
 mod seeds;
-mod set;
-mod snapshot;
+mod settings;
 #[cfg(unix)]
 mod socket;
 #[cfg(not(unix))]
 #[path = "no_socket.rs"]
 mod socket;
 mod sweep;
+mod touched;
 mod transfers;
 mod verify;
 
 pub use admin::{ControlError, ErrorKind};
 pub use answer::{
-    AddedSeeds, Answer, ChangedSettings, CheckedStore, ImportResult, LastRefusal, ListedUri,
-    SourceRead, Status, SweepResult, WhyAnswer,
+    AddedSeeds, ChangedSettings, CheckedStore, CommandResponse, ImportResult, LastRefusal,
+    ListedUri, SourceRead, Status, SweepResult, WhyAnswer,
 };
+pub use checkpoint::Checkpoint;
 pub use command::{
-    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, QueueAction, QueueSort, Which,
+    Author, Command, CommandRequest, DoneElsewhere, ExportFormat, OverrideChange, QueueAction,
+    QueueSort, UriSelection,
 };
+pub use compare::{
+    ComparedCrawl, ComparedHost, ComparedStatus, ComparedType, ComparedVisit, CrawlComparison,
+    DifferentUri, UriDifference, compare,
+};
+pub use delivery::{carry_out, is_reachable, log_file, note};
 pub use explain_uri::{
     ExplainRequest, ExplainedSetting, ExplainedStack, ExplainedUri, ExplainedWait, FilterAnswer,
     WaitAnswer, explain,
 };
+pub use handover::{HandoverAtRest, HandoverList, handover_list};
+pub use hosts::{HostReport, HostSelection, HostSort, HostTotals};
 pub use metrics::{Figures, metrics};
-pub use opilio_crawl::live::{FetchInFlight, Standing};
+pub use opilio_crawl::live::{CrawlState, FetchInFlight};
 pub use opilio_crawl::settings::Effect;
-pub use opilio_frontier::{Overdue, QueueState, Statistics};
-pub use opilio_job::history::{Change, Changed};
+pub use opilio_frontier::{Overdue, QueueState, Statistics, status_words};
+pub use opilio_job::history::{Change, Changed, OverrideAction};
+pub use opilio_job::transfer::StateSelector;
 pub use opilio_job::{exposition, figures};
 pub use opilio_stacks::{KnownStack, StackedPlugin, chain};
+pub use overrides::{EditedOverrideText, ListedOverride, OverrideSetting};
 pub use perform::no_uri;
-pub use reach::{carry_out, is_reachable, log_file, note};
 pub use report::ReportKind;
 pub use restore::{KeptCheckpoint, checkpoint_named, checkpoints, go_back, restore};
 pub use run::run;
 pub use seeds::SeedReport;
-pub use set::{FaultFound, SettingChanged, SettingInForce, changing};
-pub use snapshot::Checkpoint;
-pub use verify::{Discrepancy, DiscrepancyKind, Verified, verify};
+pub use settings::{FaultFound, SettingChanged, SettingInForce, changing};
+pub use touched::{TouchedUri, TouchedUris, TouchedValue};
+pub use verify::{Discrepancy, DiscrepancyKind, VerificationTotals, verify};
 
 use action_lines::ActionLine;
 use admin::{JobAdmin, Running};
+use checkpoint::remove_unfinished;
 use opilio_job::job_log::JobLog;
 use report::write_all as write_reports;
-use snapshot::remove_unfinished;
 use socket::Server;

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use opilio_frontier::Overdue;
 
-use crate::{Answer, Author, Command, CommandRequest, ControlError, ErrorKind, Status, carry_out};
+use crate::{
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, Status, carry_out,
+};
 use opilio_job::alerts::AlertKind;
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::PageCensus;
@@ -47,10 +49,10 @@ impl Figures {
             let mut refused = None;
             carry_out(job, &request, &mut |answer| {
                 match answer {
-                    Answer::Status(it) => status = Some(*it),
-                    Answer::Breakdown(it) => breakdown = Some(*it),
-                    Answer::Plugins { plugins: it } => plugins = it,
-                    Answer::Refused { fault, message } => {
+                    CommandResponse::Status(it) => status = Some(*it),
+                    CommandResponse::Breakdown(it) => breakdown = Some(*it),
+                    CommandResponse::Plugins { plugins: it } => plugins = it,
+                    CommandResponse::Refused { fault, message } => {
                         refused = Some(ControlError { fault, message });
                     }
                     _ => {}
@@ -331,15 +333,13 @@ fn overdue(overdue: &Overdue) -> Vec<MetricSample> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::PathBuf;
 
     use jiff::Timestamp;
 
     use super::*;
-    use crate::Standing;
+    use crate::CrawlState;
     use opilio_job::alerts::{Alert, Severity};
     use opilio_job::breakdown::{StatusAmount, TypeAmount};
     use opilio_job::census::{Census, QueueCensus, QueueStates};
@@ -354,12 +354,13 @@ mod tests {
         let amount = Amount { uris: 3, bytes: 40 };
         let status = Status {
             job: PathBuf::from("jobs/a"),
-            state: Standing::Running,
+            state: CrawlState::Running,
             pid: Some(7),
             elapsed_s: Some(1.5),
             uris: 3,
             bytes: 40,
             statistics: opilio_frontier::Statistics::default(),
+            visits: None,
             in_flight: Vec::new(),
             share: Share {
                 bytes_per_second: Some(1000),

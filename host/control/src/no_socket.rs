@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Answer, CommandRequest, ControlError, ErrorKind, Running};
+use super::{CommandRequest, CommandResponse, ControlError, ErrorKind, Running};
 
 /// Server that does not exist on this system.
 pub(crate) enum Server {}
@@ -32,7 +32,7 @@ impl Connection {
     pub(super) fn ask(
         self,
         _: &CommandRequest,
-        _: &mut dyn FnMut(Answer) -> bool,
+        _: &mut dyn FnMut(CommandResponse) -> bool,
     ) -> Result<(), ControlError> {
         match self {}
     }

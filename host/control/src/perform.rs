@@ -4,17 +4,18 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Directive, Frontier, QueueReport, QueueState, Scheduled, SweepAction,
+    Candidate, Directive, Frontier, QueueReport, QueueState, ScheduleResult, SweepAction,
 };
 use opilio_uri::{HopPath, Uri, UriError};
 
+use super::settings::SetRequest;
 use super::{
-    Answer, Author, Command, CommandRequest, ControlError, ErrorKind, JobAdmin, QueueAction,
-    QueueSort, Standing, Status,
+    Author, Command, CommandRequest, CommandResponse, ControlError, CrawlState, ErrorKind,
+    JobAdmin, QueueAction, QueueSort, Status,
 };
-use opilio_crawl::live::{Cancelled, Hand};
+use opilio_crawl::live::{Cancelled, QueueCommandGuard};
 use opilio_job::census::Census;
-use opilio_job::job_log::Held;
+use opilio_job::job_log::JobLogGuard;
 use opilio_job::share::{Share, ShareTaken};
 use opilio_job::transfer::queue_as_json;
 use opilio_visit::policy;
@@ -29,10 +30,10 @@ const QUEUES_PART: usize = 1_000;
 pub(super) const PART_PAUSE: Duration = Duration::from_millis(1);
 
 /// Sends an answer to the client. Returns false if the client has disconnected.
-pub(super) type Say<'s> = &'s mut dyn FnMut(Answer) -> bool;
+pub(super) type Say<'s> = &'s mut dyn FnMut(CommandResponse) -> bool;
 
 impl JobAdmin<'_> {
-    /// Carries out a command. The last answer is [`Answer::End`] or [`Answer::Refused`].
+    /// Carries out a command. The last answer is [`CommandResponse::End`] or [`CommandResponse::Refused`].
     pub(super) fn perform(&self, request: &CommandRequest, say: Say<'_>) {
         let CommandRequest { by, command } = request;
         // The log is held, so that the crawl's own line about the pause comes after the line of the command.
@@ -41,15 +42,15 @@ impl JobAdmin<'_> {
         let result = self.carry_out(by, command, say);
         let logged = self.log_action(held, by, command, &result);
         let last = match result.and(logged) {
-            Ok(()) => Answer::End,
-            Err(ControlError { fault, message }) => Answer::Refused { fault, message },
+            Ok(()) => CommandResponse::End,
+            Err(ControlError { fault, message }) => CommandResponse::Refused { fault, message },
         };
         say(last);
     }
 
     fn log_action(
         &self,
-        held: Option<Held<'_>>,
+        held: Option<JobLogGuard<'_>>,
         by: &Author,
         command: &Command,
         result: &Result<String, ControlError>,
@@ -85,6 +86,11 @@ impl JobAdmin<'_> {
             Command::Status => self.status(say),
             Command::Series { since, points } => self.series(*since, *points, say),
             Command::Breakdown => self.breakdown(say),
+            Command::Hosts {
+                which,
+                after,
+                limit,
+            } => self.hosts(which, after.as_deref(), *limit, say),
             Command::Report { report, text } => self.report_of(*report, *text, say),
             Command::Alerts => self.alerts(say),
             Command::Acknowledge { kind, subject } => {
@@ -99,7 +105,7 @@ impl JobAdmin<'_> {
             Command::Checkpoint { to } => self.checkpoint(to.as_deref(), say),
             Command::Statistics => {
                 let statistics = Box::new(self.frontier().statistics());
-                say(Answer::Statistics { statistics });
+                say(CommandResponse::Statistics { statistics });
                 Ok(String::new())
             }
             Command::Plugins => self.plugins(say),
@@ -111,8 +117,13 @@ impl JobAdmin<'_> {
                 sha256,
                 settings,
             } => {
-                let wish = JobAdmin::wish(plugin, component, sha256.as_deref(), settings.as_ref())?;
-                self.replace_plugin(&wish, by, say)
+                let request = JobAdmin::replacement_request(
+                    plugin,
+                    component,
+                    sha256.as_deref(),
+                    settings.as_ref(),
+                )?;
+                self.replace_plugin(&request, by, say)
             }
             Command::Queues {
                 state,
@@ -125,7 +136,7 @@ impl JobAdmin<'_> {
             } => self.sorted_queues(*state, *sort, *limit, say),
             Command::Queue { queue } => {
                 let report = self.report(queue)?;
-                say(Answer::Queue {
+                say(CommandResponse::Queue {
                     queue: queue_as_json(report),
                 });
                 Ok(String::new())
@@ -167,13 +178,29 @@ impl JobAdmin<'_> {
             Command::Floor { floor } => self.floor(*floor, say),
             Command::Why { uri } => self.why(&read_uri(uri)?, say),
             Command::Export { format, which } => self.export(*format, which, say),
-            Command::Import { file, done } => self.import(file, *done, say),
+            Command::Import { files, done } => self.import(files, *done, say),
             Command::Settings => Ok(self.settings(say)),
             Command::Set {
                 set,
                 matching,
                 only_check,
-            } => self.set((set, matching.as_ref()), *only_check, by, say),
+                reason,
+            } => {
+                let request = SetRequest {
+                    set,
+                    matching: matching.as_ref(),
+                    only_check: *only_check,
+                    reason: reason.as_deref(),
+                };
+                self.set(&request, by, say)
+            }
+            Command::Overrides => self.overrides(say),
+            Command::ChangeOverride {
+                id,
+                change,
+                reason,
+                only_check,
+            } => self.change_override(*id, change, (by, reason.as_deref()), *only_check, say),
             Command::History { after, limit } => self.history(*after, *limit, say),
             Command::AddSeeds { seeds } => self.add_seeds(seeds, by, say),
             Command::Seeds { after, limit } => self.seeds(after.as_deref(), *limit, say),
@@ -187,7 +214,7 @@ impl JobAdmin<'_> {
     }
 
     /// Keeps a running crawl from ending while URIs are being queued. Returns `None` if no process runs the job.
-    fn keep_running(&self) -> Result<Option<Hand>, ControlError> {
+    fn keep_running(&self) -> Result<Option<QueueCommandGuard>, ControlError> {
         let Some(running) = self.running else {
             return Ok(None);
         };
@@ -204,12 +231,13 @@ impl JobAdmin<'_> {
         let status = match self.running {
             None => Status {
                 job,
-                state: Standing::Idle,
+                state: CrawlState::Idle,
                 pid: None,
                 elapsed_s: None,
                 uris: 0,
                 bytes: 0,
                 statistics,
+                visits: self.counted().ok().map(|counted| counted.totals.visits()),
                 in_flight: Vec::new(),
                 alerts: self.active_alerts(),
                 census: Census::default(),
@@ -220,7 +248,7 @@ impl JobAdmin<'_> {
                 let progress = running.view.progress();
                 let throttle = running.context.network.fetchers.base().throttle();
                 let state = match running.stop.is_asked() {
-                    true => Standing::Ending,
+                    true => CrawlState::Ending,
                     false => running.live.standing(),
                 };
                 Status {
@@ -231,6 +259,7 @@ impl JobAdmin<'_> {
                     uris: progress.uris,
                     bytes: progress.bytes,
                     statistics,
+                    visits: Some(progress.visits),
                     in_flight: running.live.in_flight(IN_FLIGHT_MAX),
                     alerts: self.active_alerts(),
                     census: running.context.figures.census.get(),
@@ -239,14 +268,14 @@ impl JobAdmin<'_> {
                 }
             }
         };
-        say(Answer::Status(Box::new(status)));
+        say(CommandResponse::Status(Box::new(status)));
         Ok(String::new())
     }
 
     fn pause(&self, is_pause: bool, say: Say<'_>) -> Result<String, ControlError> {
         let nothing = match is_pause {
             true => "only a running job can be paused",
-            false => "resume it with opilio crawl",
+            false => "resume it with `opilio crawl JOB`",
         };
         let running = self.running(nothing)?;
         if running.stop.is_asked() {
@@ -275,7 +304,7 @@ impl JobAdmin<'_> {
     fn stop(&self, say: Say<'_>) -> Result<String, ControlError> {
         let running = self.running("only a running job can be stopped")?;
         running.stop.stop();
-        let result = "stopping; current fetches finish; opilio crawl resumes the job";
+        let result = "stopping; current fetches finish; `opilio crawl JOB` resumes the job";
         Ok(done(result, say))
     }
 
@@ -290,12 +319,18 @@ impl JobAdmin<'_> {
         &self,
         queue: &str,
         say: Say<'_>,
-        alter: impl FnOnce(&mut Frontier, &str, Timestamp) -> Result<bool, opilio_frontier::Error>,
+        alter: impl FnOnce(
+            &mut Frontier,
+            &str,
+            Timestamp,
+        ) -> Result<bool, opilio_frontier::FrontierError>,
     ) -> Result<String, ControlError> {
         let is_known = alter(&mut self.frontier(), queue, Timestamp::now());
         match is_known {
             Ok(true) => {}
-            Ok(false) | Err(opilio_frontier::Error::Name { .. }) => return Err(no_queue(queue)),
+            Ok(false) | Err(opilio_frontier::FrontierError::Name { .. }) => {
+                return Err(no_queue(queue));
+            }
             Err(problem) => return Err(problem.into()),
         }
         self.nudge();
@@ -316,7 +351,7 @@ impl JobAdmin<'_> {
             if after.is_none() {
                 break;
             }
-            listened(say(Answer::Progress {
+            listened(say(CommandResponse::Progress {
                 examined,
                 meant: woken,
             }))?;
@@ -347,7 +382,9 @@ impl JobAdmin<'_> {
             )),
             Cancelled::NotInProcess => Err(ControlError::new(
                 ErrorKind::State,
-                format!("{uri} is not being fetched; opilio job status lists current fetches"),
+                format!(
+                    "{uri} is not being fetched; `opilio job status JOB` lists current fetches"
+                ),
             )),
         }
     }
@@ -382,7 +419,7 @@ impl JobAdmin<'_> {
             let answers = frontier.schedule(vec![candidate], now)?;
             (answers.into_iter().next(), queue)
         };
-        if let Some(Scheduled::Refused(refusal)) = answer {
+        if let Some(ScheduleResult::Refused(refusal)) = answer {
             return Err(ControlError::new(
                 ErrorKind::Request,
                 format!("{uri} cannot be queued: {refusal}"),
@@ -448,7 +485,7 @@ pub fn no_uri(text: &str, problem: &UriError) -> String {
 }
 
 pub(super) fn done(result: &str, say: Say<'_>) -> String {
-    say(Answer::Done {
+    say(CommandResponse::Done {
         result: result.to_owned(),
     });
     result.to_owned()
@@ -457,7 +494,7 @@ pub(super) fn done(result: &str, say: Say<'_>) -> String {
 fn no_queue(queue: &str) -> ControlError {
     ControlError::new(
         ErrorKind::Unknown,
-        format!("queue {queue:?} not found; opilio frontier queues lists the queues"),
+        format!("queue {queue:?} not found; `opilio frontier queues JOB` lists the queues"),
     )
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
+use super::checkpoint::DESCRIPTION;
 use super::restore::{KeptCheckpoint, checkpoints};
-use super::snapshot::DESCRIPTION;
 use super::{ControlError, Running};
 use opilio_job::alerts::{AlertKind, Severity};
 

@@ -3,7 +3,7 @@
 use opilio_sandbox::Report;
 
 use super::perform::Say;
-use super::{Answer, ControlError, ErrorKind, JobAdmin};
+use super::{CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::observers;
 use opilio_job::plugin_report;
 
@@ -16,7 +16,7 @@ impl JobAdmin<'_> {
                 .map_err(|(file, problem)| ControlError::file(&file, &problem))?
                 .ok_or_else(|| self.nothing("has written statistics of its plugins"))?,
         };
-        say(Answer::Plugins { plugins });
+        say(CommandResponse::Plugins { plugins });
         Ok(String::new())
     }
 
@@ -42,7 +42,7 @@ impl JobAdmin<'_> {
             .filter(|known| name.is_none_or(|name| name == *known));
         for observer in meant {
             for report in self.reports(observer)? {
-                let heard = say(Answer::Report {
+                let heard = say(CommandResponse::Report {
                     observer: observer.clone(),
                     file: report.file,
                     content: report.content,

@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 
 use data_encoding::{Encoding, HEXLOWER_PERMISSIVE};
 use jiff::Timestamp;
-use opilio_frontier::{QueueReport, UriRecord, Why};
-use opilio_profile::{Context, Settings, Stage};
+use opilio_frontier::{FetchExplanation, QueueReport, UriRecord};
+use opilio_profile::{EffectiveSettings, Stage, UriContext};
 use opilio_uri::Uri;
 use serde_json::json;
 
 use super::perform::{PART_PAUSE, Say, listened};
 use super::{
-    Answer, ControlError, ErrorKind, JobAdmin, LastRefusal, ListedUri, QueueSort, QueueState,
-    Which, WhyAnswer,
+    CommandResponse, ControlError, ErrorKind, JobAdmin, LastRefusal, ListedUri, QueueSort,
+    QueueState, UriSelection, WhyAnswer,
 };
 use opilio_job::transfer::{queue_as_json, uri_as_json};
 use opilio_stacks::{KnownStack, KnownStacks};
@@ -49,7 +49,7 @@ impl JobAdmin<'_> {
                     return Ok(String::new());
                 }
                 left -= 1;
-                listened(say(Answer::Queue {
+                listened(say(CommandResponse::Queue {
                     queue: queue_as_json(report),
                 }))?;
                 if left == 0 {
@@ -65,7 +65,7 @@ impl JobAdmin<'_> {
             .frontier()
             .queues(after.as_deref(), 1, Timestamp::now())?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
-            say(Answer::More { after });
+            say(CommandResponse::More { after });
         }
         Ok(String::new())
     }
@@ -102,12 +102,12 @@ impl JobAdmin<'_> {
             std::thread::sleep(PART_PAUSE);
         }
         for report in first {
-            listened(say(Answer::Queue {
+            listened(say(CommandResponse::Queue {
                 queue: queue_as_json(report),
             }))?;
         }
         if meant > limit {
-            say(Answer::More {
+            say(CommandResponse::More {
                 after: String::new(),
             });
         }
@@ -133,7 +133,7 @@ impl JobAdmin<'_> {
             left -= part.len() as u64;
             for queued in part {
                 after = Some(queued.cursor);
-                listened(say(Answer::Uri(ListedUri {
+                listened(say(CommandResponse::Uri(ListedUri {
                     uri: uri_as_json(queued.record),
                     is_ready: Some(queued.is_ready),
                     in_process: Some(queued.in_process),
@@ -143,7 +143,7 @@ impl JobAdmin<'_> {
         }
         let behind = self.frontier().queue_uris(queue, after.as_deref(), 1)?;
         if let Some(after) = after.filter(|_| !behind.is_empty()) {
-            say(Answer::More {
+            say(CommandResponse::More {
                 after: to_cursor(queue, &after),
             });
         }
@@ -152,7 +152,7 @@ impl JobAdmin<'_> {
 
     pub(super) fn list(
         &self,
-        which: &Which,
+        which: &UriSelection,
         after: Option<&str>,
         limit: u64,
         say: Say<'_>,
@@ -175,7 +175,7 @@ impl JobAdmin<'_> {
             let (key, record) = record?;
             if examined % LIST_TELL == 0 {
                 // The client of a rare match may have disconnected long ago.
-                listened(say(Answer::Progress {
+                listened(say(CommandResponse::Progress {
                     examined,
                     meant: listed,
                 }))?;
@@ -184,14 +184,14 @@ impl JobAdmin<'_> {
                 continue;
             }
             if listed == limit {
-                say(Answer::More {
+                say(CommandResponse::More {
                     after: HEXADECIMAL.encode(last.as_bytes()),
                 });
                 break;
             }
             listed += 1;
             last = key;
-            listened(say(Answer::Uri(ListedUri {
+            listened(say(CommandResponse::Uri(ListedUri {
                 uri: uri_as_json(record),
                 is_ready: None,
                 in_process: None,
@@ -219,8 +219,8 @@ impl JobAdmin<'_> {
             stripped_by: None,
         };
         let (known, reason) = match why {
-            Why::Unknown => ("unknown", None),
-            Why::Refused(rejection) => {
+            FetchExplanation::Unknown => ("unknown", None),
+            FetchExplanation::Refused(rejection) => {
                 if rejection.reason.is_empty() {
                     // No filter gave a reason. A URI that no filter accepts is out of scope.
                     answer.sentence = format!(
@@ -235,8 +235,8 @@ impl JobAdmin<'_> {
                 }));
                 ("refused", None)
             }
-            Why::SameAs(reason) => ("same-as", Some(reason)),
-            Why::Known(reason) => ("known", Some(reason)),
+            FetchExplanation::SameAs(reason) => ("same-as", Some(reason)),
+            FetchExplanation::Known(reason) => ("known", Some(reason)),
         };
         known.clone_into(&mut answer.known);
         if let Some(reason) = reason {
@@ -246,7 +246,7 @@ impl JobAdmin<'_> {
             self.name_plugins(&reason.record, &mut answer)?;
             answer.uri = Some(uri_as_json(reason.record));
         }
-        say(Answer::Why(Box::new(answer)));
+        say(CommandResponse::Why(Box::new(answer)));
         Ok(String::new())
     }
 
@@ -255,11 +255,11 @@ impl JobAdmin<'_> {
         let Ok(uri) = Uri::parse(&record.uri) else {
             return Ok(());
         };
-        let settings = self.profile.effective_with(&Context {
+        let settings = self.profile.effective_with(&UriContext {
             source: record.source.as_deref(),
             media_type: Some(record.media_type.as_str()).filter(|known| !known.is_empty()),
             now: Some(Timestamp::now()),
-            ..Context::of(&uri)
+            ..UriContext::of(&uri)
         });
         let has = |name: &str| self.profile.plugins.contains_key(name);
         answer.last_refusal = refusal(&record.reason, &settings, has);
@@ -273,7 +273,7 @@ impl JobAdmin<'_> {
                 .map_err(|problem| ControlError::file(&KnownStacks::file(self.job), &problem))?;
             Ok::<_, ControlError>(found.map(|found| KnownStack {
                 is_in_force: now.map(|now| now == hash),
-                ..found
+                ..found.of_document(&record.media_type, &record.uri)
             }))
         };
         let now = in_force.as_ref();
@@ -288,7 +288,7 @@ impl JobAdmin<'_> {
 /// Returns a record's reason for its last refusal, and the stages of the filter that gave it.
 fn refusal(
     reason: &str,
-    settings: &Settings,
+    settings: &EffectiveSettings,
     has_plugin: impl Fn(&str) -> bool,
 ) -> Option<LastRefusal> {
     if reason.is_empty() {
@@ -354,8 +354,6 @@ impl QueueSort {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use opilio_profile::Component;
+use opilio_profile::ComponentReference;
 use opilio_sandbox::{Engine, EngineConfig, Tables};
 use serde_json::Value;
 
 use super::perform::{Say, done};
-use super::{Answer, Author, ControlError, ErrorKind, JobAdmin};
+use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
 use opilio_crawl::load::sources;
-use opilio_crawl::workshop::{Wish, Workshop};
+use opilio_crawl::plugin_factory::{PluginFactory, ReplacementRequest};
 use opilio_job::component_cache;
 use opilio_stacks::components::JobPlugins;
 use opilio_stacks::on_plugin_thread;
@@ -18,14 +18,14 @@ use opilio_stacks::{self, Loading};
 
 impl JobAdmin<'_> {
     /// Parses a replacement from the arguments of a command.
-    pub(super) fn wish(
+    pub(super) fn replacement_request(
         plugin: &str,
         component: &str,
         sha256: Option<&str>,
         settings: Option<&Value>,
-    ) -> Result<Wish, ControlError> {
+    ) -> Result<ReplacementRequest, ControlError> {
         let refused = |problem: String| ControlError::new(ErrorKind::Request, problem);
-        let component = Component::parse(component, Path::new(""))
+        let component = ComponentReference::parse(component, Path::new(""))
             .map_err(|problem| refused(problem.to_string()))?;
         let sha256 = sha256.map(str::parse).transpose();
         let sha256 = sha256.map_err(|problem: opilio_source::Sha256Problem| {
@@ -36,7 +36,7 @@ impl JobAdmin<'_> {
                 "settings must be a JSON object: {\"name\": value}".to_owned(),
             ));
         }
-        Ok(Wish {
+        Ok(ReplacementRequest {
             instance: plugin.to_owned(),
             component,
             sha256,
@@ -47,14 +47,14 @@ impl JobAdmin<'_> {
     /// Replaces the plugin at once if the job runs; otherwise when the job resumes.
     pub(super) fn replace_plugin(
         &self,
-        wish: &Wish,
+        request: &ReplacementRequest,
         by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let by = by.to_string();
         let replaced = match self.running {
-            Some(running) => running.context.replace_plugin(wish, &by),
-            None => on_plugin_thread("plugin-replacement", || self.replace_at_rest(wish, &by))
+            Some(running) => running.context.replace_plugin(request, &by),
+            None => on_plugin_thread("plugin-replacement", || self.replace_at_rest(request, &by))
                 .and_then(|replaced| replaced),
         };
         let words = replaced.map_err(|problem| {
@@ -63,32 +63,32 @@ impl JobAdmin<'_> {
         Ok(done(&words, say))
     }
 
-    fn replace_at_rest(&self, wish: &Wish, by: &str) -> Result<String, String> {
+    fn replace_at_rest(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
         let kept = JobPlugins::read(self.job).map_err(|problem| opilio_stacks::chain(&problem))?;
         let engine = Engine::new(EngineConfig {
             cache_dir: component_cache(),
             ..EngineConfig::default()
         });
-        let workshop = Workshop {
+        let factory = PluginFactory {
             engine: engine.map_err(|problem| opilio_stacks::chain(&problem))?,
             sources: sources(self.job),
             job: self.job.to_owned(),
             kept: Mutex::new(kept.clone()),
         };
-        workshop.known(self.profile, &wish.instance)?;
-        let candidate = workshop.get(wish)?;
+        factory.known(self.profile, &request.instance)?;
+        let candidate = factory.get(request)?;
         let loaded = opilio_stacks::load(Loading {
-            engine: &workshop.engine,
+            engine: &factory.engine,
             profile: self.profile,
             seed_prefixes: &[],
             tables: &Tables::default(),
-            sources: &workshop.sources,
+            sources: &factory.sources,
             job: Some(&kept),
-            only: Some(&wish.instance),
+            only: Some(&request.instance),
         });
         let loaded = loaded.map_err(|faults| faults.to_string())?;
         let pool = loaded.stacks.pool();
-        let replaced = workshop.replaced(self.profile, pool, wish, &candidate, by)?;
+        let replaced = factory.replaced(self.profile, pool, request, &candidate, by)?;
         Ok(format!("{}, when the job resumes", replaced.1))
     }
 
@@ -108,7 +108,7 @@ impl JobAdmin<'_> {
             0 => "read again".to_owned(),
             some => format!("read again; {some} unchanged because of errors"),
         };
-        say(Answer::Tables { tables });
+        say(CommandResponse::Tables { tables });
         Ok(words)
     }
 }

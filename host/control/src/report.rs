@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use self::page::{Form, Page};
 use super::perform::Say;
-use super::{Answer, Author, ControlError, ErrorKind, JobAdmin};
-use opilio_job::alerts::{Acknowledged, Alert, AlertKind, Board};
+use super::{Author, CommandResponse, ControlError, ErrorKind, JobAdmin};
+use opilio_job::alerts::{Acknowledged, Alert, AlertBoard, AlertKind};
 use opilio_job::breakdown::Breakdown;
 use opilio_job::census::Census;
-use opilio_job::ledger::{Ledger, Whole};
+use opilio_job::ledger::{Ledger, LedgerSummary};
 use opilio_job::series;
 
 /// Maximum number of rows that are read while the frontier is locked.
@@ -150,27 +150,27 @@ impl JobAdmin<'_> {
                 series::thinned(written, since, points)
             }
         };
-        say(Answer::Series { samples });
+        say(CommandResponse::Series { samples });
         Ok(String::new())
     }
 
     /// Sends the amounts that the job has fetched.
     pub(super) fn breakdown(&self, say: Say<'_>) -> Result<String, ControlError> {
         let breakdown = Box::new(Breakdown::new(&self.counted()?));
-        say(Answer::Breakdown(breakdown));
+        say(CommandResponse::Breakdown(breakdown));
         Ok(String::new())
     }
 
     /// Sends the alerts. For a job that no process runs, these are the alerts of its last process.
     pub(super) fn alerts(&self, say: Say<'_>) -> Result<String, ControlError> {
-        let alerts = self.on_board(Board::all);
-        say(Answer::Alerts { alerts });
+        let alerts = self.on_board(AlertBoard::all);
+        say(CommandResponse::Alerts { alerts });
         Ok(String::new())
     }
 
     /// Returns the alerts that hold.
     pub(super) fn active_alerts(&self) -> Vec<Alert> {
-        self.on_board(Board::active)
+        self.on_board(AlertBoard::active)
     }
 
     /// Acknowledges an alert.
@@ -206,10 +206,10 @@ impl JobAdmin<'_> {
         Ok(super::perform::done(&result, say))
     }
 
-    fn on_board<T>(&self, look: impl FnOnce(&Board) -> T) -> T {
+    fn on_board<T>(&self, look: impl FnOnce(&AlertBoard) -> T) -> T {
         match self.running {
             Some(running) => look(&running.context.alerts.board),
-            None => look(&Board::open(self.job)),
+            None => look(&AlertBoard::open(self.job)),
         }
     }
 
@@ -227,7 +227,7 @@ impl JobAdmin<'_> {
     }
 
     /// Returns all counts, including the last line of the log. All of them are in the store afterwards.
-    fn counted(&self) -> Result<Whole, ControlError> {
+    pub(super) fn counted(&self) -> Result<LedgerSummary, ControlError> {
         if let Some(running) = self.running {
             running.context.figures.ledger.store(self.store())?;
             return Ok(running.context.figures.ledger.whole());
@@ -263,10 +263,10 @@ fn write_one(
     let mut text = Draft::of(named("txt"))?;
     let mut objects = Draft::of(named("jsonl"))?;
     let mut written = Ok(());
-    let mut say = |answer: Answer| {
+    let mut say = |answer: CommandResponse| {
         written = match answer {
-            Answer::Text { text: piece } => text.out.write_all(piece.as_bytes()),
-            Answer::Facts { facts: object } | Answer::Row { row: object } => {
+            CommandResponse::Text { text: piece } => text.out.write_all(piece.as_bytes()),
+            CommandResponse::Facts { facts: object } | CommandResponse::Row { row: object } => {
                 writeln!(objects.out, "{object}")
             }
             _ => Ok(()),

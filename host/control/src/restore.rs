@@ -8,15 +8,15 @@ use jiff::Timestamp;
 use opilio_frontier::Frontier;
 use serde::Serialize;
 
-use super::reach::{hold_at_rest, must_be_job, note, profile};
-use super::snapshot::{
+use super::checkpoint::{
     COPIES, DESCRIPTION, JOB_COPY, VERSION, copy, copy_components, copy_folder, copy_some, parent,
 };
+use super::delivery::{hold_at_rest, must_be_job, note, profile};
 use super::{Author, Change, Changed, Checkpoint, ControlError, ErrorKind};
-use opilio_job::course::Course;
 use opilio_job::directory;
 use opilio_job::history;
-use opilio_job::inside::{copies_stay_inside, stays_inside};
+use opilio_job::process_record::ProcessRecord;
+use opilio_job::symlinks::{copies_stay_inside, stays_inside};
 use opilio_stacks::components::JobPlugins;
 use opilio_visit::policy;
 
@@ -86,7 +86,7 @@ pub fn checkpoint_named(job: &Path, name: &str) -> Result<PathBuf, ControlError>
         ControlError::new(
             ErrorKind::Unknown,
             format!(
-                "job {} has no checkpoint {name:?}; opilio job checkpoints lists them",
+                "job {} has no checkpoint {name:?}; `opilio job checkpoints JOB` lists them",
                 directory::name_of(job)
             ),
         )
@@ -208,7 +208,7 @@ fn prepare(
     })?;
     let name = directory::name_of(checkpoint);
     let why = format!("restored to checkpoint {name} of {:.0}", made.made);
-    Course::went_back(job, growing, statistics, why).map_err(at(job))?;
+    ProcessRecord::went_back(job, growing, statistics, why).map_err(at(job))?;
     // The history keeps the changes since then, and also records the return.
     let history = growing.join(history::FILE);
     match fs::copy(job.join(history::FILE), &history) {
@@ -219,6 +219,7 @@ fn prepare(
         number: history::next_number(job).map_err(at(job))?,
         at: Timestamp::now(),
         by: by.to_string(),
+        reason: None,
         what: Changed::Restore {
             checkpoint: name,
             made: made.made,
@@ -237,7 +238,7 @@ fn put_together(checkpoint: &Path, job: &Path) -> Result<(), ControlError> {
 }
 
 /// Reads and checks the description of a checkpoint. No part of a valid checkpoint is a link to another place.
-fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
+pub(super) fn described(checkpoint: &Path) -> Result<Checkpoint, ControlError> {
     let leads_out = |problem: io::Error| ControlError::file(checkpoint, &problem);
     for part in [DESCRIPTION, JOB_COPY, "state"] {
         stays_inside(checkpoint, &checkpoint.join(part)).map_err(leads_out)?;
@@ -297,7 +298,7 @@ fn must_be_of(job: &Path, checkpoint: &Path) -> Result<(), ControlError> {
     Err(ControlError::new(
         ErrorKind::Request,
         format!(
-            "{} is a checkpoint of another job; opilio job restore makes a new job of it",
+            "{} is a checkpoint of another job; `opilio job restore CHECKPOINT JOB` makes a new job of it",
             checkpoint.display()
         ),
     ))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use jiff::Timestamp;
-use opilio_frontier::{Place, SweepAction, UriRecord};
+use opilio_frontier::{SweepAction, UriRecord, UriState};
 use opilio_profile::Seeds;
 use opilio_uri::{SurtPrefixSet, Uri, implied_surt_prefix};
 
@@ -46,7 +46,7 @@ impl JobAdmin<'_> {
         let source = seed.as_str();
         let is_meant = |record: &UriRecord| {
             let is_its_own = record.source.as_deref() == Some(source) || record.uri == source;
-            is_its_own && matches!(record.place, Place::Queued { .. })
+            is_its_own && matches!(record.place, UriState::Queued { .. })
         };
         let swept = self.sweep_where(SweepAction::ForgetSole, "", &is_meant, by, say)?;
         let mut result = format!(
@@ -90,12 +90,12 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
     let mut list = read_or_empty(&removed).map_err(at(&removed))?;
     list.push_str(&format!("{seed}\n"));
     // This file comes first: the seed counts as removed even if the process dies before the next one.
-    directory::write_text(&removed, &list).map_err(at(&removed))?;
+    opilio_job::text_file::write_text(&removed, &list).map_err(at(&removed))?;
     if let Some(kept) = kept {
-        directory::write_text(&file, &kept).map_err(at(&file))?;
+        opilio_job::text_file::write_text(&file, &kept).map_err(at(&file))?;
     }
     if let Some(kept) = kept_later {
-        directory::write_text(&later, &kept).map_err(at(&later))?;
+        opilio_job::text_file::write_text(&later, &kept).map_err(at(&later))?;
     }
 
     let redirected = job.join(directory::REDIRECTED_SEEDS);
@@ -110,7 +110,7 @@ fn strike(job: &Path, seed: &Uri) -> Result<bool, FileError> {
         .map(|line| format!("{line}\n"))
         .collect();
     if kept.len() != text.len() {
-        directory::write_text(&redirected, &kept).map_err(at(&redirected))?;
+        opilio_job::text_file::write_text(&redirected, &kept).map_err(at(&redirected))?;
     }
     Ok(true)
 }
@@ -160,8 +160,6 @@ fn read_or_empty(path: &Path) -> io::Result<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]

@@ -1,19 +1,23 @@
 //! Seeds of a job: the outcome of each, and the addition of seeds.
 
 use std::collections::HashSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{PastVisit, Place, Standing, UriRecord};
-use opilio_profile::{Faults, Level, Seed, Seeds};
+use jiff::tz::TimeZone;
+use opilio_archive::captures;
+use opilio_frontier::{LastOutcome, PastVisit, UriRecord, UriState};
+use opilio_profile::{Diagnostics, Level, Seed, Seeds};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::perform::{Say, listened};
-use super::{AddedSeeds, Answer, Author, ControlError, ErrorKind, FaultFound, JobAdmin};
+use super::{AddedSeeds, Author, CommandResponse, ControlError, ErrorKind, FaultFound, JobAdmin};
 
 use opilio_crawl::crawl;
 use opilio_job::directory;
+use opilio_job::handover::only_in_store;
 use opilio_job::history::Changed;
 use opilio_job::ledger;
 use opilio_job::profile::changed_profile;
@@ -41,6 +45,12 @@ pub struct SeedReport {
     /// Fetch status of the redirect's target; not set if it was not fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_status: Option<i32>,
+    /// Time of its first capture. Reports do not have it for seeds with more visits than `revisit.history`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_captured: Option<Timestamp>,
+    /// Time of the first capture of the redirect's target, with the same condition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_first_captured: Option<Timestamp>,
     /// Number of responses with status 2xx and 3xx to URIs found from the seed. While the job runs, the count lags some seconds
     /// behind.
     pub pages: u64,
@@ -74,13 +84,13 @@ impl JobAdmin<'_> {
             "seeds: {} added, {} known; SURT prefixes: {}",
             added.added, added.known, added.prefixes
         );
-        say(Answer::SeedsAdded(added));
+        say(CommandResponse::SeedsAdded(added));
         Ok(words)
     }
 
     /// Returns the notices on new seeds, or the errors that forbid them. A job with seeds of other people and no contact URL
     /// could not restart.
-    pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Faults, Faults> {
+    pub(super) fn check_seeds(&self, seeds: &[Seed]) -> Result<Diagnostics, Diagnostics> {
         let faults = self.profile.check_seeds(seeds);
         match faults.worst() >= Some(Level::Warning) {
             true => Err(faults),
@@ -132,7 +142,7 @@ impl JobAdmin<'_> {
         });
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let what = Changed::AddSeeds { seeds: lines };
-        let number = self.keep(by, Timestamp::now(), what, |_, job| {
+        let number = self.keep((by, None), Timestamp::now(), what, |_, job| {
             directory::add_seeds(job, &text)?;
             directory::restore_removed(job, &new)
         })?;
@@ -180,8 +190,11 @@ impl JobAdmin<'_> {
             }
         };
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        for report in self.seed_reports(all.iter().skip(start).take(most))? {
-            listened(say(Answer::Seed(Box::new(report))))?;
+        let stored = only_in_store(self.job).unwrap_or_default();
+        let moved: Vec<PathBuf> = stored.iter().map(|file| file.path(self.job)).collect();
+        for mut report in self.seed_reports(all.iter().skip(start).take(most))? {
+            self.look_up_captures(&mut report, &moved);
+            listened(say(CommandResponse::Seed(Box::new(report))))?;
         }
         if let Some(last) = all
             .get(start..)
@@ -189,7 +202,7 @@ impl JobAdmin<'_> {
             .and_then(<[Seed]>::last)
             && start + most < all.len()
         {
-            say(Answer::More {
+            say(CommandResponse::More {
                 after: last.uri.as_str().to_owned(),
             });
         }
@@ -221,8 +234,32 @@ impl JobAdmin<'_> {
     }
 }
 
-fn not_added(faults: &Faults, say: Say<'_>) -> ControlError {
-    say(Answer::Faults {
+impl JobAdmin<'_> {
+    /// Finds first captures that are older than the visits in the records, in the indexes of the archive. An index that cannot
+    /// be read leaves them unknown: the list of seeds must not fail for it.
+    fn look_up_captures(&self, report: &mut SeedReport, moved: &[PathBuf]) {
+        let archive = &self.profile.archive;
+        let folders = std::iter::once(&archive.directory).chain(&archive.more_directories);
+        let folders: Vec<PathBuf> = folders.map(|folder| self.job.join(folder)).collect();
+        let first = |uri: &str| {
+            let found = captures(&folders, moved, uri).ok()?;
+            let stamp = &found.entries.first()?.timestamp;
+            let date = jiff::civil::DateTime::strptime("%Y%m%d%H%M%S", stamp).ok()?;
+            Some(date.to_zoned(TimeZone::UTC).ok()?.timestamp())
+        };
+        if report.captured && report.first_captured.is_none() {
+            report.first_captured = first(&report.uri);
+        }
+        if let Some(redirect) = &report.redirect
+            && report.redirect_first_captured.is_none()
+        {
+            report.redirect_first_captured = first(redirect);
+        }
+    }
+}
+
+fn not_added(faults: &Diagnostics, say: Say<'_>) -> ControlError {
+    say(CommandResponse::Faults {
         faults: faults.iter().map(FaultFound::from).collect(),
     });
     ControlError::new(ErrorKind::Request, format!("no seeds were added\n{faults}"))
@@ -239,14 +276,17 @@ fn report(
         .map(|record| record.history.as_slice())
         .unwrap_or_default();
     let is_version = |past: &&PastVisit| past.state.is_version();
+    let redirected = end.as_ref().and_then(|(_, record)| record.as_ref());
     SeedReport {
+        first_captured: record.and_then(first_capture),
+        redirect_first_captured: redirected.and_then(first_capture),
         uri: uri.to_owned(),
         origin: origin.to_owned(),
         captured: record.is_some_and(|record| record.archived.is_some()),
         fetched: history.first().map(|past| past.at),
         status: record.map_or(0, |record| record.status),
         crawled: record
-            .is_some_and(|record| record.status != 0 && record.standing == Standing::Succeeded),
+            .is_some_and(|record| record.status != 0 && record.standing == LastOutcome::Succeeded),
         redirect: end.as_ref().map(|(uri, _)| uri.as_str().to_owned()),
         redirect_status: end
             .and_then(|(_, record)| record)
@@ -256,8 +296,17 @@ fn report(
         visits: record.map_or(0, |record| record.visits),
         changed: history.iter().find(is_version).map(|past| past.at),
         due: record.and_then(|record| match record.place {
-            Place::Queued { due, .. } => Some(due),
+            UriState::Queued { due, .. } => Some(due),
             _ => None,
         }),
     }
+}
+
+/// Returns the time of a URI's first capture; `None` if the record has only later visits.
+fn first_capture(record: &UriRecord) -> Option<Timestamp> {
+    let is_whole = record.visits <= record.history.len() as u64;
+    record.archived.as_ref().filter(|_| is_whole)?;
+    let mut oldest_first = record.history.iter().rev();
+    let first = oldest_first.find(|past| past.state.is_version());
+    first.map(|past| past.at)
 }

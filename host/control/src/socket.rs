@@ -1,5 +1,5 @@
 //! Control socket of a job: `control` in its directory, for its owner only. A client sends a [`Request`] as a line of JSON. The
-//! answer is a line of JSON for each [`Answer`]; then the next request may follow.
+//! answer is a line of JSON for each [`CommandResponse`]; then the next request may follow.
 //!
 //! A slow, silent or misbehaving client does not disturb the crawl. Commands run in parallel to it, and requests and waits have
 //! limits. No part of the crawl is locked while an answer is written.
@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::timeout;
 
-use super::{Answer, CommandRequest, ControlError, ErrorKind, Running};
+use super::{CommandRequest, CommandResponse, ControlError, ErrorKind, Running};
 
 /// Name of the socket in the job's directory.
 const NAME: &str = "control";
@@ -241,8 +241,8 @@ async fn converse(
     }
 }
 
-fn read_request(line: &[u8]) -> Result<CommandRequest, Answer> {
-    let refused = |message: String| Answer::Refused {
+fn read_request(line: &[u8]) -> Result<CommandRequest, CommandResponse> {
+    let refused = |message: String| CommandResponse::Refused {
         fault: ErrorKind::Request,
         message,
     };
@@ -254,7 +254,7 @@ fn read_request(line: &[u8]) -> Result<CommandRequest, Answer> {
     serde_json::from_slice(line).map_err(|problem| refused(format!("invalid request: {problem}")))
 }
 
-async fn send(write: &mut OwnedWriteHalf, answer: &Answer) -> io::Result<()> {
+async fn send(write: &mut OwnedWriteHalf, answer: &CommandResponse) -> io::Result<()> {
     let mut line = serde_json::to_vec(answer)?;
     line.push(b'\n');
     timeout(PATIENCE, write.write_all(&line)).await?
@@ -289,7 +289,7 @@ impl Connection {
     pub(super) fn ask(
         mut self,
         request: &CommandRequest,
-        say: &mut dyn FnMut(Answer) -> bool,
+        say: &mut dyn FnMut(CommandResponse) -> bool,
     ) -> Result<(), ControlError> {
         let lost = |problem: io::Error| {
             ControlError::new(
@@ -307,9 +307,12 @@ impl Connection {
             if answers.read_until(b'\n', &mut line).map_err(lost)? == 0 {
                 return Err(lost(io::ErrorKind::UnexpectedEof.into()));
             }
-            let answer: Answer =
+            let answer: CommandResponse =
                 serde_json::from_slice(&line).map_err(|problem| ControlError::failure(&problem))?;
-            let is_last = matches!(answer, Answer::End | Answer::Refused { .. });
+            let is_last = matches!(
+                answer,
+                CommandResponse::End | CommandResponse::Refused { .. }
+            );
             if !say(answer) || is_last {
                 return Ok(());
             }
@@ -319,8 +322,6 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[tokio::test]
@@ -359,7 +360,7 @@ mod tests {
             (b"{}\n", "invalid request"),
         ] {
             match read_request(line) {
-                Err(Answer::Refused { message, .. }) => {
+                Err(CommandResponse::Refused { message, .. }) => {
                     assert!(message.contains(reason), "{message}");
                 }
                 other => panic!("{other:?}"),

@@ -4,12 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{SweepAction, Swept, UriRecord};
+use opilio_frontier::{SweepAction, SweepStep, UriRecord};
 
 use super::perform::{PART_PAUSE, Say};
-use super::{Answer, Author, ControlError, ErrorKind, JobAdmin, SweepResult, Which};
+use super::{
+    Author, CommandResponse, ControlError, ErrorKind, JobAdmin, SweepResult, UriSelection,
+};
 use opilio_crawl::context::CrawlContext;
-use opilio_job::crawl_log::{ExtraInfo, LogLine};
+use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
 use opilio_visit::status;
@@ -38,15 +40,15 @@ impl JobAdmin<'_> {
     pub(super) fn sweep(
         &self,
         action: SweepAction,
-        which: &Which,
+        which: &UriSelection,
         by: &Author,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
-        if action != SweepAction::Count && *which == Which::default() {
+        if action != SweepAction::Count && *which == UriSelection::default() {
             return Err(ControlError::new(
                 ErrorKind::Request,
-                "this would select every URI; give a SURT prefix or a regular expression",
+                "this would select every URI; give a condition, such as a SURT prefix",
             ));
         }
         let name = match action {
@@ -67,7 +69,7 @@ impl JobAdmin<'_> {
             say,
         )?;
         let (meant, in_process) = (swept.meant, swept.in_process);
-        say(Answer::Swept(SweepResult {
+        say(CommandResponse::Swept(SweepResult {
             action: name.to_owned(),
             examined: swept.examined,
             meant,
@@ -84,12 +86,12 @@ impl JobAdmin<'_> {
         is_meant: &dyn Fn(&UriRecord) -> bool,
         by: &Author,
         say: Say<'_>,
-    ) -> Result<Swept, ControlError> {
+    ) -> Result<SweepStep, ControlError> {
         let failure = |problem: io::Error| ControlError::failure(&problem);
         let deletes = action == SweepAction::Delete;
         let log = deletes.then(|| self.deletion_log()).transpose();
         let log = log.map_err(failure)?;
-        let mut total = Swept::default();
+        let mut total = SweepStep::default();
         loop {
             let after = total.after.as_deref();
             let part = {
@@ -112,7 +114,7 @@ impl JobAdmin<'_> {
                 return Ok(total);
             }
             let (examined, meant) = (total.examined, total.meant);
-            if !say(Answer::Progress { examined, meant }) {
+            if !say(CommandResponse::Progress { examined, meant }) {
                 return Err(ControlError::new(
                     ErrorKind::State,
                     format!("client disconnected after {examined} URIs ({meant} matched)"),
@@ -136,7 +138,7 @@ impl JobAdmin<'_> {
     /// Writes a crawl log line with status −6000 and the operator's name for each deleted URI.
     fn log_deleted(&self, log: &DeletionLog, deleted: &[UriRecord], by: &Author) -> io::Result<()> {
         deleted.iter().try_for_each(|record| {
-            log.logs().crawl(&LogLine {
+            log.logs().crawl(&CrawlLogLine {
                 logged: Timestamp::now(),
                 status: status::DELETED,
                 size: None,

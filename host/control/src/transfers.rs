@@ -1,7 +1,7 @@
 //! Import of URIs from files and export of URIs to the client, while the crawl continues.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 
@@ -9,11 +9,12 @@ use opilio_uri::{HopPath, Uri};
 
 use super::perform::{PART_PAUSE, Say, done, listened};
 use super::{
-    Answer, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
-    SourceRead, Which,
+    CommandResponse, ControlError, DoneElsewhere, ErrorKind, ExportFormat, ImportResult, JobAdmin,
+    SourceRead, UriSelection,
 };
 use opilio_job::transfer::{
-    self, DoneUris, Import, ImportProgress, ImportReport, Imported, SourceReport, TransferError,
+    self, DoneUris, Import, ImportProgress, ImportReport, ImportedRecord, SourceReport,
+    TransferError,
 };
 use opilio_visit::policy;
 
@@ -27,7 +28,7 @@ impl JobAdmin<'_> {
     pub(super) fn export(
         &self,
         format: ExportFormat,
-        which: &Which,
+        which: &UriSelection,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let selection = which.selection()?;
@@ -49,29 +50,29 @@ impl JobAdmin<'_> {
 
     pub(super) fn import(
         &self,
-        file: &Path,
+        files: &[PathBuf],
         elsewhere: DoneElsewhere,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
-        self.import_those(file, elsewhere, &|_, _| true, say)
+        self.import_those(files, elsewhere, &|_, _| true, say)
     }
 
-    /// Imports the URIs of a file that `admits` accepts.
+    /// Imports the URIs of these files that `admits` accepts. All lines about a URI count together, whatever file they are in.
     pub(super) fn import_those(
         &self,
-        file: &Path,
+        files: &[PathBuf],
         elsewhere: DoneElsewhere,
         admits: &dyn Fn(&Uri, &HopPath) -> bool,
         say: Say<'_>,
     ) -> Result<String, ControlError> {
         let import = Import {
-            sources: vec![(file.to_owned(), None)],
+            sources: files.iter().map(|file| (file.clone(), None)).collect(),
             folder: self.job.join("scratch"),
         };
         let mut gathered = import
             .gather(|progress| {
                 if let ImportProgress::Read(_, lines) = progress {
-                    say(Answer::Progress {
+                    say(CommandResponse::Progress {
                         examined: lines,
                         meant: 0,
                     });
@@ -90,7 +91,7 @@ impl JobAdmin<'_> {
         let mut brought = 0;
         loop {
             // The part is read before the frontier is locked.
-            let part: Vec<Result<Imported, TransferError>> =
+            let part: Vec<Result<ImportedRecord, TransferError>> =
                 gathered.by_ref().take(IMPORT_PART).collect();
             if part.is_empty() {
                 break;
@@ -110,13 +111,13 @@ impl JobAdmin<'_> {
             .map_err(|problem| transfer_error(&problem))?;
             add(&mut total, report);
             self.nudge();
-            listened(say(Answer::Progress {
+            listened(say(CommandResponse::Progress {
                 examined: brought,
                 meant: total.scheduled + total.included,
             }))?;
             std::thread::sleep(PART_PAUSE);
         }
-        say(Answer::Imported(ImportResult {
+        say(CommandResponse::Imported(ImportResult {
             scheduled: total.scheduled,
             included: total.included,
             known: total.known,
@@ -151,13 +152,13 @@ fn transfer_error(problem: &TransferError) -> ControlError {
     ControlError::new(fault, opilio_stacks::chain(problem))
 }
 
-fn source_answer(source: &SourceReport) -> Answer {
+fn source_answer(source: &SourceReport) -> CommandResponse {
     let bad = source
         .shown
         .iter()
         .map(|bad| format!("line {}: {}", bad.line, bad.problem));
     let damages = source.extent.damages.iter().map(ToString::to_string);
-    Answer::Source(SourceRead {
+    CommandResponse::Source(SourceRead {
         file: source.path.clone(),
         format: source.format.name().to_owned(),
         lines: source.extent.lines,
@@ -198,7 +199,7 @@ impl Write for Pieces<'_> {
         }
         let text = String::from_utf8_lossy(&self.text).into_owned();
         self.text.clear();
-        match (self.say)(Answer::Text { text }) {
+        match (self.say)(CommandResponse::Text { text }) {
             true => Ok(()),
             false => Err(io::ErrorKind::BrokenPipe.into()),
         }

@@ -11,16 +11,19 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use opilio_archive::{WarcInfo, Writer, WriterConfig, archives, index_path, write_index};
+use opilio_archive::{
+    WarcInfo, Writer, WriterConfig, archives, index_path, is_archive, write_index,
+};
 use opilio_frontier::{Candidate, Frontier, SharedFrontier};
 use opilio_profile::Profile;
 use serde::Serialize;
 
-use super::reach::{hold_at_rest, must_be_job, note, profile};
+use super::delivery::{hold_at_rest, must_be_job, note, profile};
 use super::{Author, ControlError};
 use opilio_crawl::archive::writer_config;
 use opilio_crawl::crawl::{fetch_again, fetched_again};
-use opilio_crawl::reconcile::{self, Key, LoggedLine};
+use opilio_crawl::reconcile::{self, CaptureKey, LoggedLine};
+use opilio_job::handover::handed_over;
 use opilio_job::ledger::{self, Ledger};
 use opilio_job::logs::JobLogs;
 use opilio_visit::policy;
@@ -69,7 +72,7 @@ pub struct Discrepancy {
 
 /// Amount of data that was compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Verified {
+pub struct VerificationTotals {
     /// Number of archive files.
     pub files: u64,
     /// Number of captures in them.
@@ -93,9 +96,9 @@ struct Verifying<'v> {
     logs: PathBuf,
     repairs: bool,
     say: &'v mut dyn FnMut(Discrepancy),
-    verified: Verified,
+    verified: VerificationTotals,
     /// Captures without a line so far, minus lines without a capture so far.
-    captures: HashMap<Key, u32>,
+    captures: HashMap<CaptureKey, u32>,
     /// Start of each capture: hash of file and offset.
     places: HashSet<u64>,
     /// Archive files by their final names.
@@ -112,7 +115,7 @@ pub fn verify(
     by: &Author,
     repairs: bool,
     say: &mut dyn FnMut(Discrepancy),
-) -> Result<Verified, ControlError> {
+) -> Result<VerificationTotals, ControlError> {
     must_be_job(job)?;
     let _held = hold_at_rest(job, "verify it")?;
     let profile = Arc::new(profile(job)?);
@@ -124,7 +127,7 @@ pub fn verify(
         config,
         repairs,
         say,
-        verified: Verified::default(),
+        verified: VerificationTotals::default(),
         captures: HashMap::new(),
         places: HashSet::new(),
         files: BTreeMap::new(),
@@ -178,7 +181,7 @@ impl Verifying<'_> {
             for name in names(directory)? {
                 let path = directory.join(&name);
                 let whole = name.strip_suffix(".open").unwrap_or_default();
-                if opilio_archive::is_archive(whole) {
+                if is_archive(whole) {
                     // Jobs may share a directory: another job may be writing the file.
                     let file = fs::File::open(&path);
                     let file = file.map_err(|problem| ControlError::file(&path, &problem))?;
@@ -267,14 +270,13 @@ impl Verifying<'_> {
 
     /// Returns the names of missing files that were handed over.
     fn handed_over(&mut self) -> Result<HashSet<String>, ControlError> {
-        let path = self.job.join("handed-over.log");
-        let text = match fs::read_to_string(&path) {
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => String::new(),
-            text => text.map_err(|problem| ControlError::file(&path, &problem))?,
-        };
-        let names = text.lines().filter_map(|line| {
-            let path = Path::new(line.splitn(4, ' ').nth(3)?);
-            Some(path.file_name()?.to_string_lossy().into_owned())
+        let taken = handed_over(self.job);
+        let taken = taken
+            .map_err(|problem| ControlError::file(&self.job.join("handed-over.jsonl"), &problem))?;
+        let names = taken.iter().filter_map(|taken| {
+            let path = taken.path(self.job);
+            let name = path.file_name()?.to_string_lossy().into_owned();
+            is_archive(&name).then_some(name)
         });
         let gone: HashSet<String> = names
             .filter(|name| !self.files.contains_key(name))

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use opilio_archive::{
-    Algorithm, Compression, Document, Durability, PluginInForce, Repaired, WarcInfo, WriterConfig,
-    Writers,
+    Algorithm, Compression, CrawlDocument, Durability, PluginInForce, RepairedFile, WarcInfo,
+    WriterConfig, Writers,
 };
 use opilio_profile::{ArchiveCompression, ArchiveDigest, Profile};
 
@@ -22,7 +22,7 @@ pub(crate) fn open(
     profile: &Profile,
     plugins: Vec<PluginInForce>,
     job: &Path,
-) -> Result<(Writers, Vec<Repaired>), CrawlError> {
+) -> Result<(Writers, Vec<RepairedFile>), CrawlError> {
     let config = writer_config(profile, job)?;
     let writers = profile.archive.writers;
     let count = writers.unwrap_or_else(|| profile.workers.div_ceil(WORKERS_PER_WRITER));
@@ -113,7 +113,7 @@ pub(crate) fn description(profile: &Profile, plugins: Vec<PluginInForce>) -> War
         user_agent: Some(profile.user_agent.clone()),
         from: operator.from.clone(),
         plugins,
-        documents: vec![Document {
+        documents: vec![CrawlDocument {
             target_uri: PROFILE_URI.to_owned(),
             content_type: "application/toml".to_owned(),
             content: profile.source_text().as_bytes().to_vec().into(),

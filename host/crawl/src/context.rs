@@ -1,19 +1,20 @@
 //! State that all URIs of a crawl share: frontier, fetchers, archive, plugins, logs, counters.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use opilio_archive::{Location, Record, Writers};
 use opilio_fetch::Exchange;
 use opilio_frontier::{Frontier, SharedFrontier};
 use opilio_profile::{ArchiveDigest, Profile};
-
+use opilio_sandbox::Fault;
 use opilio_uri::{SurtPrefixSet, Uri};
 
+use crate::browsers::Browsers;
 use crate::cookies::Cookies;
 use crate::credentials::Credentials;
 use crate::duplicates::{Duplicates, PayloadDigests};
@@ -23,20 +24,22 @@ use crate::handover::Handover;
 use crate::lanes::{Lane, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
+use crate::membership::JobMembership;
 use crate::observers::Observers;
+use crate::plugin_factory::PluginFactory;
 use crate::records;
 use crate::servers::Servers;
 use crate::tables::TableKeeper;
-use crate::workshop::Workshop;
-use opilio_job::alerts::{Alert, AlertKind, Board, Event, Notice, Notifier, Severity};
+use opilio_job::alerts::{Alert, AlertBoard, AlertKind, Event, Notice, Notifier, Severity};
 use opilio_job::census::LastCensus;
-use opilio_job::crawl_log::LogLine;
+use opilio_job::crawl_log::CrawlLogLine;
 use opilio_job::directory::Job;
+use opilio_job::events::{Events, Occurrence};
 use opilio_job::job_log::JobLog;
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
-use opilio_job::plugin_report::{PluginFigures, PluginReport, SeenBefore};
-use opilio_job::progress::QueueTally;
+use opilio_job::plugin_report::{EarlierPluginFigures, PluginFigures, PluginReport};
+use opilio_job::queue_tally::QueueTally;
 use opilio_job::series::Series;
 use opilio_stacks::breaker::{Consequence, Failure};
 use opilio_stacks::{KnownStacks, PluginSeen, Pool, Stacks};
@@ -73,6 +76,8 @@ pub struct CrawlContext {
     pub outputs: Outputs,
     /// Plugins and their state.
     pub plugins: CrawlPlugins,
+    /// The membership in a job that several nodes share; `None` on one machine.
+    pub membership: Option<Arc<JobMembership>>,
     /// Counts of the crawl.
     pub figures: CrawlFigures,
     /// Alerts for the operator.
@@ -98,13 +103,14 @@ pub struct Network {
     pub(crate) cookies: Cookies,
     pub(crate) credentials: Credentials,
     pub(crate) logins: Logins,
+    pub(crate) browsers: Browsers,
 }
 
 /// Archive and logs.
 pub struct Outputs {
     pub(crate) writers: Arc<Writers>,
     pub(crate) duplicates: Option<Duplicates>,
-    pub(crate) handover: Option<Arc<Handover>>,
+    pub(crate) handovers: Vec<Arc<Handover>>,
     /// The logs of the job, except `job.log`.
     pub logs: JobLogs,
 }
@@ -115,7 +121,7 @@ pub struct CrawlPlugins {
     pub(crate) known_stacks: KnownStacks,
     /// Tables in which plugins look values up.
     pub tables: Arc<TableKeeper>,
-    pub(crate) workshop: Workshop,
+    pub(crate) factory: PluginFactory,
     /// Observers at work.
     pub observers: Observers,
     /// Prefixes of the scope. Locked while plugins are replaced, so that two concurrent changes do not undo each other.
@@ -124,8 +130,10 @@ pub struct CrawlPlugins {
     pub(crate) scope_memory: ScopeMemory,
     /// Scope filters that left links unjudged, and for which an alert has been raised.
     pub(crate) scope_faults: Mutex<BTreeSet<Arc<str>>>,
+    /// Number of errors of each plugin in this process.
+    pub(crate) fault_counts: Mutex<BTreeMap<Arc<str>, u64>>,
     /// Figures of plugins in earlier processes.
-    pub(crate) before: SeenBefore,
+    pub(crate) before: EarlierPluginFigures,
 }
 
 /// Counts of a crawl.
@@ -146,8 +154,10 @@ pub struct CrawlFigures {
 /// Alerts for the operator, and the way to send them.
 pub struct AlertState {
     /// Alerts that are active, and recent ones.
-    pub board: Board,
+    pub board: AlertBoard,
     pub(crate) notifier: Mutex<Option<Notifier>>,
+    /// Receivers of events; set when the crawl begins.
+    pub(crate) events: OnceLock<Events>,
 }
 
 /// SURT prefixes that the seeds imply, and the file that keeps those of redirected seeds.
@@ -156,6 +166,19 @@ pub(crate) struct SeedPrefixes {
     pub file: PathBuf,
     /// Number of times that each seed has widened the scope in this process.
     pub moves: HashMap<String, u32>,
+}
+
+impl CrawlFigures {
+    /// Returns a queue that backs off after failures, with its tally; none if the last count found no such queue.
+    pub(crate) fn failing_queue(&self) -> Option<(String, QueueTally)> {
+        let named = self.census.lock().queues.as_ref()?.failing_named.clone();
+        let tallies = self.tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut found = named.into_iter().filter_map(|queue| {
+            let tally = tallies.get(&queue)?.clone();
+            Some((queue, tally))
+        });
+        found.next()
+    }
 }
 
 /// Counters of this process. The frontier's own counters are durable.
@@ -187,6 +210,14 @@ impl Counters {
     pub(crate) fn survives_panic(&self) -> bool {
         self.panics.fetch_add(1, Ordering::Relaxed) < PANICS_MAX
     }
+}
+
+/// Errors of a plugin that are printed in words. Later ones are counted.
+const FAULTS_TOLD: u64 = 3;
+
+/// Whether a count is a power of ten: then the number of errors is printed.
+fn is_round(count: u64) -> bool {
+    10u64.pow(count.ilog10()) == count
 }
 
 /// Maximum of URIs in one process that may fail with −3000 before the crawl halts.
@@ -257,6 +288,7 @@ impl CrawlContext {
         for Failure { fault, consequence } in failures {
             self.figures.counters.faults.fetch_add(1, Ordering::Relaxed);
             self.outputs.logs.fault(fault)?;
+            self.tell_fault(fault);
             let why = format!("failed too often, last with {}", fault.message);
             match consequence {
                 None => {}
@@ -287,6 +319,24 @@ impl CrawlContext {
             }
         }
         halt.map_or(Ok(()), Err)
+    }
+
+    /// Prints the first errors of a plugin, and then their number at growing intervals. `runtime-errors.log` has all of them.
+    fn tell_fault(&self, fault: &Fault) {
+        let mut counts = self
+            .plugins
+            .fault_counts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(fault.plugin.clone()).or_default();
+        *count += 1;
+        match *count {
+            ..=FAULTS_TOLD => tracing::warn!("{fault}; details are in runtime-errors.log"),
+            count if is_round(count) => {
+                tracing::warn!("plugin `{}`: {count} errors so far", fault.plugin);
+            }
+            _ => {}
+        }
     }
 
     /// Reports that a scope filter left links of a page unjudged. Each page's line in `crawl.log` has an annotation for it; the
@@ -347,6 +397,10 @@ impl CrawlContext {
         if let Err(problem) = self.outputs.logs.alert(&line) {
             tracing::error!("cannot write alerts.log: {problem}");
         }
+        self.tell(|| Occurrence::Alert {
+            change: event,
+            alert: alert.clone(),
+        });
         let notifier = self
             .alerts
             .notifier
@@ -469,8 +523,8 @@ impl CrawlContext {
         made.map_err(Halt::Seed)
     }
 
-    /// Puts plugins into effect for all work that begins from now on. The caller has held [`CrawlContext::seeds`] since it made them,
-    /// so that two concurrent changes do not undo each other.
+    /// Puts plugins into effect for all work that begins from now on. The caller has held [`CrawlContext::seeds`] since it made
+    /// them, so that two concurrent changes do not undo each other.
     pub(crate) fn set_plugins(&self, pool: Pool) {
         let stacks = Stacks::with(self.current().settings(), pool);
         *self
@@ -481,7 +535,7 @@ impl CrawlContext {
     }
 
     /// Counts a finished visit.
-    pub(crate) fn finished(&self, queue: &str, line: &LogLine, document: bool) {
+    pub(crate) fn finished(&self, queue: &str, line: &CrawlLogLine, document: bool) {
         self.figures
             .counters
             .documents
@@ -507,6 +561,13 @@ impl CrawlContext {
         tally.uris += 1;
         tally.bytes += size;
         tally.last_status = line.status;
+        let mut annotations = line.annotations.iter();
+        match annotations.find_map(|annotation| annotation.strip_prefix("err=")) {
+            Some(error) => error.clone_into(&mut tally.last_error),
+            None if line.status > 0 => tally.last_error.clear(),
+            // Without an attempt, the last error is still the last.
+            None => {}
+        }
     }
 }
 
@@ -522,6 +583,12 @@ fn append_line(file: &std::path::Path, line: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_number_of_errors_is_printed_at_powers_of_ten() {
+        let round: Vec<u64> = (4..2000).filter(|count| is_round(*count)).collect();
+        assert_eq!(round, [10, 100, 1000]);
+    }
 
     #[test]
     fn few_panics_fail_their_uris_and_more_halt_the_crawl() {

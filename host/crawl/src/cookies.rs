@@ -58,7 +58,7 @@ impl Cookies {
         head: &ResponseHead,
         per_host: usize,
         now: Timestamp,
-    ) -> Result<(), opilio_frontier::Error> {
+    ) -> Result<(), opilio_frontier::FrontierError> {
         let (Some(host), Some(_)) = (uri.host(), head.first("set-cookie")) else {
             return Ok(());
         };
@@ -86,7 +86,7 @@ impl Cookies {
         text: &str,
         per_host: usize,
         now: Timestamp,
-    ) -> Result<Option<(usize, Vec<String>)>, opilio_frontier::Error> {
+    ) -> Result<Option<(usize, Vec<String>)>, opilio_frontier::FrontierError> {
         let digest = opilio_fetch::PayloadDigest::of(text.as_bytes()).0;
         if stored::<[u8; 20]>(frontier, FILE_KEY) == Some(digest) {
             return Ok(None);
@@ -139,7 +139,7 @@ impl Cookies {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SaveProblem {
     #[error("cannot read the cookies")]
-    Frontier(#[from] opilio_frontier::Error),
+    Frontier(#[from] opilio_frontier::FrontierError),
     #[error("cannot write the file")]
     Io(#[from] std::io::Error),
 }
@@ -158,7 +158,7 @@ impl Held {
         frontier: &SharedFrontier,
         name: String,
         jar: Jar,
-    ) -> Result<(), opilio_frontier::Error> {
+    ) -> Result<(), opilio_frontier::FrontierError> {
         keep(frontier, &key(&name), &jar)?;
         self.hold(name, jar);
         Ok(())

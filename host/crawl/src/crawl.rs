@@ -10,14 +10,16 @@ mod plan;
 
 // A job is made or resumed.
 mod begin;
-mod lost;
+mod lost_captures;
 mod seeds;
 
 // The crawl runs.
-mod beside;
-mod count;
+mod background_tasks;
+mod census;
 mod dispatch;
+mod handing_over;
 mod limits;
+mod links_between_nodes;
 mod observe;
 mod workers;
 
@@ -29,7 +31,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use opilio_archive::Repaired;
+use opilio_archive::RepairedFile;
 use opilio_frontier::Statistics;
 use opilio_profile::Profile;
 use opilio_sandbox::Engine;
@@ -38,21 +40,24 @@ use opilio_uri::SurtPrefixSet;
 use tokio::sync::watch;
 
 pub use close::EndedCrawl;
-pub use lost::{fetch_again, fetched_again};
-pub use order::{Order, ProfileSource};
+pub use lost_captures::{fetch_again, fetched_again};
+pub use order::{NamedProfile, Order, ProfileSource};
 pub use plan::plan;
 pub use seeds::{seed_candidate, seed_lines};
 
 use crate::context::CrawlContext;
-use crate::live::Live;
+use crate::live::{CrawlState, Live};
+use crate::membership::JobMembership;
 use crate::stop::Stop;
 use crate::tables::TableKeeper;
 use opilio_job::End;
 use opilio_job::alerts::{AlertKind, Notifier, Severity};
-use opilio_job::course::Course;
-use opilio_job::directory::Job;
+use opilio_job::directory::{Job, ProfileOrigin};
+use opilio_job::events::Events;
 use opilio_job::job_log::JobLog;
+use opilio_job::process_record::ProcessRecord;
 use opilio_job::progress::Progress;
+use opilio_job::queue_tally::QueueTally;
 use opilio_job::share::Share;
 use opilio_stacks::Loaded;
 
@@ -65,17 +70,21 @@ pub struct Plan {
     sources: Sources,
     directory: PathBuf,
     base: PathBuf,
+    /// The named profile, for a job that is made.
+    origin: Option<ProfileOrigin>,
     prefixes: SurtPrefixSet,
     /// Contact URL given beside the profile, if it differs from the job's.
     contact_url: Option<String>,
     notes: Vec<String>,
+    /// The membership in a job that several nodes share.
+    membership: Option<JobMembership>,
 }
 
 /// A crawl that is ready to run.
 pub struct Crawl {
     context: Arc<CrawlContext>,
     job: Arc<Job>,
-    repaired: Vec<Repaired>,
+    repaired: Vec<RepairedFile>,
     stop: Stop,
     live: Arc<Live>,
     log: Arc<JobLog>,
@@ -84,13 +93,15 @@ pub struct Crawl {
     began: Instant,
     /// The frontier's statistics at the start. Limits count from there.
     baseline: Statistics,
-    course: Arc<Mutex<Course>>,
+    course: Arc<Mutex<ProcessRecord>>,
 }
 
 /// Shows a crawl while it runs. Clones show the same crawl.
 #[derive(Clone)]
-pub struct View {
+pub struct CrawlView {
     context: Arc<CrawlContext>,
+    stop: Stop,
+    live: Arc<Live>,
     began: Instant,
 }
 
@@ -106,7 +117,8 @@ impl Crawl {
         self.start_notifier();
         // Tasks beside the dispatcher end when `running` is dropped.
         let (running, ended) = watch::channel(());
-        let beside = beside::start(&self, &ended);
+        let beside = background_tasks::start(&self, &ended);
+        let handing_over = background_tasks::start_handovers(&self, &ended);
 
         let end = match self.dispatch().await {
             Ok(end) => end,
@@ -114,7 +126,7 @@ impl Crawl {
         };
 
         // A plugin replacement that is requested now gets an error.
-        self.context.plugins.workshop.engine.stop_compiling();
+        self.context.plugins.factory.engine.stop_compiling();
         self.tell_halt(&end);
         EndedCrawl {
             crawl: self,
@@ -122,6 +134,7 @@ impl Crawl {
             watching: watching.ok(),
             running,
             beside,
+            handing_over,
         }
     }
 
@@ -131,7 +144,7 @@ impl Crawl {
     }
 
     /// Returns the WARC files that a killed process had left open, and what became of them.
-    pub fn repaired(&self) -> &[Repaired] {
+    pub fn repaired(&self) -> &[RepairedFile] {
         &self.repaired
     }
 
@@ -157,9 +170,11 @@ impl Crawl {
     }
 
     /// Returns a handle that shows the crawl.
-    pub fn view(&self) -> View {
-        View {
+    pub fn view(&self) -> CrawlView {
+        CrawlView {
             context: self.context.clone(),
+            stop: self.stop.clone(),
+            live: self.live.clone(),
             began: self.began,
         }
     }
@@ -175,7 +190,7 @@ impl Crawl {
         }
     }
 
-    /// Starts to send alerts, and clears the alert of an earlier halt.
+    /// Starts to send alerts and events, and clears the alert of an earlier halt.
     fn start_notifier(&self) {
         let notifier = Notifier::start(&self.context.job);
         *self
@@ -184,6 +199,12 @@ impl Crawl {
             .notifier
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = Some(notifier);
+        let profile = &self.context.profile;
+        match Events::start(&profile.webhooks, &profile.streams) {
+            // It is set once, at the beginning.
+            Ok(events) => drop(self.context.alerts.events.set(events)),
+            Err(problem) => tracing::error!("cannot send events: {problem}"),
+        }
         self.context.clear(AlertKind::Halted, "");
     }
 
@@ -196,32 +217,40 @@ impl Crawl {
     }
 }
 
-impl View {
+impl CrawlView {
     /// Returns the progress of the crawl as it is now.
     pub fn progress(&self) -> Progress {
-        let counters = &self.context.figures.counters;
-        let tallies = self
-            .context
-            .figures
+        let figures = &self.context.figures;
+        let counters = &figures.counters;
+        let tallies = figures
             .tallies
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut busiest: Vec<_> = tallies
-            .iter()
-            .map(|(queue, tally)| (queue.clone(), *tally))
-            .collect();
-        drop(tallies);
+        let mut busiest: Vec<_> = tallies.iter().collect();
         busiest.sort_by(|(a, one), (b, other)| other.uris.cmp(&one.uris).then_with(|| a.cmp(b)));
         busiest.truncate(10);
+        let own = |(queue, tally): (&String, &QueueTally)| (queue.clone(), tally.clone());
+        let busiest = busiest.into_iter().map(own).collect();
+        drop(tallies);
+        let queues = figures.census.get().queues;
+        let failing = queues.map_or(0, |queues| queues.failing);
         Progress {
             elapsed: self.began.elapsed(),
+            state: match self.stop.is_asked() {
+                true => CrawlState::Ending.name(),
+                false => self.live.standing().name(),
+            },
             statistics: self.context.frontier().statistics(),
+            visits: figures.ledger.totals().visits(),
             uris: counters.lines.load(Ordering::Relaxed),
             bytes: counters.bytes.load(Ordering::Relaxed),
             faults: counters.faults.load(Ordering::Relaxed),
             out_of_scope: counters.out_of_scope.load(Ordering::Relaxed),
             alerts: self.context.alerts.board.active(),
             busiest,
+            failing,
+            failing_queue: figures.failing_queue(),
+            waits_until: self.live.waits_until(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use opilio_archive::PayloadsError;
-use opilio_profile::Faults;
+use opilio_profile::Diagnostics;
 
 use crate::fetchers::FetcherError;
 use crate::lanes::LanePanic;
@@ -18,7 +18,7 @@ use opilio_job::remedy::with_remedy;
 pub enum CrawlError {
     /// The profile or a component has errors. Nothing has been created.
     #[error("{0}")]
-    Profile(Faults),
+    Profile(Diagnostics),
     /// The job directory cannot be used.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -27,7 +27,7 @@ pub enum CrawlError {
     Engine(#[from] opilio_sandbox::EngineError),
     /// The frontier cannot be opened.
     #[error(transparent)]
-    Frontier(#[from] opilio_frontier::Error),
+    Frontier(#[from] opilio_frontier::FrontierError),
     /// The job's profile names URIs or queues in another way than when the job was made.
     #[error(
         "settings that define identity ([canonicalization], frontier.queue-key, frontier.parallel-queues, queue.name) differ from those at the creation of the job; restore them, or create a new job; they were {then}"
@@ -41,10 +41,23 @@ pub enum CrawlError {
     Payloads(#[from] PayloadsError),
     /// The archive cannot be opened.
     #[error(transparent)]
-    Archive(#[from] opilio_archive::Error),
+    Archive(#[from] opilio_archive::WriteError),
     /// The job's list of plugins, or its copies of their components, cannot be used.
     #[error("{0}")]
     Kept(String),
+    /// The job cannot be shared with other nodes now.
+    #[error(transparent)]
+    Cluster(#[from] opilio_cluster::ClusterError),
+    /// The job was made for other nodes.
+    #[error(
+        "job {} was made for other nodes ({nodes}): name the same job and nodes as then, or make another job with --job", job.display()
+    )]
+    OtherNodes {
+        /// The job's directory.
+        job: std::path::PathBuf,
+        /// The nodes at that time.
+        nodes: String,
+    },
     /// The fetcher cannot be set up.
     #[error(transparent)]
     Fetch(#[from] FetcherError),
@@ -80,10 +93,10 @@ impl From<ProfileError> for CrawlError {
 pub enum Halt {
     /// The frontier's store failed.
     #[error("the frontier's store failed")]
-    Frontier(#[from] opilio_frontier::Error),
+    Frontier(#[from] opilio_frontier::FrontierError),
     /// The archive cannot be written, usually because the disk is full.
     #[error("cannot write the archive")]
-    Archive(#[from] opilio_archive::Error),
+    Archive(#[from] opilio_archive::WriteError),
     /// Stored payloads cannot be looked up.
     #[error("cannot look up payloads")]
     Payloads(#[from] PayloadsError),
@@ -171,7 +184,7 @@ mod tests {
         ];
         for (code, words) in expected {
             let io = || io::Error::from_raw_os_error(code);
-            let archive = || opilio_archive::Error::Write {
+            let archive = || opilio_archive::WriteError::Write {
                 file: std::path::PathBuf::from("a.warc.gz"),
                 offset: 7,
                 source: io(),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use opilio_fetch::{AddressPolicy, Config, Fetcher, Proxy, ProxyKind, Trust};
+use opilio_fetch::{AddressPolicy, Fetcher, FetcherConfig, Proxy, ProxyKind, Trust};
 use opilio_profile::{
     AllowedAddresses, Fetch, FetchProxy, HostPattern, Profile, ProxyNames, SecretProblem, TlsTrust,
 };
@@ -22,7 +22,7 @@ pub struct Fetchers {
 pub struct FetcherSet {
     base: Fetcher,
     /// Configuration of `base`, from which fetchers with other settings are made.
-    config: Config,
+    config: FetcherConfig,
     fetch: Fetch,
     others: Mutex<HashMap<Fetch, Fetcher>>,
 }
@@ -32,7 +32,7 @@ pub struct FetcherSet {
 pub enum FetcherError {
     /// The configuration cannot be used.
     #[error(transparent)]
-    Build(#[from] opilio_fetch::BuildError),
+    Build(#[from] opilio_fetch::FetcherBuildError),
     /// The proxy's password is not where the profile says.
     #[error("fetch.proxy-password: the password of the proxy is missing")]
     Password(#[source] SecretProblem),
@@ -62,7 +62,7 @@ impl Fetchers {
     pub fn changed(&self, profile: &Profile) -> Result<FetcherSet, FetcherError> {
         let set = self.set();
         let fetch = profile.settings().fetch.clone();
-        let config = Config {
+        let config = FetcherConfig {
             scratch_bytes_max: set.config.scratch_bytes_max,
             spool_memory_total_max: set.config.spool_memory_total_max,
             ..of_all(profile, set.config.scratch_dir.clone())
@@ -114,8 +114,8 @@ impl Fetchers {
 }
 
 /// Returns the configuration that is common to all fetches of a crawl.
-fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
-    let mut config = Config::new(profile.user_agent.clone(), scratch);
+fn of_all(profile: &Profile, scratch: PathBuf) -> FetcherConfig {
+    let mut config = FetcherConfig::new(profile.user_agent.clone(), scratch);
     config.from = profile.operator.from.clone();
     let hosts = profile.dns.hosts.iter().map(|(pattern, address)| {
         let name = match pattern {
@@ -130,7 +130,7 @@ fn of_all(profile: &Profile, scratch: PathBuf) -> Config {
 }
 
 /// Returns the configuration with the settings that may differ by URI.
-fn with(config: &Config, fetch: &Fetch) -> Result<Config, SecretProblem> {
+fn with(config: &FetcherConfig, fetch: &Fetch) -> Result<FetcherConfig, SecretProblem> {
     let mut config = config.clone();
     for (name, value) in &fetch.headers {
         config

@@ -1,43 +1,64 @@
-//! Hand-over of closed archive files, with their checksums, to a command of the operator.
+//! Hand-over of files to a store (S3 or a folder) and to a command of the operator. The crawl never waits for either.
 //!
-//! The crawl never waits for the command. A failed hand-over is tried again at growing intervals. `handed-over.log` in the job
-//! lists the files that the command has taken. Finished files that it does not list are handed over at the next start.
+//! A failed hand-over is tried again at growing intervals, and raises an alert until files go through again. The job's
+//! `handed-over.jsonl` lists what was handed over. Files that it does not list are handed over at the next start, or by `opilio
+//! job handover`.
 
-use std::collections::{HashSet, VecDeque};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+mod at_rest;
+mod on_close;
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_archive::{Algorithm, Hasher, Writers};
-use tokio::io::AsyncReadExt as _;
-use tokio::process::Command;
-use tokio::sync::watch;
+use opilio_archive::{archives, index_path, is_archive};
+use opilio_profile::{ArchiveStore, Profile};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
-use opilio_job::job_log::JobLog;
+use opilio_job::handover::{
+    Checksums, FileStore, FileStoreError, HandedOver, HandoverRecord, Receiver, only_in_store,
+};
+use opilio_job::progress::HandoverTotals;
 
-/// First pause after a failure. Each further pause is twice as long.
+use self::on_close::OnClose;
+use crate::archive::writer_config;
+use crate::error::{CrawlError, io_error};
+
+pub use self::at_rest::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
+
+/// First pause after the command has failed. Each further pause is twice as long.
 const PAUSE_MIN: Duration = Duration::from_secs(10);
 
-/// Longest pause after a failure.
+/// Longest pause after the command has failed.
 const PAUSE_MAX: Duration = Duration::from_secs(15 * 60);
 
-/// Interval at which finished files are collected, and files that are too old are finished.
-const LOOK: Duration = Duration::from_secs(1);
-
-/// Maximum of a failing command's output that is kept, in bytes.
-const WORDS_BYTES_MAX: u64 = 2048;
-
-/// Files that wait for the command, and the log of files that it has taken.
+/// Files that wait for one receiver.
 pub(crate) struct Handover {
-    command: Vec<String>,
-    timeout: Duration,
-    job: PathBuf,
-    ledger: Mutex<File>,
+    to: Destination,
+    record: Arc<HandoverRecord>,
     waiting: Mutex<VecDeque<Waiting>>,
+    /// Number of files that this process has handed over.
+    count: AtomicU64,
+}
+
+enum Destination {
+    Command(OnClose),
+    Store(Box<StoreQueue>),
+}
+
+/// A store, and the rules for files that go there.
+struct StoreQueue {
+    store: FileStore,
+    settings: ArchiveStore,
+    job: PathBuf,
+    /// The crawl log. It is on disk before an archive file with its captures leaves the disk.
+    crawl_log: PathBuf,
 }
 
 /// A file to be handed over.
@@ -46,348 +67,361 @@ struct Waiting {
     /// Number of failed attempts.
     failures: u32,
     due: Instant,
+    /// Whether it is being handed over.
+    is_taken: bool,
 }
 
-/// Size and checksums of a file.
-struct Checksums {
-    size: u64,
-    sha1: String,
-    sha256: String,
-}
-
-impl Handover {
-    /// Opens the hand-over of a job with these finished files. Returns `None` if the profile has no command.
-    pub(crate) fn open(
-        command: &[String],
-        timeout: Duration,
-        job: &Path,
-        finished: impl IntoIterator<Item = PathBuf>,
-    ) -> io::Result<Option<Handover>> {
-        if command.is_empty() {
-            return Ok(None);
-        }
-        let path = job.join("handed-over.log");
-        let known = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(problem) => return Err(problem),
-        };
-        // Each line has time, size, checksum, and the path to the end of the line.
-        let taken: HashSet<&str> = known
-            .lines()
-            .filter_map(|line| line.splitn(4, ' ').nth(3))
-            .collect();
-        let mut ledger = OpenOptions::new().create(true).append(true).open(path)?;
-        if !known.is_empty() && !known.ends_with('\n') {
-            // The process died within a line. The file of that line is handed over once more.
-            ledger.write_all(b"\n")?;
-        }
-        let handover = Handover {
-            command: command.to_vec(),
-            timeout,
+/// Opens the hand-overs of a job: one for the command, one for the store, as the profile says. Finished files that were not
+/// handed over wait in their queues.
+pub(crate) fn open(profile: &Profile, job: &Path) -> Result<Vec<Arc<Handover>>, CrawlError> {
+    let archive = &profile.archive;
+    let mut receivers = Vec::new();
+    if !archive.on_close.is_empty() {
+        receivers.push(Destination::Command(OnClose {
+            command: archive.on_close.clone(),
+            timeout: archive.on_close_timeout,
             job: job.to_owned(),
-            ledger: Mutex::new(ledger),
-            waiting: Mutex::default(),
-        };
-        let left = finished
-            .into_iter()
-            .filter(|file| !taken.contains(&*file.to_string_lossy()));
-        handover.add(left);
-        Ok(Some(handover))
-    }
-
-    fn add(&self, files: impl IntoIterator<Item = PathBuf>) {
-        let due = Instant::now();
-        let mut waiting = lock(&self.waiting);
-        waiting.extend(files.into_iter().map(|file| Waiting {
-            file,
-            failures: 0,
-            due,
         }));
     }
-
-    /// Takes the first file that is due; at the end, the first file.
-    fn take(&self, is_end: bool) -> Option<Waiting> {
-        let mut waiting = lock(&self.waiting);
-        let now = Instant::now();
-        let at = waiting.iter().position(|one| is_end || one.due <= now)?;
-        waiting.remove(at)
+    if let Some(settings) = &archive.store {
+        receivers.push(Destination::Store(Box::new(StoreQueue {
+            store: open_store(profile, settings, job)?,
+            settings: settings.clone(),
+            job: job.to_owned(),
+            crawl_log: job.join(&profile.logs.directory).join("crawl.log"),
+        })));
     }
-
-    /// Hands a file over, and returns whether the command took it. A failure is logged, and the file is tried again later.
-    async fn hand(&self, mut one: Waiting, log: &JobLog) -> bool {
-        let name = one.file.display().to_string();
-        match self.attempt(&one.file).await {
-            Ok(()) => {
-                log.crawl(&format!("handed over {name}"), "taken");
-                true
-            }
-            Err(why) => {
-                let pause = PAUSE_MIN.saturating_mul(1 << one.failures.min(10));
-                let pause = pause.min(PAUSE_MAX);
-                one.failures += 1;
-                tracing::warn!("{name} was not handed over: {why}");
-                log.crawl(
-                    &format!("alert on-close {name}"),
-                    &format!("{why}; the hand-over is retried"),
-                );
-                one.due = Instant::now() + pause;
-                lock(&self.waiting).push_back(one);
-                false
-            }
-        }
+    if receivers.is_empty() {
+        return Ok(Vec::new());
     }
-
-    async fn attempt(&self, file: &Path) -> Result<(), String> {
-        let path = file.to_owned();
-        let sums = tokio::task::spawn_blocking(move || checksums(&path)).await;
-        let sums = match sums {
-            Ok(Ok(sums)) => sums,
-            Ok(Err(problem)) => return Err(format!("cannot read the file: {problem}")),
-            Err(panic) => return Err(panic.to_string()),
+    let finished = finished(profile, job)?;
+    let record = HandoverRecord::open(job).map_err(|source| io_error(job, source))?;
+    let record = Arc::new(record);
+    let handovers = receivers.into_iter().map(|to| {
+        let handover = Handover {
+            to,
+            record: record.clone(),
+            waiting: Mutex::default(),
+            count: AtomicU64::new(0),
         };
-        let mut words = filled(&self.command, file, &sums).into_iter();
-        let Some(program) = words.next() else {
-            return Ok(());
-        };
-        let mut child = Command::new(&program)
-            .args(words)
-            .current_dir(&self.job)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|problem| format!("cannot start {program}: {problem}"))?;
-        let stderr = child.stderr.take();
-        let ended = async {
-            let said = match stderr {
-                Some(mut stderr) => {
-                    let mut said = Vec::new();
-                    let _ = (&mut stderr)
-                        .take(WORDS_BYTES_MAX)
-                        .read_to_end(&mut said)
-                        .await;
-                    let _ = tokio::io::copy(&mut stderr, &mut tokio::io::sink()).await;
-                    said
-                }
-                None => Vec::new(),
-            };
-            (child.wait().await, said)
-        };
-        match tokio::time::timeout(self.timeout, ended).await {
-            Err(_) => Err(format!(
-                "{program} was killed after {} s",
-                self.timeout.as_secs()
-            )),
-            Ok((Err(problem), _)) => Err(format!("{program}: {problem}")),
-            Ok((Ok(status), _)) if status.success() => self.taken(file, &sums),
-            Ok((Ok(status), said)) => Err(format!(
-                "{program} exited with {status}: {}",
-                String::from_utf8_lossy(&said).trim()
-            )),
-        }
-    }
-
-    fn taken(&self, file: &Path, sums: &Checksums) -> Result<(), String> {
-        let Checksums { size, sha256, .. } = sums;
-        let line = format!(
-            "{:.3} {size} sha256:{sha256} {}\n",
-            Timestamp::now(),
-            file.display()
-        );
-        let mut ledger = lock(&self.ledger);
-        let written = ledger
-            .write_all(line.as_bytes())
-            .and_then(|()| ledger.sync_data());
-        written.map_err(|problem| format!("cannot write handed-over.log: {problem}"))
-    }
+        handover.add_missing(&finished);
+        Arc::new(handover)
+    });
+    Ok(handovers.collect())
 }
 
-/// Finishes files that are too old, and queues finished files for the command, until the crawl ends.
-pub(crate) async fn look_after(
-    writers: Arc<Writers>,
-    handover: Option<Arc<Handover>>,
-    mut ended: watch::Receiver<()>,
-) {
-    while ended.has_changed().is_ok() {
-        let writers = writers.clone();
-        let looked = tokio::task::spawn_blocking(move || {
-            let ticked = writers.tick(Timestamp::now());
-            (ticked, writers.take_finished())
-        });
-        if let Ok((ticked, finished)) = looked.await {
-            if let Err(problem) = ticked {
-                // The file keeps its `.open`, and is tried again at the end.
-                tracing::error!("{}", opilio_stacks::chain(&problem));
-            }
-            if let Some(handover) = &handover {
-                handover.add(finished);
-            }
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            _ = ended.changed() => {}
-        }
-    }
+/// Finished files in the archive of a job.
+struct FinishedFiles {
+    archives: Vec<PathBuf>,
+    /// Indexes whose archive file was deleted after its hand-over.
+    indexes: Vec<PathBuf>,
 }
 
-/// Hands over queued files, one after another, until the crawl ends.
-pub(crate) async fn hand_over(
-    handover: Arc<Handover>,
-    log: Arc<JobLog>,
-    mut ended: watch::Receiver<()>,
-) {
-    while ended.has_changed().is_ok() {
-        if let Some(one) = handover.take(false) {
-            handover.hand(one, &log).await;
-            continue;
-        }
-        tokio::select! {
-            () = tokio::time::sleep(LOOK) => {}
-            _ = ended.changed() => {}
-        }
+fn finished(profile: &Profile, job: &Path) -> Result<FinishedFiles, CrawlError> {
+    let config = writer_config(profile, job)?;
+    let mut files = FinishedFiles {
+        archives: Vec::new(),
+        indexes: Vec::new(),
+    };
+    // A job that has not run yet has no folders. If only some are missing, a disk is not mounted, which is an error.
+    if !config.directories().any(|folder| folder.is_dir()) {
+        return Ok(files);
     }
-}
-
-/// Tries each waiting file once more after the last file is closed. A file that fails then is handed over at the next start.
-pub(crate) async fn finish(handover: &Handover, writers: &Writers, log: &JobLog) {
-    handover.add(writers.take_finished());
-    let count = lock(&handover.waiting).len();
-    let mut left = 0;
-    for _ in 0..count {
-        if let Some(one) = handover.take(true) {
-            left += u32::from(!handover.hand(one, log).await);
-        }
-    }
-    if left > 0 {
-        tracing::warn!("{left} files were not handed over; the next start of the job tries again");
-    }
-}
-
-/// Fills the placeholders in the command's arguments. Appends the path if no argument names the file.
-fn filled(command: &[String], file: &Path, sums: &Checksums) -> Vec<String> {
-    let path = file.to_string_lossy();
-    let names_file = command.iter().skip(1).any(|word| word.contains("{file}"));
-    let mut words: Vec<String> = command
-        .iter()
-        .enumerate()
-        .map(|(at, word)| match at {
-            0 => word.clone(),
-            // The path comes last, because it may contain braces of its own.
-            _ => word
-                .replace("{size}", &sums.size.to_string())
-                .replace("{sha1}", &sums.sha1)
-                .replace("{sha256}", &sums.sha256)
-                .replace("{file}", &path),
-        })
+    files.archives = archives(&config)?
+        .into_iter()
+        .map(|(file, _)| file)
         .collect();
-    if !names_file {
-        words.push(path.into_owned());
-    }
-    words
+    let moved = only_in_store(job).map_err(|source| io_error(job, source))?;
+    let indexes = moved.iter().map(|file| index_path(&file.path(job)));
+    files.indexes = indexes.filter(|index| index.is_file()).collect();
+    Ok(files)
 }
 
-/// Computes the checksums of a file, in hexadecimal as `sha256sum` writes them.
-fn checksums(file: &Path) -> io::Result<Checksums> {
-    let mut source = File::open(file)?;
-    let (mut sha1, mut sha256) = (Hasher::new(Algorithm::Sha1), Hasher::new(Algorithm::Sha256));
-    let mut buffer = vec![0; 256 * 1024];
-    let mut size = 0;
-    loop {
-        let got = source.read(&mut buffer)?;
-        if got == 0 {
-            break;
-        }
-        size += got as u64;
-        sha1.update(&buffer[..got]);
-        sha256.update(&buffer[..got]);
-    }
-    Ok(Checksums {
-        size,
-        sha1: hexadecimal(sha1.finish().bytes()),
-        sha256: hexadecimal(sha256.finish().bytes()),
+/// Opens the store of a profile. A key that is missing is an error of the profile.
+pub(crate) fn open_store(
+    profile: &Profile,
+    settings: &ArchiveStore,
+    job: &Path,
+) -> Result<FileStore, CrawlError> {
+    FileStore::open(settings, job).map_err(|problem| {
+        let problem = opilio_stacks::chain(&problem);
+        CrawlError::Profile(profile.fault_at("/archive/store", problem).into())
     })
 }
 
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+impl Handover {
+    /// Name of the receiver in alerts and logs.
+    pub(crate) fn name(&self) -> &str {
+        match &self.to {
+            Destination::Command(_) => "on-close",
+            Destination::Store(queue) => queue.store.url(),
+        }
+    }
+
+    /// Number of files that are handed over at the same time.
+    pub(crate) fn lanes(&self) -> usize {
+        match &self.to {
+            Destination::Command(_) => 1,
+            Destination::Store(queue) => queue.settings.uploads,
+        }
+    }
+
+    /// Queues those of the finished files that the receiver does not have.
+    fn add_missing(&self, finished: &FinishedFiles) {
+        let indexes = match self.to {
+            Destination::Command(_) => Vec::new(),
+            Destination::Store(_) => finished.indexes.clone(),
+        };
+        let files = self.files_of(finished.archives.iter().cloned());
+        self.queue(files.chain(indexes).filter(|file| !self.is_done(file)));
+    }
+
+    /// Queues files that were just finished.
+    pub(crate) fn add(&self, finished: impl IntoIterator<Item = PathBuf>) {
+        self.queue(self.files_of(finished));
+    }
+
+    fn queue(&self, files: impl IntoIterator<Item = PathBuf>) {
+        let due = Instant::now();
+        self.lock().extend(files.into_iter().map(|file| Waiting {
+            file,
+            failures: 0,
+            due,
+            is_taken: false,
+        }));
+    }
+
+    /// Returns the files that the receiver gets when these archive files are finished: the store gets their indexes, too.
+    fn files_of(
+        &self,
+        finished: impl IntoIterator<Item = PathBuf>,
+    ) -> impl Iterator<Item = PathBuf> {
+        let with_index = matches!(self.to, Destination::Store(_));
+        finished.into_iter().flat_map(move |file| {
+            let index = Some(index_path(&file)).filter(|index| with_index && index.is_file());
+            std::iter::once(file).chain(index)
+        })
+    }
+
+    /// Whether nothing is left to do for a file.
+    fn is_done(&self, file: &Path) -> bool {
+        match &self.to {
+            Destination::Command(_) => self.record.has(Receiver::Command, file, None),
+            Destination::Store(queue) => {
+                let url = queue.store.url_of(file);
+                self.record.has(Receiver::Store, file, Some(&url)) && !queue.deletes(file)
+            }
+        }
+    }
+
+    /// Takes the first file that is due; at the end, the first file.
+    pub(crate) fn take(&self, is_end: bool) -> Option<PathBuf> {
+        let mut waiting = self.lock();
+        let now = Instant::now();
+        let mut free = waiting.iter_mut().filter(|one| !one.is_taken);
+        let one = free.find(|one| is_end || one.due <= now)?;
+        one.is_taken = true;
+        Some(one.file.clone())
+    }
+
+    /// Hands over a file that was taken. After a failure the file waits for a later attempt, behind all others.
+    pub(crate) async fn hand(&self, file: &Path) -> Result<HandedOver, String> {
+        let result = self.attempt(file).await;
+        let mut waiting = self.lock();
+        let at = waiting.iter().position(|one| one.file == file);
+        let one = at.and_then(|at| waiting.remove(at));
+        match result {
+            Ok(done) => {
+                self.count.fetch_add(1, Ordering::Relaxed);
+                Ok(done)
+            }
+            Err(why) => {
+                let failures = one.map_or(0, |one| one.failures);
+                waiting.push_back(Waiting {
+                    file: file.to_owned(),
+                    failures: failures + 1,
+                    due: Instant::now() + self.pause(failures),
+                    is_taken: false,
+                });
+                Err(format!("{} was not handed over: {why}", file.display()))
+            }
+        }
+    }
+
+    /// Pause after a failure, with so many failures before it.
+    fn pause(&self, failures: u32) -> Duration {
+        let (first, longest) = match &self.to {
+            Destination::Command(_) => (PAUSE_MIN, PAUSE_MAX),
+            Destination::Store(queue) => (queue.settings.retry_min, queue.settings.retry_max),
+        };
+        first.saturating_mul(1 << failures.min(20)).min(longest)
+    }
+
+    async fn attempt(&self, file: &Path) -> Result<HandedOver, String> {
+        match &self.to {
+            Destination::Command(command) => {
+                let at = Timestamp::now();
+                let path = file.to_owned();
+                let sums = tokio::task::spawn_blocking(move || Checksums::of(&path)).await;
+                let sums = match sums {
+                    Ok(Ok(sums)) => sums,
+                    Ok(Err(problem)) => return Err(format!("cannot read the file: {problem}")),
+                    Err(panic) => return Err(panic.to_string()),
+                };
+                command.run(file, &sums).await?;
+                let inside = file.strip_prefix(&command.job).unwrap_or(file);
+                let done = HandedOver {
+                    file: inside.to_string_lossy().into_owned(),
+                    size: sums.size,
+                    digest: format!("sha256:{}", sums.sha256),
+                    url: None,
+                    at,
+                };
+                let written = self.record.add(done.clone());
+                written.map_err(|problem| format!("cannot write handed-over.jsonl: {problem}"))?;
+                Ok(done)
+            }
+            Destination::Store(queue) => {
+                let said = |problem: FileStoreError| opilio_stacks::chain(&problem);
+                let done = queue.store.put(file, &self.record, false).await;
+                let done = done.map_err(said)?;
+                if queue.deletes(file) {
+                    let deleted = queue.delete(file, &done);
+                    deleted
+                        .map_err(|problem| format!("stored, but cannot be deleted: {problem}"))?;
+                }
+                Ok(done)
+            }
+        }
+    }
+
+    /// Files that this process has handed over, and those that wait.
+    pub(crate) fn totals(&self) -> HandoverTotals {
+        HandoverTotals {
+            to: self.name().to_owned(),
+            files: self.count.load(Ordering::Relaxed),
+            left: self.lock().len() as u64,
+        }
+    }
+
+    /// Longest time for the files that wait at the end; `None` if each has a time limit of its own.
+    pub(crate) fn finish_within(&self) -> Option<Duration> {
+        match &self.to {
+            Destination::Command(_) => None,
+            Destination::Store(queue) => Some(queue.settings.finish_within),
+        }
+    }
+
+    /// Stores logs, reports and packages, if this is a store, until one fails.
+    pub(crate) async fn put_other_files(&self, profile: &Profile) -> Result<(), String> {
+        let Destination::Store(queue) = &self.to else {
+            return Ok(());
+        };
+        let files = other_files(profile, &queue.job).into_iter();
+        for file in files.filter(|file| !self.is_done(file)) {
+            let stored = queue.store.put(&file, &self.record, true).await;
+            stored.map_err(|problem| {
+                let why = opilio_stacks::chain(&problem);
+                format!("{} was not handed over: {why}", file.display())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether no file of the queue has failed.
+    pub(crate) fn is_well(&self) -> bool {
+        self.lock().iter().all(|one| one.failures == 0)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Waiting>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+impl StoreQueue {
+    /// Whether the local copy of a file is to be deleted. Indexes stay: look-ups need them.
+    fn deletes(&self, file: &Path) -> bool {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        self.settings.delete_local && is_archive(&name) && file.exists()
+    }
+
+    /// Deletes the local copy of a file that is in the store, unless the file has changed.
+    fn delete(&self, file: &Path, stored: &HandedOver) -> io::Result<()> {
+        let now = fs::metadata(file)?;
+        if !stored.is_of(now.len(), now.modified()?) {
+            return Err(io::Error::other("the file has changed"));
+        }
+        // After a power failure, the log's lines could not be recovered from a file that is gone.
+        match File::open(&self.crawl_log) {
+            Ok(log) => log.sync_data()?,
+            Err(missing) if missing.kind() == io::ErrorKind::NotFound => {}
+            Err(problem) => return Err(problem),
+        }
+        fs::remove_file(file)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    #[track_caller]
-    fn check(command: &[&str], expected: &[&str]) {
-        let command: Vec<_> = command.iter().map(|word| (*word).to_owned()).collect();
-        let sums = Checksums {
-            size: 3,
-            sha1: "s1".to_owned(),
-            sha256: "s256".to_owned(),
-        };
-        let words = filled(&command, Path::new("/job/{size}.warc.gz"), &sums);
-        assert_eq!(words, expected);
+impl Handover {
+    /// Hands over each file that waits now, with one attempt, and passes the results to `say`.
+    pub(crate) async fn hand_each(
+        self: &Arc<Self>,
+        mut say: impl FnMut(&Path, Result<HandedOver, String>),
+    ) {
+        // A file that fails waits again behind these.
+        let left = Arc::new(AtomicU64::new(self.lock().len() as u64));
+        let (results, mut done) = mpsc::channel(1);
+        let mut lanes = JoinSet::new();
+        for _ in 0..self.lanes() {
+            let (handover, left, results) = (self.clone(), left.clone(), results.clone());
+            lanes.spawn(async move {
+                let next = |left: u64| left.checked_sub(1);
+                let more = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+                while more().is_ok() {
+                    let Some(file) = handover.take(true) else {
+                        break;
+                    };
+                    let result = handover.hand(&file).await;
+                    if results.send((file, result)).await.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(results);
+        while let Some((file, result)) = done.recv().await {
+            say(&file, result);
+        }
+        lanes.join_all().await;
     }
+}
 
-    #[test]
-    fn places_are_filled_in() {
-        check(&["take"], &["take", "/job/{size}.warc.gz"]);
-        check(
-            &["take", "--sum={sha256}", "{file}.x", "{size}/{sha1}"],
-            &["take", "--sum=s256", "/job/{size}.warc.gz.x", "3/s1"],
-        );
-        check(
-            &["{file}", "{size}"],
-            &["{file}", "3", "/job/{size}.warc.gz"],
-        );
+/// Returns the logs, reports and packages (WACZ) of a job, by name. Packages are in its folder, or beside its archive files. Drafts
+/// and hidden files are left out.
+fn other_files(profile: &Profile, job: &Path) -> Vec<PathBuf> {
+    let reports = job.join("reports");
+    let mut folders = vec![job.join(&profile.logs.directory), reports.clone()];
+    let observers = fs::read_dir(reports).into_iter().flatten().flatten();
+    folders.extend(observers.map(|it| it.path()).filter(|it| it.is_dir()));
+    let archive = &profile.archive;
+    let archives = archive.more_directories.iter().chain([&archive.directory]);
+    let archives = archives.map(|folder| job.join(folder));
+    let mut files = Vec::new();
+    for folder in folders {
+        files.extend(plain_files(&folder, |name| !name.ends_with(".draft")));
     }
+    for folder in archives.chain([job.to_owned()]) {
+        files.extend(plain_files(&folder, |name| name.ends_with(".wacz")));
+    }
+    files.sort();
+    files
+}
 
-    #[test]
-    fn what_was_taken_is_not_handed_over_again() {
-        let job = tempfile::tempdir().unwrap();
-        let command = ["true".to_owned()];
-        let (a, b) = (job.path().join("a b.warc.gz"), job.path().join("c.warc.gz"));
-        let waiting = |files: &[&PathBuf]| {
-            let files: Vec<_> = files.iter().map(|file| (*file).clone()).collect();
-            let hour = Duration::from_secs(3600);
-            let handover = Handover::open(&command, hour, job.path(), files)
-                .unwrap()
-                .unwrap();
-            let names: Vec<_> = lock(&handover.waiting)
-                .iter()
-                .map(|one| one.file.clone())
-                .collect();
-            (handover, names)
-        };
-        let (handover, names) = waiting(&[&a, &b]);
-        assert_eq!(names, [a.clone(), b.clone()]);
-        let sums = Checksums {
-            size: 1,
-            sha1: String::new(),
-            sha256: "00".to_owned(),
-        };
-        handover.taken(&a, &sums).unwrap();
-        drop(handover);
-        assert_eq!(waiting(&[&a, &b]).1, [b]);
-    }
-
-    #[test]
-    fn checksums_are_those_everybody_knows() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        fs::write(file.path(), "abc").unwrap();
-        let sums = checksums(file.path()).unwrap();
-        assert_eq!(sums.size, 3);
-        assert_eq!(sums.sha1, "a9993e364706816aba3e25717850c26c9cd0d89d");
-        assert_eq!(
-            sums.sha256,
-            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-        );
-    }
+/// Returns the files of a folder with such names. Hidden files and links are left out.
+fn plain_files(folder: &Path, is_wanted: fn(&str) -> bool) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|it| it.path()).filter(move |file| {
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_plain = !name.starts_with('.') && is_wanted(&name);
+        is_plain && file.symlink_metadata().is_ok_and(|it| it.is_file())
+    })
 }

@@ -9,23 +9,29 @@
 //! politeness, robots.txt, complete records, and the return of every URI to the frontier.
 
 pub mod archive;
+mod browsers;
 pub mod context;
 mod cookies;
 pub mod crawl;
 mod credentials;
 mod duplicates;
 mod error;
+mod events;
 pub mod fetchers;
 mod handover;
+mod housekeeping;
+mod job_nodes;
 mod lanes;
 pub mod live;
 pub mod load;
 mod logins;
+mod membership;
 pub mod observers;
+pub mod plugin_factory;
 mod progress_log;
-mod pulse;
 pub mod reconcile;
 mod records;
+mod rendered_captures;
 mod replace;
 pub mod sample;
 mod servers;
@@ -33,34 +39,40 @@ pub mod settings;
 mod stop;
 pub mod tables;
 mod visit;
-pub mod workshop;
 
-pub use crawl::{Crawl, Order, Plan, ProfileSource, View, plan};
+pub use browsers::check_browser;
+pub use crawl::{Crawl, CrawlView, NamedProfile, Order, Plan, ProfileSource, plan};
 pub use error::{CrawlError, Halt};
 pub use fetchers::FetcherError;
-pub use load::{LoadedPlugins, check_plugins, settings_schemas};
-pub use opilio_archive::Repaired;
+pub use handover::{HandoverFile, HandoverState, HandoverStep, hand_over_job, handover_files};
+pub use job_nodes::{JobNodes, part_of_job};
+pub use load::{LoadedPlugins, check_plugins, settings_schemas, shipped_plugins};
+pub use membership::JobMembership;
+pub use opilio_archive::RepairedFile;
 pub use opilio_job::alerts::{
     Acknowledged, Alert, AlertKind, Severity, free_space, give_up, http_client, kept_alerts,
 };
 pub use opilio_job::breakdown::{Breakdown, HostAmount, StatusAmount, TypeAmount};
 pub use opilio_job::census::{Census, PageCensus, QueueCensus, QueueStates};
-pub use opilio_job::course::{Course, EndWord, Ended};
-pub use opilio_job::crawl_log::{ExtraInfo, LogLine};
+pub use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 pub use opilio_job::directory::{
-    Hold, JOB_VERSION, Job, JobError, Made, copy_job, hold, holder, is_held, is_job,
-    is_made_halfway, made, name_of,
+    JOB_VERSION, Job, JobError, JobLock, JobOrigin, ProfileOrigin, copy_job, hold, holder, is_held,
+    is_job, is_made_halfway, made, name_of,
 };
-pub use opilio_job::inside::{files_stay_inside, stays_inside};
-pub use opilio_job::ledger::{Amount, HostCounts, Totals};
+pub use opilio_job::handover::{HandedOver, handed_over, only_in_store};
+pub use opilio_job::ledger::{Amount, HostCounts, Totals, VisitCounts};
 pub use opilio_job::plugin_report::{CallTimes, PluginReport, plugin_table};
-pub use opilio_job::progress::{Progress, QueueTally, Summary};
+pub use opilio_job::process_record::{ProcessEnd, ProcessEndKind, ProcessRecord};
+pub use opilio_job::progress::{HandoverTotals, Progress, Summary};
+pub use opilio_job::queue_tally::QueueTally;
 pub use opilio_job::remedy::remedy;
+pub use opilio_job::seed_outcome::{SeedFailure, SeedOutcomes};
 pub use opilio_job::series::Sample;
 pub use opilio_job::share::{Share, ShareTaken};
-pub use opilio_job::{End, logs, transfer};
+pub use opilio_job::symlinks::{files_stay_inside, stays_inside};
+pub use opilio_job::{End, events as crawl_events, logs, transfer};
 pub use opilio_job::{JobFolders, component_cache};
-pub use opilio_profile::{Faults, Level};
+pub use opilio_profile::{Diagnostics, Level};
 pub use opilio_stacks::builtin_plugins;
 pub use stop::Stop;
 pub use tables::TableReport;

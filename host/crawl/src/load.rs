@@ -11,7 +11,7 @@ use opilio_source::{Sources, SourcesConfig};
 use crate::error::CrawlError;
 use crate::tables::TableKeeper;
 use opilio_stacks::components::JobPlugins;
-use opilio_stacks::{Loaded, Loading, Stacks};
+use opilio_stacks::{Loaded, Loading, ShippedPlugin, Stacks};
 
 /// Loads the components of a profile and checks their settings. Creates nothing but entries of the component cache.
 ///
@@ -42,6 +42,19 @@ pub fn settings_schemas(
     })?;
     let (_, loaded) = load(&engine, profile, &[], &sources(Path::new("")), None)?;
     Ok(loaded.stacks.pool().schemas())
+}
+
+/// Returns all shipped plugins, sorted by name. Takes seconds if their components are not in the cache.
+///
+/// # Errors
+/// The plugin engine cannot be set up, or a shipped component cannot be loaded.
+pub fn shipped_plugins(component_cache: Option<PathBuf>) -> Result<Vec<ShippedPlugin>, CrawlError> {
+    let engine = Engine::new(EngineConfig {
+        cache_dir: component_cache,
+        ..EngineConfig::default()
+    })?;
+    opilio_stacks::shipped_plugins(&engine)
+        .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))
 }
 
 /// The plugins and tables of a profile, loaded without a job.

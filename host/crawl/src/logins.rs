@@ -189,7 +189,7 @@ impl Logins {
         status: i32,
         text: &str,
         now: Timestamp,
-    ) -> Result<Came, opilio_frontier::Error> {
+    ) -> Result<Came, opilio_frontier::FrontierError> {
         let (name, is_form) = match part {
             Part::Page(name) => (name, false),
             Part::Form { name, .. } => (name, true),
@@ -251,7 +251,7 @@ impl Logins {
         name: &str,
         why: &'static str,
         now: Timestamp,
-    ) -> Result<Came, opilio_frontier::Error> {
+    ) -> Result<Came, opilio_frontier::FrontierError> {
         let until = now + REFUSED;
         self.set(name, Step::Refused { until });
         keep(frontier, &key(name), &Kept::Refused(until.as_millisecond()))?;
@@ -266,7 +266,7 @@ impl Logins {
         uri: &Uri,
         status: u16,
         target: Option<&Uri>,
-    ) -> Result<Option<Uri>, opilio_frontier::Error> {
+    ) -> Result<Option<Uri>, opilio_frontier::FrontierError> {
         let Some((login, _)) = self.known.iter().find(|(login, _)| {
             uri.host().is_some_and(|host| login.is_for(host)) && login.page != *uri
         }) else {

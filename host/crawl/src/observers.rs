@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use opilio_sandbox::{Finished, Report};
 use tokio::sync::{mpsc, oneshot};
 
-use opilio_job::inside::stays_inside;
+use opilio_job::symlinks::stays_inside;
 
 /// Maximum of events that wait for one observer.
 const EVENTS_WAITING_MAX: usize = 4096;

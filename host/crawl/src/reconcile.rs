@@ -11,14 +11,14 @@ use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
 use opilio_archive::{
-    Fields, Headers, HttpPayload, Part, ReadError, Reader, RecordId, WriterConfig, archives,
+    BodyPart, Fields, Headers, HttpPayload, ReadError, Reader, RecordId, WriterConfig, archives,
 };
 use opilio_fetch::ResponseHead;
 
 use crate::records::IN_PASSING;
-use opilio_job::course::{Course, EndWord};
-use opilio_job::crawl_log::{ExtraInfo, LogLine, timestamp17};
+use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo, timestamp17};
 use opilio_job::logs::{self, JobLogs, read};
+use opilio_job::process_record::{ProcessEndKind, ProcessRecord};
 use opilio_visit::status;
 
 /// Annotation of a line that was made from the archive's records.
@@ -40,12 +40,12 @@ const FURTHER_RECORDS: usize = 3;
 /// Identity that a capture and its line have in common. Hashes stand for texts: of a hundred million captures, two have one hash
 /// once in thousands of archives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64);
+pub struct CaptureKey(u64);
 
 /// The first record of a capture.
 pub struct FoundCapture {
     /// Identity that its line has, too.
-    pub key: Key,
+    pub key: CaptureKey,
     /// URI of the capture.
     pub uri: String,
     /// Start of its fetch.
@@ -65,12 +65,12 @@ pub struct LoggedLine<'l> {
     annotations: &'l str,
 }
 
-impl Key {
+impl CaptureKey {
     /// Makes the key. `digits` are 17 for a WARC, which has milliseconds, and 14 for an ARC.
-    fn of(uri: &str, digits: &str) -> Key {
+    fn of(uri: &str, digits: &str) -> CaptureKey {
         let mut hasher = DefaultHasher::new();
         (uri, digits).hash(&mut hasher);
-        Key(hasher.finish())
+        CaptureKey(hasher.finish())
     }
 }
 
@@ -91,7 +91,7 @@ impl FoundCapture {
         let digits = timestamp17(date);
         let precision = if headers.is_arc() { 14 } else { 17 };
         Some(FoundCapture {
-            key: Key::of(uri, &digits[..precision]),
+            key: CaptureKey::of(uri, &digits[..precision]),
             uri: uri.to_owned(),
             date,
             offset,
@@ -119,9 +119,9 @@ impl<'l> LoggedLine<'l> {
     }
 
     /// Returns the keys for a capture in a WARC and for one in an ARC.
-    pub fn keys(&self) -> Option<[Key; 2]> {
+    pub fn keys(&self) -> Option<[CaptureKey; 2]> {
         let begun = self.begun?;
-        Some([begun, begun.get(..14)?].map(|digits| Key::of(self.uri, digits)))
+        Some([begun, begun.get(..14)?].map(|digits| CaptureKey::of(self.uri, digits)))
     }
 
     /// Whether the line says that the archive has a record of the visit. For the same content, the profile may have nothing
@@ -180,10 +180,10 @@ pub fn lines(
         if since.is_some() {
             let first = read::page(
                 &file,
-                &read::Wanted {
+                &read::LogQuery {
                     since,
                     lines: Some(1),
-                    ..read::Wanted::default()
+                    ..read::LogQuery::default()
                 },
             )?;
             log.seek(SeekFrom::Start(first.start))?;
@@ -216,9 +216,9 @@ fn log_files(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// A log cannot be read.
 pub fn oldest_line(directory: &Path) -> io::Result<Option<Timestamp>> {
     for file in log_files(directory)? {
-        let wanted = read::Wanted {
+        let wanted = read::LogQuery {
             lines: Some(1),
-            ..read::Wanted::default()
+            ..read::LogQuery::default()
         };
         let page = match read::page(&file, &wanted) {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => continue,
@@ -271,7 +271,7 @@ impl Unlogged<'_> {
     /// Returns the captures that have no line, by file and offset. `since` is the time of the oldest line in a log whose older
     /// files may have been removed. Older captures are not compared.
     fn captures(&self, since: Option<Timestamp>) -> io::Result<Vec<(PathBuf, u64)>> {
-        let mut open: HashMap<Key, Vec<(usize, u64)>> = HashMap::new();
+        let mut open: HashMap<CaptureKey, Vec<(usize, u64)>> = HashMap::new();
         let mut oldest: Option<Timestamp> = None;
         for (number, file) in self.files.iter().enumerate() {
             let read = captures(file, |capture| {
@@ -309,7 +309,11 @@ impl Unlogged<'_> {
 ///
 /// # Errors
 /// The record cannot be read.
-pub fn line_of(file: &Path, offset: u64, with_extra: bool) -> Result<Option<LogLine>, ReadError> {
+pub fn line_of(
+    file: &Path,
+    offset: u64,
+    with_extra: bool,
+) -> Result<Option<CrawlLogLine>, ReadError> {
     let mut reader = Reader::open_at(file, offset)?;
     let Some(mut record) = reader.next_record()? else {
         return Ok(None);
@@ -331,7 +335,7 @@ pub fn line_of(file: &Path, offset: u64, with_extra: bool) -> Result<Option<LogL
         block_bytes += piece.len() as u64;
         match (is_http, headers.kind()) {
             (true, _) => message.feed(piece, |part| {
-                if let Part::Payload(bytes) = part {
+                if let BodyPart::Payload(bytes) = part {
                     payload_bytes += bytes.len() as u64;
                 }
             }),
@@ -376,7 +380,7 @@ pub fn line_of(file: &Path, offset: u64, with_extra: bool) -> Result<Option<LogL
     annotations.push(RECOVERED.to_owned());
     let took = field("fetchTimeMs").and_then(|took| took.parse().ok());
     let file_name = file.file_name().unwrap_or_default().to_string_lossy();
-    Ok(Some(LogLine {
+    Ok(Some(CrawlLogLine {
         logged: Timestamp::now(),
         status,
         // A revisit record has only the headers.
@@ -431,14 +435,14 @@ fn fields_behind(reader: &mut Reader, of: Option<RecordId>) -> Fields {
 /// # Errors
 /// A directory of the archive cannot be read.
 pub(crate) fn suspects(
-    before: Option<&Course>,
+    before: Option<&ProcessRecord>,
     repaired: impl Iterator<Item = PathBuf>,
     config: &WriterConfig,
-) -> Result<Vec<PathBuf>, opilio_archive::Error> {
+) -> Result<Vec<PathBuf>, opilio_archive::WriteError> {
     let mut suspects: Vec<PathBuf> = repaired.collect();
-    let in_order = |course: &Course| {
+    let in_order = |course: &ProcessRecord| {
         let ended = course.ended.as_ref();
-        ended.is_some_and(|ended| ended.how != EndWord::Halted)
+        ended.is_some_and(|ended| ended.how != ProcessEndKind::Halted)
     };
     if let Some(course) = before.filter(|course| !in_order(course)) {
         let since = SystemTime::from(course.at - LATE);
@@ -456,8 +460,6 @@ pub(crate) fn suspects(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_archive::{Compression, Digest, Record, WarcInfo, Writer};
 
     use super::*;
@@ -600,7 +602,7 @@ mod tests {
         let old = now - Duration::from_secs(3600);
         let files = [archive(home.path(), &[page(old), page(now + LATE)])];
         let logs = logs(home.path());
-        let other = LogLine {
+        let other = CrawlLogLine {
             uri: "http://b.org/".to_owned(),
             ..line_of_any()
         };
@@ -612,8 +614,8 @@ mod tests {
         assert_eq!(complete(&logs, home.path(), &files, false), 1);
     }
 
-    fn line_of_any() -> LogLine {
-        LogLine {
+    fn line_of_any() -> CrawlLogLine {
+        CrawlLogLine {
             logged: Timestamp::now(),
             status: -2,
             size: None,

@@ -8,9 +8,7 @@ use opilio_archive::{
     Algorithm, Block, Digest, Fields, Hasher, Record, RecordId, RefersTo, RevisitProfile,
     StoredPayload, TEXT_DNS, Truncation,
 };
-use opilio_fetch::{
-    Exchange, Resolution, ResolutionSource, ResponseHead, Spool, Truncation as FetchTruncation,
-};
+use opilio_fetch::{Exchange, Resolution, ResolutionSource, ResponseHead, Spool, TruncationCause};
 use opilio_frontier::WarcLocation;
 use opilio_profile::ArchiveDigest;
 use opilio_uri::Uri;
@@ -18,7 +16,7 @@ use opilio_uri::Uri;
 use crate::duplicates::PayloadDigests;
 use opilio_job::crawl_log::annotations_text;
 use opilio_visit::extraction::FoundLink;
-use opilio_visit::{Keep, Previous};
+use opilio_visit::{CaptureForm, EarlierCapture};
 
 /// Heritrix's media type for what both sides of an FTP session sent.
 const FTP_CONVERSATION: &str = "text/x-ftp-control-conversation";
@@ -43,7 +41,7 @@ pub(crate) struct About<'a> {
 pub(crate) fn of_exchange(
     uri: &Uri,
     exchange: &Exchange,
-    keep: &Keep,
+    keep: &CaptureForm,
     about: &About<'_>,
 ) -> Vec<Record> {
     let Some(head) = &exchange.head else {
@@ -56,30 +54,30 @@ pub(crate) fn of_exchange(
         .map_or_else(|| payload_digest(exchange), |payload| payload.main);
     let further_payload_digest = about.payload.and_then(|payload| payload.further);
     let main = match keep {
-        Keep::Nothing => return Vec::new(),
-        Keep::Note(previous) => return vec![note(uri, exchange, head, previous, about)],
-        Keep::Response if !uri.is_http() => Record {
+        CaptureForm::Nothing => return Vec::new(),
+        CaptureForm::Note(previous) => return vec![note(uri, exchange, head, previous, about)],
+        CaptureForm::Response if !uri.is_http() => Record {
             payload_digest: Some(payload_digest),
             further_payload_digest,
             truncated: exchange.truncated.map(truncation),
             ..resource(id, uri, exchange, head)
         },
         // A revisit record holds HTTP headers; other schemes have none.
-        Keep::Identical(previous)
-        | Keep::Duplicate(previous)
-        | Keep::NotModified(previous)
-        | Keep::HeadersUnchanged(previous)
+        CaptureForm::Identical(previous)
+        | CaptureForm::Duplicate(previous)
+        | CaptureForm::NotModified(previous)
+        | CaptureForm::HeadersUnchanged(previous)
             if !uri.is_http() =>
         {
             return vec![note(uri, exchange, head, previous, about)];
         }
-        Keep::Response => Record {
+        CaptureForm::Response => Record {
             payload_digest: Some(payload_digest),
             further_payload_digest,
             truncated: exchange.truncated.map(truncation),
             ..Record::response(id, date, target, block(&exchange.wire))
         },
-        Keep::Identical(previous) | Keep::Duplicate(previous) => Record {
+        CaptureForm::Identical(previous) | CaptureForm::Duplicate(previous) => Record {
             payload_digest: Some(payload_digest),
             further_payload_digest,
             ..revisit(
@@ -91,9 +89,9 @@ pub(crate) fn of_exchange(
                 head.length,
             )
         },
-        Keep::NotModified(previous) | Keep::HeadersUnchanged(previous) => {
+        CaptureForm::NotModified(previous) | CaptureForm::HeadersUnchanged(previous) => {
             let profile = match keep {
-                Keep::HeadersUnchanged(_) => RevisitProfile::HeadersUnchanged,
+                CaptureForm::HeadersUnchanged(_) => RevisitProfile::HeadersUnchanged,
                 _ => RevisitProfile::ServerNotModified,
             };
             revisit(id, profile, exchange, target, previous, head.length)
@@ -161,7 +159,7 @@ fn note(
     uri: &Uri,
     exchange: &Exchange,
     head: &ResponseHead,
-    previous: &Previous,
+    previous: &EarlierCapture,
     about: &About<'_>,
 ) -> Record {
     let id = RecordId::random();
@@ -209,6 +207,59 @@ pub(crate) fn in_passing(mut records: Vec<Record>, visited: &Uri) -> Vec<Record>
     records
 }
 
+/// Makes the content of a `urn:pageinfo:` record: the requests of a rendered page, as Browsertrix lists them. Requests that are
+/// not GET have their method in the URI, as in indexes.
+pub(crate) fn page_info(
+    uri: &str,
+    date: Timestamp,
+    page_id: &str,
+    report: &opilio_browser::PageReport,
+) -> String {
+    let mut urls = serde_json::Map::new();
+    for resource in &report.resources {
+        let mut entry = serde_json::json!({
+            "status": resource.status.unwrap_or(0),
+            "type": resource_type(resource.destination.as_deref()),
+        });
+        if let Some(media_type) = &resource.media_type {
+            entry["mime"] = media_type.as_str().into();
+        }
+        if let opilio_browser::ResourceResult::Rejected(reason) = &resource.result {
+            entry["error"] = reason.as_str().into();
+        }
+        let key = match resource.method.as_str() {
+            "GET" => resource.uri.clone(),
+            method => {
+                let sign = if resource.uri.contains('?') { '&' } else { '?' };
+                format!("{}{sign}__wb_method={method}", resource.uri)
+            }
+        };
+        urls.entry(key).or_insert(entry);
+    }
+    serde_json::json!({
+        "pageid": page_id,
+        "url": uri,
+        "ts": format!("{:.3}", to_millisecond(date)),
+        "urls": urls,
+    })
+    .to_string()
+}
+
+/// Chromium's name for the use of a response, from that in `Sec-Fetch-Dest`.
+fn resource_type(destination: Option<&str>) -> &'static str {
+    match destination {
+        Some("document" | "iframe" | "frame") => "Document",
+        Some("style") => "Stylesheet",
+        Some("image") => "Image",
+        Some("script" | "worker" | "sharedworker" | "serviceworker") => "Script",
+        Some("font") => "Font",
+        Some("audio" | "video" | "track") => "Media",
+        Some("manifest") => "Manifest",
+        Some("empty") => "Fetch",
+        _ => "Other",
+    }
+}
+
 /// Returns the `WARC-Date` of a capture, to the millisecond. The frontier keeps the same date, so that the `WARC-Refers-To-Date`
 /// of a later revisit is identical.
 pub(crate) fn date_of(exchange: &Exchange) -> Timestamp {
@@ -221,8 +272,8 @@ pub(crate) fn to_millisecond(at: Timestamp) -> Timestamp {
 }
 
 /// Converts the location of a stored payload to the reference of a revisit record.
-pub(crate) fn previous_of(stored: StoredPayload) -> Previous {
-    Previous {
+pub(crate) fn previous_of(stored: StoredPayload) -> EarlierCapture {
+    EarlierCapture {
         uri: stored.uri,
         at: WarcLocation {
             file: stored.file,
@@ -277,7 +328,7 @@ fn revisit(
     profile: RevisitProfile,
     exchange: &Exchange,
     target: &str,
-    previous: &Previous,
+    previous: &EarlierCapture,
     head_length: u64,
 ) -> Record {
     let refers_to = RefersTo {
@@ -353,13 +404,14 @@ fn protocols(exchange: &Exchange) -> Vec<String> {
         .collect()
 }
 
-fn truncation(truncation: FetchTruncation) -> Truncation {
+fn truncation(truncation: TruncationCause) -> Truncation {
     match truncation {
-        FetchTruncation::Length | FetchTruncation::Headers => Truncation::Length,
-        FetchTruncation::Time | FetchTruncation::Rate => Truncation::Time,
-        FetchTruncation::Disconnect => Truncation::Disconnect,
-        FetchTruncation::Framing | FetchTruncation::Scratch | FetchTruncation::Stop => {
-            Truncation::Unspecified
-        }
+        TruncationCause::Length | TruncationCause::Headers => Truncation::Length,
+        TruncationCause::Time | TruncationCause::Rate => Truncation::Time,
+        TruncationCause::Disconnect => Truncation::Disconnect,
+        TruncationCause::Framing
+        | TruncationCause::Scratch
+        | TruncationCause::Stop
+        | TruncationCause::Unwanted => Truncation::Unspecified,
     }
 }

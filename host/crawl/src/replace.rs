@@ -11,11 +11,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use opilio_profile::{Component as ComponentOrigin, Instance};
+use opilio_profile::{ComponentReference, Instance};
 use tokio::sync::watch;
 
 use crate::context::CrawlContext;
-use crate::workshop::Wish;
+use crate::plugin_factory::ReplacementRequest;
 use opilio_stacks::on_plugin_thread;
 
 /// Interval at which the crawl looks at the files of watched plugins.
@@ -26,22 +26,22 @@ impl CrawlContext {
     ///
     /// # Errors
     /// The reason; nothing has changed then.
-    pub fn replace_plugin(&self, wish: &Wish, by: &str) -> Result<String, String> {
+    pub fn replace_plugin(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
         self.plugins
-            .workshop
-            .known(&self.current(), &wish.instance)?;
-        on_plugin_thread("plugin-replacement", || self.replace_known(wish, by))?
+            .factory
+            .known(&self.current(), &request.instance)?;
+        on_plugin_thread("plugin-replacement", || self.replace_known(request, by))?
     }
 
-    fn replace_known(&self, wish: &Wish, by: &str) -> Result<String, String> {
-        let candidate = self.plugins.workshop.get(wish)?;
+    fn replace_known(&self, request: &ReplacementRequest, by: &str) -> Result<String, String> {
+        let candidate = self.plugins.factory.get(request)?;
         // Held until the new plugins are in effect, so that two concurrent changes do not undo each other.
         let _seeds = self.plugins.seeds.blocking_lock();
         let current = self.stacks();
-        let (pool, words) = self.plugins.workshop.replaced(
+        let (pool, words) = self.plugins.factory.replaced(
             &self.current(),
             current.pool(),
-            wish,
+            request,
             &candidate,
             by,
         )?;
@@ -71,16 +71,16 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
             if !one.has_changed() {
                 continue;
             }
-            let (context, wish) = (context.clone(), one.wish.clone());
+            let (context, request) = (context.clone(), one.request.clone());
             let replaced = tokio::task::spawn_blocking(move || {
-                let (result, what) = match context.replace_plugin(&wish, "watch") {
+                let (result, what) = match context.replace_plugin(&request, "watch") {
                     Ok(words) => (words, "replace plugin"),
                     Err(problem) => (format!("not replaced: {problem}"), "alert plugin"),
                 };
-                tracing::info!("{}: {result}", wish.instance);
+                tracing::info!("{}: {result}", request.instance);
                 context
                     .job_log
-                    .crawl(&format!("{what} {}", wish.instance), &result);
+                    .crawl(&format!("{what} {}", request.instance), &result);
             });
             if let Err(panic) = replaced.await {
                 tracing::error!("a watched plugin: {panic}");
@@ -91,7 +91,7 @@ pub(crate) async fn watch(context: Arc<CrawlContext>, mut ended: watch::Receiver
 
 /// A plugin whose file is watched.
 struct Watched {
-    wish: Wish,
+    request: ReplacementRequest,
     path: PathBuf,
     seen: Option<(SystemTime, u64)>,
     /// State of a file that differed at the last look. It may still be being written.
@@ -100,14 +100,14 @@ struct Watched {
 
 impl Watched {
     fn of(instance: &Instance) -> Option<Watched> {
-        let ComponentOrigin::File { path, .. } = &instance.component else {
+        let ComponentReference::File { path, .. } = &instance.component else {
             return None;
         };
         if !instance.watch {
             return None;
         }
         let mut watched = Watched {
-            wish: Wish {
+            request: ReplacementRequest {
                 instance: instance.name.clone(),
                 component: instance.component.clone(),
                 sha256: None,

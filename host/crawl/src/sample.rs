@@ -5,15 +5,15 @@
 //! Captures of one URI are successive visits: history, validators, digests, fingerprints, kept values and figures of the site are
 //! those that a crawl would have. These differences from a crawl are wanted:
 //!
-//! - One plugin is asked, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is not
-//!   followed by calls for single links, and the limits of waits do not apply.
+//! - One plugin is asked, without guards and breaker, and each of its answers is shown. So no answer ends a visit, an error is
+//!   not followed by calls for single links, and the limits of waits do not apply.
 //! - Every response is a visit, whatever its status, and every document is extracted, unchanged or not. Records without content,
 //!   such as revisit records, are no visits.
 //! - All links of a page are judged, also those that `nofollow` or the redirect limit would remove, and by the one plugin: there
 //!   are no overrides for their targets. Precedence plugins rank links that no scope has judged.
 //! - A document counts as a seed, or has the hop path that the author names. An archive does not say how it was found.
-//! - The wait before a visit is the time since the capture before it, and no visit is overdue. No host is looked up, and there are
-//!   neither prices nor signals. Links are counted only if a plugin is asked about them.
+//! - The wait before a visit is the time since the capture before it, and no visit is overdue. No host is looked up, and there
+//!   are neither prices nor signals. Links are counted only if a plugin is asked about them.
 //! - Payload digests decide the state of the content, then the change evaluator that is asked. Strippers decide nothing.
 
 use std::collections::HashMap;
@@ -22,10 +22,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_archive::{HttpPayload, Part};
+use opilio_archive::{BodyPart, HttpPayload};
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{Candidate, Fingerprint, Issue, SiteRecord, UriRecord, WarcLocation};
-use opilio_profile::{Breaker as Rule, BreakerAction, Faults, Given, Profile};
+use opilio_profile::{BreakerAction, BreakerSettings, Diagnostics, Profile, ProfileContext};
 use opilio_sandbox::{
     Candidates, Comparison, Difference, Document, Finished, NamedValue, Plugin, Stage, Visit,
 };
@@ -33,13 +33,13 @@ use opilio_stacks::breaker::{Breaker, FaultPolicy};
 use opilio_stacks::guards::Guards;
 use opilio_stacks::{Stacks, Staged, builtin_plugins, hash_of};
 use opilio_uri::{HopPath, Uri};
-use opilio_visit::extraction::{self, Asked};
+use opilio_visit::extraction::{self, ExtractionInput};
 use opilio_visit::plugin_view::{self, KnownUri, PluginMemory};
 use opilio_visit::reading::Reading;
-use opilio_visit::{Body, Pipeline, Previous, Response, notes_of, policy, synthetic};
+use opilio_visit::{Body, EarlierCapture, Pipeline, Response, notes_of, policy, synthetic};
 
 pub use opilio_frontier::ContentState;
-pub use opilio_visit::extraction::{Extracted, FoundLink, RefusedLink};
+pub use opilio_visit::extraction::{ExtractionResult, FoundLink, RefusedLink};
 
 /// The profile of these visits: the default one, for documents that are visited again and again.
 const PROFILE: &str = "seeds = [\"http://example.com/\"]\nstrategy = \"revisit\"\n";
@@ -62,7 +62,7 @@ impl SampleResponse {
         let mut machine = HttpPayload::new();
         let mut payload = Vec::new();
         machine.feed(message, |part| {
-            if let Part::Payload(bytes) = part {
+            if let BodyPart::Payload(bytes) = part {
                 payload.extend_from_slice(bytes);
             }
         });
@@ -130,10 +130,10 @@ impl SampleVisits {
     ///
     /// # Errors
     /// The default profile has an error.
-    pub fn new(extractors: &[Plugin], hop_path: HopPath) -> Result<Self, Faults> {
-        let given = Given {
+    pub fn new(extractors: &[Plugin], hop_path: HopPath) -> Result<Self, Diagnostics> {
+        let given = ProfileContext {
             builtins: builtin_plugins(),
-            ..Given::default()
+            ..ProfileContext::default()
         };
         let mut stacks = Stacks::default();
         stacks.extract = extractors.iter().map(alone).collect();
@@ -307,9 +307,9 @@ impl SampleVisit {
 
     /// Runs extractors on a document as a crawl does: in order, on the document and on the fragments that they return, if they
     /// handle them. Blocks; call it on a thread with room for plugins.
-    pub fn extract(&self, extractors: &[Plugin], document: &Document) -> Extracted {
+    pub fn extract(&self, extractors: &[Plugin], document: &Document) -> ExtractionResult {
         let stack: Vec<Staged> = extractors.iter().map(alone).collect();
-        let asked = Asked {
+        let asked = ExtractionInput {
             document,
             visit: &self.begun(),
             guards: &Guards::default(),
@@ -353,9 +353,9 @@ impl SampleVisit {
     }
 
     /// The visit as a frontier would remember it.
-    fn outcome(&self) -> opilio_frontier::Visit {
+    fn outcome(&self) -> opilio_frontier::VisitUpdate {
         let record = &self.pipeline.issue.record;
-        let previous = record.archived.clone().map(|at| Previous {
+        let previous = record.archived.clone().map(|at| EarlierCapture {
             uri: record.uri.clone(),
             at,
         });
@@ -375,7 +375,7 @@ impl SampleVisit {
 
 /// Wraps a plugin without settings of a profile: no guards, and no number of errors after which it is left out.
 fn alone(plugin: &Plugin) -> Staged {
-    let never = Rule {
+    let never = BreakerSettings {
         faults: None,
         calls: 0,
         rest: Duration::ZERO,
@@ -398,8 +398,6 @@ fn alone(plugin: &Plugin) -> Staged {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_sandbox::{Engine, EngineConfig, Limits, PluginConfig, Tables};
 
     use super::*;

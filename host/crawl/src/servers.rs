@@ -129,7 +129,7 @@ impl Servers {
         dns: &Dns,
         addresses: Vec<IpAddr>,
         expires: Timestamp,
-    ) -> Result<(), opilio_frontier::Error> {
+    ) -> Result<(), opilio_frontier::FrontierError> {
         let host = rootless(host);
         let kept = Addresses {
             addresses,
@@ -189,7 +189,7 @@ impl Servers {
         (status, mut body): (i32, Vec<u8>),
         lifetime: Duration,
         now: Timestamp,
-    ) -> Result<Arc<Robots>, opilio_frontier::Error> {
+    ) -> Result<Arc<Robots>, opilio_frontier::FrontierError> {
         body.truncate(ROBOTS_BYTES_MAX);
         let robots = Arc::new(Robots::from_response(status, &body));
         let expires = (now + lifetime.min(robots.lifetime())).as_millisecond();
@@ -247,7 +247,7 @@ pub(crate) fn keep<T: Serialize>(
     frontier: &SharedFrontier,
     key: &str,
     value: &T,
-) -> Result<(), opilio_frontier::Error> {
+) -> Result<(), opilio_frontier::FrontierError> {
     // Our own types always serialise.
     let bytes = postcard::to_stdvec(value).unwrap_or_default();
     frontier.lock().put_caller_value(key, &bytes)

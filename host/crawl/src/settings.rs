@@ -51,6 +51,9 @@ const EFFECTS: &[(&str, Effect)] = &[
     ("/fetch/scratch-max", Effect::NextStart),
     ("/fetch/stop-grace", Effect::NextStart),
     ("/cookies/accept", Effect::AtOnce),
+    ("/browser/render", Effect::AtOnce),
+    ("/browser/screenshots", Effect::AtOnce),
+    ("/browser/text", Effect::AtOnce),
     ("/retry", Effect::AtOnce),
     ("/revisit", Effect::AtOnce),
     ("/queue", Effect::AtOnce),
@@ -93,7 +96,7 @@ impl Effect {
 /// Returns the reason why a setting cannot be changed in a job, and the remedy.
 pub fn why_never(pointer: &str) -> &'static str {
     match pointer {
-        "/seeds" | "/seeds-file" => "opilio job seeds --add adds seeds to a job",
+        "/seeds" | "/seeds-file" => "`opilio job seeds JOB --add URL` adds seeds to a job",
         "/extends" | "/name" => "create a new job with another profile",
         "/archive/directory" | "/logs/directory" => "existing files would not be found again",
         _ => "stored URIs and queues have names that depend on it",
@@ -128,15 +131,15 @@ impl CrawlContext {
             seeds.set.iter().map(str::to_owned).collect()
         };
         let kept = {
-            let kept = self.plugins.workshop.kept.lock();
+            let kept = self.plugins.factory.kept.lock();
             kept.unwrap_or_else(PoisonError::into_inner).clone()
         };
         let loading = Loading {
-            engine: &self.plugins.workshop.engine,
+            engine: &self.plugins.factory.engine,
             profile,
             seed_prefixes: &prefixes,
             tables: self.plugins.tables.tables(),
-            sources: &self.plugins.workshop.sources,
+            sources: &self.plugins.factory.sources,
             job: Some(&kept),
             only: None,
         };
@@ -169,9 +172,9 @@ impl CrawlContext {
         if let Some(loaded) = loaded {
             let written = loaded
                 .job
-                .write(&self.plugins.workshop.job, &loaded.components);
+                .write(&self.plugins.factory.job, &loaded.components);
             written.map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
-            let mut kept = self.plugins.workshop.kept.lock();
+            let mut kept = self.plugins.factory.kept.lock();
             let kept = kept.as_deref_mut();
             if let Ok(kept) = kept {
                 *kept = loaded.job;

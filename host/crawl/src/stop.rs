@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use opilio_fetch::Cut;
+use opilio_fetch::Abort;
 use tokio::sync::watch;
 
 use opilio_job::End;
@@ -11,12 +11,12 @@ use opilio_job::End;
 #[derive(Clone, Debug)]
 pub struct Stop {
     reason: Arc<watch::Sender<Option<End>>>,
-    cut: Cut,
+    cut: Abort,
 }
 
 impl Stop {
     /// Creates the request. `cut` ends fetches in flight.
-    pub(crate) fn new(cut: Cut) -> Stop {
+    pub(crate) fn new(cut: Abort) -> Stop {
         Stop {
             reason: Arc::new(watch::Sender::new(None)),
             cut,

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use jiff::Timestamp;
-use opilio_profile::{Faults, Profile, Table as Written, TableKind, TableSource};
+use opilio_profile::{Diagnostics, Profile, TableKind, TableSettings, TableSource};
 use opilio_sandbox::{Row, Table, TableProblem, Tables};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
@@ -29,7 +29,7 @@ pub struct TableKeeper {
 
 /// A table, and the state of its file.
 struct Kept {
-    written: Written,
+    written: TableSettings,
     report: TableReport,
     /// State of the file at the last look; `None` if it could not be looked at.
     stamp: Option<Stamp>,
@@ -68,9 +68,9 @@ impl TableKeeper {
     ///
     /// # Errors
     /// Every error at its place in the profile.
-    pub(crate) fn load(profile: &Profile) -> Result<TableKeeper, Faults> {
+    pub(crate) fn load(profile: &Profile) -> Result<TableKeeper, Diagnostics> {
         let tables = Tables::default();
-        let mut faults = Faults::default();
+        let mut faults = Diagnostics::default();
         let mut kept = BTreeMap::new();
         for (name, written) in &profile.tables {
             let stamp = stamp(written);
@@ -205,7 +205,7 @@ pub(crate) async fn keep(
     }
 }
 
-fn report(name: &str, written: &Written, table: &Table) -> TableReport {
+fn report(name: &str, written: &TableSettings, table: &Table) -> TableReport {
     TableReport {
         name: name.to_owned(),
         kind: written.kind.name().to_owned(),
@@ -219,7 +219,7 @@ fn report(name: &str, written: &Written, table: &Table) -> TableReport {
     }
 }
 
-fn stamp(written: &Written) -> Option<Stamp> {
+fn stamp(written: &TableSettings) -> Option<Stamp> {
     let TableSource::File(path) = &written.source else {
         return None;
     };
@@ -241,7 +241,7 @@ fn number(_: &fs::Metadata) -> u64 {
     0
 }
 
-fn read(written: &Written) -> Result<Table, String> {
+fn read(written: &TableSettings) -> Result<Table, String> {
     match &written.source {
         TableSource::Rows(rows) => {
             let rows = rows.iter().filter_map(|line| row(line));

@@ -7,7 +7,11 @@
 mod fetch;
 mod login;
 mod look_up;
+mod page_bodies;
+mod page_request;
+mod page_requests;
 mod read;
+mod render;
 mod robots;
 mod store;
 
@@ -17,22 +21,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use opilio_archive::StoredPayload;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Candidate, Disposition, Finished, Issue, Outcome, SiteRecord, WarcLocation};
+use opilio_frontier::{
+    Candidate, Disposition, FinishResult, Issue, Outcome, SiteRecord, WarcLocation,
+};
 use opilio_profile::{ServerGroup, Stage};
 use opilio_sandbox::{Finished as Event, NamedValue};
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
-use opilio_visit::budget::{self, Answered};
+use opilio_visit::budget::{self, EvaluatedWait};
 use opilio_visit::extraction::RefusedLink;
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::scope::ScopeDecision;
 use opilio_visit::scope_memory::ScopeMemory;
 use opilio_visit::{
-    Addresses, Admission, Conclusion, Driver, Ending, Keep, LogEntry, LoginNeed, PendingCapture,
-    Pipeline, Previous, RobotsAnswer, ScratchFailed, Step, Stored, precedence, status,
+    Addresses, Admission, CaptureForm, Conclusion, Driver, EarlierCapture, Ending, LogEntry,
+    LoginNeed, PageToRender, PendingCapture, Pipeline, Rendering, RobotsAnswer, ScratchFailed,
+    Step, StoredCapture, precedence, status,
 };
 use tracing::Instrument as _;
 
@@ -42,13 +50,13 @@ use crate::lanes::{Lane, Reserved};
 use crate::live::Flight;
 use crate::logins::Needs;
 use crate::records;
-use opilio_job::crawl_log::{ExtraInfo, LogLine};
+use opilio_job::crawl_log::{CrawlLogLine, ExtraInfo};
 
 /// One issued URI in the hands of a worker.
 pub(crate) struct CrawlVisit<'a> {
     context: &'a Arc<CrawlContext>,
     pipeline: Arc<Pipeline>,
-    flight: &'a Flight,
+    flight: &'a Arc<Flight>,
     worker: usize,
 }
 
@@ -57,7 +65,7 @@ impl<'a> CrawlVisit<'a> {
     pub(crate) fn new(
         context: &'a Arc<CrawlContext>,
         issue: Issue,
-        flight: &'a Flight,
+        flight: &'a Arc<Flight>,
         worker: usize,
     ) -> CrawlVisit<'a> {
         let started = records::to_millisecond(Timestamp::now());
@@ -139,7 +147,7 @@ impl<'a> CrawlVisit<'a> {
         Duration::try_from(Timestamp::now() - self.pipeline.started).unwrap_or_default()
     }
 
-    fn line(&self, entry: LogEntry) -> LogLine {
+    fn line(&self, entry: LogEntry) -> CrawlLogLine {
         let issue = &self.pipeline.issue;
         let record = &issue.record;
         let extra = ExtraInfo {
@@ -147,7 +155,7 @@ impl<'a> CrawlVisit<'a> {
             file: entry.archived.as_ref().map(|at| at.file.clone()),
             offset: entry.archived.as_ref().map(|at| at.offset),
         };
-        LogLine {
+        CrawlLogLine {
             logged: Timestamp::now(),
             status: entry.status,
             size: entry.size,
@@ -389,7 +397,7 @@ impl Driver for CrawlVisit<'_> {
         Ok(())
     }
 
-    fn original(&self, payload: [u8; 20]) -> Result<Option<Previous>, Halt> {
+    fn original(&self, payload: [u8; 20]) -> Result<Option<EarlierCapture>, Halt> {
         let Some(duplicates) = &self.context.outputs.duplicates else {
             return Ok(None);
         };
@@ -397,15 +405,23 @@ impl Driver for CrawlVisit<'_> {
         Ok(original.map(records::previous_of))
     }
 
-    async fn store(&self, capture: PendingCapture<'_>, keep: Keep) -> Result<Stored, Halt> {
+    async fn store(
+        &self,
+        capture: PendingCapture<'_>,
+        keep: CaptureForm,
+    ) -> Result<StoredCapture, Halt> {
         self.write_capture(capture, keep).await
+    }
+
+    async fn render(&self, page: PageToRender<'_>) -> Result<Rendering, Halt> {
+        self.render_page(page).await
     }
 
     fn measures(&self) -> Result<BTreeMap<String, f64>, Halt> {
         let issue = &self.pipeline.issue;
         let mut budget = self.context.budget();
         let frontier = self.context.frontier();
-        let place = budget::Place::of(issue);
+        let place = budget::UriInQueue::of(issue);
         Ok(budget.measures(&frontier, place, self.pipeline.started)?)
     }
 
@@ -413,7 +429,7 @@ impl Driver for CrawlVisit<'_> {
         let pipeline = &self.pipeline;
         let mut budget = self.context.budget();
         let mut frontier = self.context.frontier();
-        let answered = Answered {
+        let answered = EvaluatedWait {
             now: pipeline.started,
             wait,
             is_visit,
@@ -443,12 +459,12 @@ impl Driver for CrawlVisit<'_> {
         }
         if matches!(outcome, Outcome::Succeeded(_)) || entry.is_archived() {
             // Before the frontier knows: a crash in between writes the line twice rather than never.
-            self.context.outputs.logs.crawl(&self.line(entry.clone()))?;
+            self.context.log_visit(&self.line(entry.clone()))?;
         }
         Ok(())
     }
 
-    fn finish(&self, outcome: Outcome) -> Result<Finished, Halt> {
+    fn finish(&self, outcome: Outcome) -> Result<FinishResult, Halt> {
         let ticket = self.pipeline.issue.ticket;
         tracing::info_span!("settle").in_scope(|| {
             let mut frontier = self.context.frontier();
@@ -501,14 +517,12 @@ impl Driver for CrawlVisit<'_> {
         match disposition {
             Disposition::GivenUp { .. } => {
                 self.login_lost()?;
-                context.outputs.logs.crawl(&line)?;
+                context.log_visit(&line)?;
             }
             Disposition::Retrying { attempts } => context.outputs.logs.nonfatal(&line, attempts)?,
             Disposition::Deferred => {}
             // Others have their line already.
-            _ if ending == Ending::Failed && !entry.is_archived() => {
-                context.outputs.logs.crawl(&line)?
-            }
+            _ if ending == Ending::Failed && !entry.is_archived() => context.log_visit(&line)?,
             _ => {}
         }
         let span = tracing::Span::current();
@@ -530,6 +544,21 @@ impl Driver for CrawlVisit<'_> {
 }
 
 /// A place in the archive as the frontier keeps it.
+/// The payload of a record, for records that refer to it.
+fn stored_payload(
+    uri: &Uri,
+    date: Timestamp,
+    location: &opilio_archive::Location,
+) -> StoredPayload {
+    StoredPayload {
+        uri: uri.as_str().to_owned(),
+        date,
+        record_id: Some(location.record_id.to_string()),
+        file: location.file.clone(),
+        offset: location.offset,
+    }
+}
+
 fn warc_location(location: opilio_archive::Location, date: Timestamp) -> WarcLocation {
     WarcLocation {
         file: location.file,

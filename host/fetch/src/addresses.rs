@@ -166,8 +166,6 @@ fn embedded_v4(s: [u16; 8]) -> Option<Ipv4Addr> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const NONE: AddressPolicy = AddressPolicy {

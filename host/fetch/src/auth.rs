@@ -153,8 +153,6 @@ fn origin(uri: &Uri) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn head(values: &[&str]) -> ResponseHead {

@@ -16,7 +16,7 @@ pub const DETECT_BYTES_MAX: usize = 256 * 1024;
 
 /// Facts about a text that are known before it is read.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Clues<'a> {
+pub struct CharsetHints<'a> {
     /// `Content-Type` as received, parameters included.
     pub content_type: Option<&'a str>,
     /// The host that sent it: its top-level domain hints at a language.
@@ -73,7 +73,7 @@ impl Charset {
 }
 
 /// Decides the encoding of `bytes`, a content without content codings.
-pub fn decide(clues: Clues<'_>, bytes: &[u8]) -> Charset {
+pub fn decide(clues: CharsetHints<'_>, bytes: &[u8]) -> Charset {
     let mut annotations = Vec::new();
     let mut known = |label: &str, place: &str| {
         let encoding = Encoding::for_label(label.as_bytes());
@@ -406,7 +406,7 @@ mod tests {
         encoding: &str,
         source: CharsetSource,
     ) -> Vec<String> {
-        let clues = Clues {
+        let clues = CharsetHints {
             content_type: Some(content_type),
             host: Some("www.example.com"),
         };
@@ -537,7 +537,7 @@ mod tests {
     #[test]
     fn decoding_leaves_the_mark_out() {
         let bytes = b"\xef\xbb\xbfa\xff";
-        let charset = decide(Clues::default(), bytes);
+        let charset = decide(CharsetHints::default(), bytes);
         assert_eq!(charset.decode(bytes), "a\u{fffd}");
         assert_eq!(charset.label(), "utf-8");
     }
@@ -559,7 +559,7 @@ mod tests {
             host in ".{0,10}",
         ) {
             let bytes = parts.concat();
-            let clues = Clues { content_type: Some(&content_type), host: Some(&host) };
+            let clues = CharsetHints { content_type: Some(&content_type), host: Some(&host) };
             let _ = decide(clues, &bytes).decode(&bytes);
         }
     }

@@ -18,7 +18,7 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 /// Content with its codings removed.
 #[derive(Debug)]
-pub struct Decoded {
+pub struct DecodedContent {
     /// The content; after a problem, as much of it as could be decoded.
     pub content: Vec<u8>,
     /// The problem that stopped decoding.
@@ -83,7 +83,11 @@ enum Coding {
 /// Removes `codings` and returns at most `bytes_max` bytes. The codings are in the order in which the server applied them, as
 /// [`ResponseHead::content_codings`](crate::ResponseHead::content_codings) lists them. `content` opens a new reader of the
 /// coded bytes; it is called at most twice.
-pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u64) -> Decoded {
+pub fn decode<R: Read>(
+    codings: &[String],
+    content: impl Fn() -> R,
+    bytes_max: u64,
+) -> DecodedContent {
     let known = match known(codings) {
         Ok(known) => known,
         Err(problem) => return as_received(content(), bytes_max, Some(problem)),
@@ -105,7 +109,7 @@ pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u
                 source: &source,
             }),
             Err(error) => {
-                return Decoded {
+                return DecodedContent {
                     content: Vec::new(),
                     problem: Some(CodingProblem::Damaged(error)),
                 };
@@ -115,26 +119,26 @@ pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u
     let (decoded, result) = read_all(&mut reader);
     drop(reader);
     let Err(error) = result else {
-        return Decoded {
+        return DecodedContent {
             content: decoded,
             problem: None,
         };
     };
     if source.failed.get() {
-        return Decoded {
+        return DecodedContent {
             content: decoded,
             problem: Some(CodingProblem::Read(error)),
         };
     }
     if source.too_long.get() {
-        return Decoded {
+        return DecodedContent {
             content: decoded,
             problem: Some(CodingProblem::TooLong(bytes_max)),
         };
     }
     // The decoder gave no byte: the header is wrong rather than the bytes. Empty coded content decodes to empty content.
     match decoded.is_empty() {
-        true if source.bytes.get() == 0 => Decoded {
+        true if source.bytes.get() == 0 => DecodedContent {
             content: decoded,
             problem: None,
         },
@@ -142,7 +146,7 @@ pub fn decode<R: Read>(codings: &[String], content: impl Fn() -> R, bytes_max: u
             let problem = CodingProblem::NotCoded(codings.join("+"));
             as_received(content(), bytes_max, Some(problem))
         }
-        false => Decoded {
+        false => DecodedContent {
             content: decoded,
             problem: Some(CodingProblem::Damaged(error)),
         },
@@ -165,7 +169,11 @@ fn known(codings: &[String]) -> Result<Vec<Coding>, CodingProblem> {
         .collect()
 }
 
-fn as_received(mut content: impl Read, bytes_max: u64, problem: Option<CodingProblem>) -> Decoded {
+fn as_received(
+    mut content: impl Read,
+    bytes_max: u64,
+    problem: Option<CodingProblem>,
+) -> DecodedContent {
     let source = Source::default();
     let (content, result) = read_all(&mut Bounded {
         reader: &mut content,
@@ -177,7 +185,7 @@ fn as_received(mut content: impl Read, bytes_max: u64, problem: Option<CodingPro
         Err(_) if source.too_long.get() => Some(CodingProblem::TooLong(bytes_max)),
         Err(error) => Some(CodingProblem::Read(error)),
     };
-    Decoded {
+    DecodedContent {
         content,
         problem: problem.or(fault),
     }
@@ -293,8 +301,6 @@ impl<R: Read> Read for Bounded<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write;
 
     use flate2::Compression;
@@ -328,7 +334,7 @@ mod tests {
     /// "hello hello hello" by the reference encoder: an uncompressed meta-block and an empty last one.
     const BROTLI_HELLO: &[u8] = b"\x0b\x08\x80hello hello hello\x03";
 
-    fn run(codings: &[&str], content: &[u8], bytes_max: u64) -> Decoded {
+    fn run(codings: &[&str], content: &[u8], bytes_max: u64) -> DecodedContent {
         let codings: Vec<String> = codings.iter().map(|c| (*c).to_owned()).collect();
         decode(&codings, || content, bytes_max)
     }

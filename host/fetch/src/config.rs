@@ -1,4 +1,4 @@
-//! The configuration of a fetcher. Every limit is a named field; [`Config::new`] has the defaults.
+//! The configuration of a fetcher. Every limit is a named field; [`FetcherConfig::new`] has the defaults.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -14,7 +14,7 @@ use crate::proxy::Proxy;
 /// Settings of a fetcher. A crawl has one, and one more for each group of URIs with other settings
 /// ([`Fetcher::with`](crate::Fetcher::with)). Values of a single URI are in the [`Request`](crate::Request).
 #[derive(Clone, Debug)]
-pub struct Config {
+pub struct FetcherConfig {
     /// `User-Agent`, as sent.
     pub user_agent: String,
     /// `From`: the operator's e-mail address.
@@ -97,10 +97,10 @@ enum HostPattern {
     Suffix(String),
 }
 
-impl Config {
+impl FetcherConfig {
     /// Creates a configuration with the defaults.
     pub fn new(user_agent: impl Into<String>, scratch_dir: impl Into<PathBuf>) -> Self {
-        Config {
+        FetcherConfig {
             user_agent: user_agent.into(),
             from: None,
             // Heritrix has sent this for years. Servers that negotiate content give archives the same page.
@@ -210,8 +210,6 @@ impl HostPattern {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -551,8 +551,6 @@ fn trim(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const NOW: i64 = 1_700_000_000;

@@ -3,16 +3,18 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use ::http::Method;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::auth::Secret;
-use crate::coding::{self, Decoded};
+use crate::coding::{self, DecodedContent};
 use crate::failure::FetchFailure;
 use crate::head::ResponseHead;
+use crate::payload_tap::PayloadTap;
+use crate::recording_stream::ExchangeProgress;
 use crate::spool::Spool;
-use crate::tape::Received;
 use crate::tls::TlsInfo;
 
 /// A request for one URI.
@@ -30,18 +32,22 @@ pub struct Request {
     pub if_modified_since: Option<String>,
     /// Further headers for this request. They replace the profile's headers of the same name; an empty value removes them.
     pub headers: Vec<(String, String)>,
-    /// A body, which is sent by POST.
+    /// The method; `None`: POST with a body, GET without.
+    pub method: Option<Method>,
+    /// A body.
     pub body: Option<RequestBody>,
+    /// The receiver of the payload while it comes, for HTTP.
+    pub tap: Option<PayloadTap>,
     /// User name and password for an FTP server; `None`: as a guest. HTTP has them in a header.
     pub login: Option<(String, Secret)>,
     /// Counter of received bytes, for observers of the running exchange.
-    pub received: Received,
+    pub received: ExchangeProgress,
 }
 
-/// The body of a form submission.
+/// The body of a request.
 #[derive(Clone, Debug)]
 pub struct RequestBody {
-    /// `Content-Type`.
+    /// `Content-Type`; empty: none.
     pub content_type: String,
     /// The body.
     pub content: Bytes,
@@ -86,7 +92,7 @@ pub struct Exchange {
     /// SHA-1 of `payload`.
     pub payload_digest: PayloadDigest,
     /// The reason why the recording is shorter than the response.
-    pub truncated: Option<Truncation>,
+    pub truncated: Option<TruncationCause>,
     /// The filter's reason, if it stopped the exchange after the head.
     pub aborted_by_filter: Option<String>,
     /// The reason why the response is incomplete. A response cut by our own limits is not a failure.
@@ -99,13 +105,14 @@ pub struct Exchange {
     pub reused_connection: bool,
     /// Annotations for the crawl log. Heritrix has `lenTrunc`, `timeTrunc`, `headerTrunc` and `midFetchAbort`. Others are:
     /// `rateTrunc`: the body came too slowly. `scratchTrunc`: the scratch space was full. `stopTrunc`: the exchange was cut.
+    /// `unwantedTrunc`: the receiver of the payload went away.
     /// `excessBytes:N`: more bytes came than the message had room for. `noCloseNotify`: TLS ended without this alert.
     pub annotations: Vec<String>,
 }
 
 /// The reason why a recording is shorter than the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Truncation {
+pub enum TruncationCause {
     /// The payload passed `body_bytes_max`.
     Length,
     /// `total_timeout` passed, or silence for `response_timeout`.
@@ -122,6 +129,8 @@ pub enum Truncation {
     Stop,
     /// The chunk framing was invalid from there on.
     Framing,
+    /// The receiver of [`Request::tap`] went away.
+    Unwanted,
 }
 
 /// SHA-1 of a payload.
@@ -138,16 +147,18 @@ impl Request {
             if_none_match: None,
             if_modified_since: None,
             headers: Vec::new(),
+            method: None,
             body: None,
+            tap: None,
             login: None,
-            received: Received::default(),
+            received: ExchangeProgress::default(),
         }
     }
 }
 
 impl Exchange {
     /// The payload without its content codings, at most `bytes_max` bytes. Plugins read this.
-    pub fn content(&self, bytes_max: u64) -> Decoded {
+    pub fn content(&self, bytes_max: u64) -> DecodedContent {
         let codings = self.head.as_ref().map(ResponseHead::content_codings);
         let codings = codings.unwrap_or_default();
         coding::decode(&codings, || self.payload.reader(), bytes_max)
@@ -182,27 +193,31 @@ impl Exchange {
     }
 }
 
-impl Truncation {
+impl TruncationCause {
     /// The value of `WARC-Truncated` (WARC 1.1 §5.13).
     pub fn warc_reason(self) -> &'static str {
         match self {
-            Truncation::Length | Truncation::Headers => "length",
-            Truncation::Time | Truncation::Rate => "time",
-            Truncation::Disconnect => "disconnect",
-            Truncation::Scratch | Truncation::Stop | Truncation::Framing => "unspecified",
+            TruncationCause::Length | TruncationCause::Headers => "length",
+            TruncationCause::Time | TruncationCause::Rate => "time",
+            TruncationCause::Disconnect => "disconnect",
+            TruncationCause::Scratch
+            | TruncationCause::Stop
+            | TruncationCause::Framing
+            | TruncationCause::Unwanted => "unspecified",
         }
     }
 
     /// The annotation for a limit of our own: Heritrix's, if it has that limit.
     pub fn annotation(self) -> Option<&'static str> {
         match self {
-            Truncation::Length => Some("lenTrunc"),
-            Truncation::Time => Some("timeTrunc"),
-            Truncation::Headers => Some("headerTrunc"),
-            Truncation::Rate => Some("rateTrunc"),
-            Truncation::Scratch => Some("scratchTrunc"),
-            Truncation::Stop => Some("stopTrunc"),
-            Truncation::Disconnect | Truncation::Framing => None,
+            TruncationCause::Length => Some("lenTrunc"),
+            TruncationCause::Time => Some("timeTrunc"),
+            TruncationCause::Headers => Some("headerTrunc"),
+            TruncationCause::Rate => Some("rateTrunc"),
+            TruncationCause::Scratch => Some("scratchTrunc"),
+            TruncationCause::Stop => Some("stopTrunc"),
+            TruncationCause::Unwanted => Some("unwantedTrunc"),
+            TruncationCause::Disconnect | TruncationCause::Framing => None,
         }
     }
 }

@@ -104,7 +104,9 @@ pub enum FetchFailure {
     #[error("empty response")]
     Empty,
     /// All addresses are of a class that the profile does not allow; −5001. Never retried.
-    #[error("{address} is a {class} address, which the profile does not allow")]
+    #[error(
+        "{address} is a {class} address, which the profile does not allow (fetch.allow-addresses)"
+    )]
     AddressRefused {
         /// The address refused last.
         address: IpAddr,

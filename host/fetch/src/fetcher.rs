@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::config::Config;
-use crate::cut::Cut;
+use crate::abort::Abort;
+use crate::config::FetcherConfig;
 use crate::dns::{Names, Resolution};
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::FetchFailure;
@@ -29,21 +29,21 @@ pub struct Fetcher {
 /// Parts that every exchange needs.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub config: Config,
+    pub config: FetcherConfig,
     pub tls: Arc<Tls>,
     pub pool: Arc<Pool>,
     pub names: Arc<Names>,
     pub scratch: Arc<Scratch>,
     /// Servers that speak HTTP/2 and nothing else.
     pub http2: Arc<Http2Servers>,
-    pub cut: Cut,
+    pub cut: Abort,
     pub throttle: Throttle,
 }
 
 /// The reason why no fetcher could be built.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum FetcherBuildError {
     /// A root certificate is invalid, or rustls does not work with its own provider.
     #[error("TLS cannot be set up")]
     Tls(#[from] rustls::Error),
@@ -62,7 +62,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The configuration cannot be used.
-    pub fn new(config: Config) -> Result<Self, BuildError> {
+    pub fn new(config: FetcherConfig) -> Result<Self, FetcherBuildError> {
         check_headers(&config)?;
         let tls = Tls::build(&config.trust)?;
         let parts = Parts {
@@ -78,7 +78,7 @@ impl Fetcher {
                 config.spool_memory_total_max,
             )),
             http2: Arc::default(),
-            cut: Cut::new(),
+            cut: Abort::new(),
             throttle: Throttle::new(),
             tls: Arc::new(tls),
             config,
@@ -94,7 +94,7 @@ impl Fetcher {
     ///
     /// # Errors
     /// The configuration cannot be used.
-    pub fn with(&self, config: Config) -> Result<Self, BuildError> {
+    pub fn with(&self, config: FetcherConfig) -> Result<Self, FetcherBuildError> {
         check_headers(&config)?;
         let tls = match config.trust == self.parts.config.trust {
             true => self.parts.tls.clone(),
@@ -130,7 +130,7 @@ impl Fetcher {
     }
 
     /// A handle that ends all exchanges early.
-    pub fn cut(&self) -> Cut {
+    pub fn cut(&self) -> Abort {
         self.parts.cut.clone()
     }
 
@@ -140,7 +140,7 @@ impl Fetcher {
     }
 
     /// The configuration of this fetcher.
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &FetcherConfig {
         &self.parts.config
     }
 

@@ -122,8 +122,6 @@ fn attribute(tag: &StartTag<()>, name: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const PAGE: &str = "https://www.example.org/account/";

@@ -254,7 +254,7 @@ impl<'a> Session<'a> {
                 (head.status, head.reason) = (reply.code, reply.text);
             }
             if !(200..300).contains(&reply.code) {
-                content.truncated = Some(crate::exchange::Truncation::Disconnect);
+                content.truncated = Some(crate::exchange::TruncationCause::Disconnect);
             }
         }
         Ok(())
@@ -548,8 +548,6 @@ fn head_of(status: u16, reason: String, headers: Vec<(String, String)>) -> Respo
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::auth::Secret;
 

@@ -16,15 +16,17 @@ use http::header::{CONNECTION, HOST};
 use http::{HeaderMap, Request};
 use tracing::{Instrument as _, info_span};
 
-use crate::exchange::{Exchange, HeadVerdict, Truncation};
+use crate::body_record::BodyRecord;
+use crate::exchange::{Exchange, HeadVerdict, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
-use crate::http::{BodyRecord, HEADS_MAX, Outcome, without_connection};
+use crate::http::{HEADS_MAX, Outcome, without_connection};
+use crate::payload_tap::poll_unwanted;
+use crate::recording_stream::{RecordingStream, Tape};
 use crate::request::Prepared;
 use crate::spool::SpoolWriter;
 use crate::stream::{Connection, Server};
-use crate::tape::{RecordingStream, Tape};
 use crate::wire::{Clock, LimitHit, Watch};
 
 /// Bytes that a server may send before we have taken them.
@@ -132,6 +134,7 @@ where
         watch,
         message,
         parts,
+        prepared,
         &tape,
         &mut body,
         &mut outcome,
@@ -156,6 +159,7 @@ async fn run<F>(
     mut watch: Watch,
     message: Message,
     parts: &Parts,
+    prepared: &Prepared,
     tape: &Tape,
     body: &mut BodyRecord,
     outcome: &mut Outcome,
@@ -217,8 +221,9 @@ async fn run<F>(
     wire.came(head_bytes.len());
     tape.lock().record(&head_bytes);
     if head.headers.len() > config.headers_max {
-        return outcome.truncated = Some(Truncation::Headers);
+        return outcome.truncated = Some(TruncationCause::Headers);
     }
+    body.tap = prepared.tap();
     if let (Some(head), Some(on_head)) = (&outcome.head, on_head.take())
         && let HeadVerdict::Abort { reason } = on_head(head).await
     {
@@ -230,19 +235,29 @@ async fn run<F>(
             if let Err(stuck) = body.room(&mut wire.watch, tape, WINDOW as usize).await {
                 return outcome.body_stuck(stuck);
             }
-            match wire.until(|cx| content.poll_data(cx)).await {
-                Ok(None) => return,
-                Ok(Some(Ok(data))) => {
+            let tap = &mut body.tap;
+            let next = wire.until(|cx| match content.poll_data(cx) {
+                Poll::Ready(data) => Poll::Ready(Some(data)),
+                Poll::Pending => poll_unwanted(tap, cx).map(|()| None),
+            });
+            match next.await {
+                Ok(Some(None)) => return,
+                Ok(Some(Some(Ok(data)))) => {
                     wire.came(data.len());
                     tape.lock().record(&data);
                     if let Err(truncation) = body.append(&data) {
                         return outcome.truncated = Some(truncation);
                     }
+                    let length = data.len();
+                    if let Err(stuck) = body.pass_on(&mut wire.watch, data).await {
+                        return outcome.body_stuck(stuck);
+                    }
                     // It fails if the stream was reset; the next poll reports that.
-                    let _ = content.flow_control().release_capacity(data.len());
+                    let _ = content.flow_control().release_capacity(length);
                 }
-                Ok(Some(Err(error))) => {
-                    outcome.truncated = Some(Truncation::Disconnect);
+                Ok(None) => return outcome.truncated = Some(TruncationCause::Unwanted),
+                Ok(Some(Some(Err(error)))) => {
+                    outcome.truncated = Some(TruncationCause::Disconnect);
                     return outcome.failure = Some(lost(Phase::Body, &error));
                 }
                 Err(limit) => return outcome.body_timeout(limit),

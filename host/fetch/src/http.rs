@@ -13,16 +13,17 @@ use std::time::Duration;
 use ::http::Method;
 use ::http::header::TRANSFER_ENCODING;
 use bytes::Bytes;
-use hyper::body::{Body, Incoming};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use jiff::Timestamp;
-use sha1::{Digest, Sha1};
+use opilio_model::error_chain;
+use sha1::Digest;
 use tracing::{Instrument as _, info_span};
 
-use crate::config::Config;
+use crate::body_record::{BodyRecord, Stuck};
+use crate::config::FetcherConfig;
 use crate::dial::{candidates, dial};
-use crate::exchange::{Exchange, HeadVerdict, PayloadDigest, Request, Truncation};
+use crate::exchange::{Exchange, HeadVerdict, PayloadDigest, Request, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::h2;
@@ -30,11 +31,10 @@ use crate::head::ResponseHead;
 use crate::pool::Way;
 use crate::ports;
 use crate::proxy::wants_credentials;
+use crate::recording_stream::{Forward, RecordingStream, Tape};
 use crate::request::Prepared;
-use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
 use crate::stream::{Connection, Server, Speaks};
-use crate::tape::{Forward, RecordingStream, Tape};
 use crate::wire::{Clock, LimitHit, Watch, Wire};
 
 /// hyper's minimum for its buffer.
@@ -92,7 +92,7 @@ async fn fetch_prepared(
             Err(failure) => without_connection(failure),
         };
         // Taken connections leave the pool, so the loop ends with a new one.
-        if is_stale(&exchange) && prepared.method == Method::GET {
+        if is_stale(&exchange) && matches!(prepared.method, Method::GET | Method::HEAD) {
             continue;
         }
         if !wants_http2(&exchange) {
@@ -154,7 +154,7 @@ pub(crate) struct Outcome {
     pub(crate) head: Option<ResponseHead>,
     pub(crate) time_to_head: Option<Duration>,
     pub(crate) aborted_by_filter: Option<String>,
-    pub(crate) truncated: Option<Truncation>,
+    pub(crate) truncated: Option<TruncationCause>,
     pub(crate) failure: Option<FetchFailure>,
 }
 
@@ -214,7 +214,10 @@ where
                 head => head.as_ref(),
             };
             let verdict = match final_head.and_then(|head| Some((head, on_head.take()?))) {
-                Some((head, on_head)) => on_head(head).await,
+                Some((head, on_head)) => {
+                    body.tap = prepared.tap();
+                    on_head(head).await
+                }
                 None => HeadVerdict::Continue,
             };
             wire.watch().goes_on();
@@ -223,9 +226,13 @@ where
                 HeadVerdict::Continue => {
                     let content = response.into_body();
                     let ahead = read_buffer_max(config);
-                    body.receive(&mut wire, &tape, ahead, content, &mut outcome)
+                    let received = body
+                        .receive(&mut wire, &tape, ahead, content)
                         .instrument(info_span!("body"))
                         .await;
+                    if let Err(stuck) = received {
+                        outcome.body_stuck(stuck);
+                    }
                 }
             }
         }
@@ -260,7 +267,7 @@ where
 }
 
 /// Configures hyper to be as lenient as browsers, unless leniency could change where a message ends.
-fn builder(config: &Config) -> http1::Builder {
+fn builder(config: &FetcherConfig) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .title_case_headers(true)
@@ -274,118 +281,18 @@ fn builder(config: &Config) -> http1::Builder {
 }
 
 /// The maximum that hyper reads at once.
-fn read_buffer_max(config: &Config) -> usize {
+fn read_buffer_max(config: &FetcherConfig) -> usize {
     config.header_bytes_max.max(READ_BUFFER_LEAST)
-}
-
-/// The record of a payload while it is received.
-pub(crate) struct BodyRecord {
-    /// A copy of the payload without transfer coding, if the bytes on the wire differ from it.
-    separate: Option<SpoolWriter>,
-    digest: Sha1,
-    length: u64,
-    length_max: u64,
-    /// Payload bytes that came after `length_max`.
-    overshoot: u64,
-    scratch_error: Option<io::Error>,
-    claim: Arc<Claim>,
-}
-
-impl BodyRecord {
-    pub(crate) fn new(length_max: Option<u64>, claim: Arc<Claim>) -> Self {
-        BodyRecord {
-            separate: None,
-            digest: Sha1::new(),
-            length: 0,
-            length_max: length_max.unwrap_or(u64::MAX),
-            overshoot: 0,
-            scratch_error: None,
-            claim,
-        }
-    }
-
-    /// Waits until so many more bytes may be recorded. The error says why no room became free.
-    pub(crate) async fn room(
-        &self,
-        watch: &mut Watch,
-        tape: &Tape,
-        ahead: usize,
-    ) -> Result<(), Stuck> {
-        let of_wire = tape.lock().wire.to_disk(ahead);
-        let of_payload = self
-            .separate
-            .as_ref()
-            .map_or(0, |spool| spool.to_disk(ahead));
-        match of_wire + of_payload {
-            0 => Ok(()),
-            bytes => match watch.room(&self.claim, bytes).await {
-                Ok(Ok(())) => Ok(()),
-                Ok(Err(NoRoom)) => Err(Stuck::NoRoom),
-                Err(limit) => Err(Stuck::LimitHit(limit)),
-            },
-        }
-    }
-
-    /// Receives the body up to its end, a limit or an error.
-    async fn receive(
-        &mut self,
-        wire: &mut Wire,
-        tape: &Tape,
-        ahead: usize,
-        body: Incoming,
-        outcome: &mut Outcome,
-    ) {
-        let mut body = pin!(body);
-        loop {
-            if let Err(stuck) = self.room(wire.watch(), tape, ahead).await {
-                return outcome.body_stuck(stuck);
-            }
-            match wire.until(|cx| body.as_mut().poll_frame(cx)).await {
-                Ok(None) => return,
-                Ok(Some(Ok(frame))) => {
-                    let Ok(data) = frame.into_data() else {
-                        continue;
-                    };
-                    if let Err(truncation) = self.append(&data) {
-                        outcome.truncated = Some(truncation);
-                        return;
-                    }
-                }
-                Ok(Some(Err(error))) => return outcome.body_error(&error),
-                Err(limit) => return outcome.body_timeout(limit),
-            }
-        }
-    }
-
-    /// Appends received bytes. `Err` means that the body is cut here.
-    pub(crate) fn append(&mut self, data: &[u8]) -> Result<(), Truncation> {
-        let room = self.length_max - self.length;
-        let kept = &data[..data.len().min(usize::try_from(room).unwrap_or(usize::MAX))];
-        self.length += kept.len() as u64;
-        self.digest.update(kept);
-        if let Some(Err(error)) = self.separate.as_mut().map(|spool| spool.append(kept)) {
-            self.scratch_error.get_or_insert(error);
-            return Err(Truncation::Length);
-        }
-        self.overshoot = (data.len() - kept.len()) as u64;
-        match self.overshoot {
-            0 => Ok(()),
-            _ => Err(Truncation::Length),
-        }
-    }
-}
-
-/// The reason why a body cannot be recorded further.
-pub(crate) enum Stuck {
-    NoRoom,
-    LimitHit(LimitHit),
 }
 
 impl Outcome {
     pub(crate) fn body_stuck(&mut self, stuck: Stuck) {
         match stuck {
-            Stuck::NoRoom => self.truncated = Some(Truncation::Scratch),
+            Stuck::Cut(truncation) => self.truncated = Some(truncation),
+            Stuck::Hyper(error) => self.body_error(&error),
+            Stuck::NoRoom => self.truncated = Some(TruncationCause::Scratch),
             Stuck::LimitHit(limit) => self.body_timeout(limit),
+            Stuck::Unwanted => self.truncated = Some(TruncationCause::Unwanted),
         }
     }
 
@@ -402,7 +309,7 @@ impl Outcome {
                 ..
             })
         );
-        not_http || self.truncated == Some(Truncation::Headers)
+        not_http || self.truncated == Some(TruncationCause::Headers)
     }
 
     /// Records the error of a missing or incomplete head.
@@ -411,21 +318,21 @@ impl Outcome {
         self.head = tape.find_head();
         let too_long = tape.head_overflow || error.is_parse_too_large();
         match (too_long, &self.head) {
-            (true, Some(_)) => self.truncated = Some(Truncation::Headers),
+            (true, Some(_)) => self.truncated = Some(TruncationCause::Headers),
             _ if tape.received == 0 && is_hanging_up(error) => {
                 self.failure = Some(FetchFailure::Empty);
             }
             _ if too_long || error.is_parse() => {
                 // For example two lengths: the end of the body is unknown.
-                self.truncated = self.head.as_ref().map(|_| Truncation::Framing);
+                self.truncated = self.head.as_ref().map(|_| TruncationCause::Framing);
                 self.failure = Some(FetchFailure::NotHttp {
                     phase: Phase::Head,
-                    reason: reasons(error),
+                    reason: error_chain(error),
                 });
             }
             _ if tape.received == 0 => self.failure = Some(lost(Phase::Request, error)),
             _ => {
-                self.truncated = Some(Truncation::Disconnect);
+                self.truncated = Some(TruncationCause::Disconnect);
                 self.failure = Some(lost(Phase::Head, error));
             }
         }
@@ -440,7 +347,7 @@ impl Outcome {
         };
         self.truncated = match limit {
             LimitHit::Cut => None,
-            _ => (tape.received > 0).then_some(Truncation::Time),
+            _ => (tape.received > 0).then_some(TruncationCause::Time),
         };
         self.failure = Some(limit.failure(phase));
     }
@@ -454,13 +361,13 @@ impl Outcome {
             )
         });
         if misframed {
-            self.truncated = Some(Truncation::Framing);
+            self.truncated = Some(TruncationCause::Framing);
             self.failure = Some(FetchFailure::NotHttp {
                 phase: Phase::Body,
-                reason: reasons(error),
+                reason: error_chain(error),
             });
         } else {
-            self.truncated = Some(Truncation::Disconnect);
+            self.truncated = Some(TruncationCause::Disconnect);
             self.failure = Some(lost(Phase::Body, error));
         }
     }
@@ -468,10 +375,10 @@ impl Outcome {
     /// Records a limit that a body has reached. Our own limits are not failures; silence and floods of frames are the server's.
     pub(crate) fn body_timeout(&mut self, limit: LimitHit) {
         self.truncated = Some(match limit {
-            LimitHit::Silence(_) | LimitHit::Total(_) | LimitHit::Head(_) => Truncation::Time,
-            LimitHit::Overhead(_) => Truncation::Framing,
-            LimitHit::Rate => Truncation::Rate,
-            LimitHit::Cut => Truncation::Stop,
+            LimitHit::Silence(_) | LimitHit::Total(_) | LimitHit::Head(_) => TruncationCause::Time,
+            LimitHit::Overhead(_) => TruncationCause::Framing,
+            LimitHit::Rate => TruncationCause::Rate,
+            LimitHit::Cut => TruncationCause::Stop,
         });
         if let LimitHit::Silence(_) | LimitHit::Overhead(_) = limit {
             self.failure = Some(limit.failure(Phase::Body));
@@ -481,7 +388,8 @@ impl Outcome {
     /// The body of a response that announces chunks and has none. Archive readers take such bodies as they are.
     fn raw_body(&self, wire: &Spool, body: &BodyRecord) -> Option<Vec<u8>> {
         let head = self.head.as_ref()?;
-        let is_misframed = self.truncated == Some(Truncation::Framing) && body.separate.is_some();
+        let is_misframed =
+            self.truncated == Some(TruncationCause::Framing) && body.separate.is_some();
         if !is_misframed || body.length > 0 {
             return None;
         }
@@ -513,7 +421,7 @@ impl Outcome {
         let mut annotations = Vec::new();
         annotations.extend(
             self.truncated
-                .and_then(Truncation::annotation)
+                .and_then(TruncationCause::annotation)
                 .map(str::to_owned),
         );
         if self.aborted_by_filter.is_some() {
@@ -529,9 +437,9 @@ impl Outcome {
                 }
                 read_ahead
             }
-            Some(Truncation::Framing) if raw.is_some() => 0,
+            Some(TruncationCause::Framing) if raw.is_some() => 0,
             // Bytes that hyper read but did not decode are left out, so that the payload is all of the recorded body.
-            Some(Truncation::Length | Truncation::Scratch | Truncation::Framing) => {
+            Some(TruncationCause::Length | TruncationCause::Scratch | TruncationCause::Framing) => {
                 read_ahead + body.overshoot
             }
             _ => 0,
@@ -621,18 +529,6 @@ fn is_hanging_up(error: &hyper::Error) -> bool {
 fn lost(phase: Phase, error: &hyper::Error) -> FetchFailure {
     FetchFailure::Lost {
         phase,
-        reason: reasons(error),
+        reason: error_chain(error),
     }
-}
-
-/// Formats the error with its causes: hyper's own texts leave them out.
-fn reasons(error: &hyper::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
-        cause = error.source();
-    }
-    text
 }

@@ -4,9 +4,10 @@
 //! decides what is fetched next. The modules [`robots`] (RFC 9309), [`charset`] and [`coding`] interpret responses and use no
 //! sockets.
 
+mod abort;
 mod addresses;
+mod body_record;
 mod config;
-mod cut;
 mod dial;
 mod dns;
 mod exchange;
@@ -16,14 +17,15 @@ mod ftp;
 mod h2;
 mod head;
 mod http;
+mod payload_tap;
 mod pool;
 mod ports;
 mod proxy;
+mod recording_stream;
 mod request;
 mod scratch;
 mod spool;
 mod stream;
-mod tape;
 mod throttle;
 mod tls;
 mod transfer;
@@ -38,21 +40,22 @@ pub mod forms;
 pub mod robots;
 pub mod robots_tag;
 
+pub use abort::Abort;
 pub use addresses::{AddressClass, AddressPolicy};
-pub use config::{Config, HostTable, Trust};
-pub use cut::Cut;
+pub use config::{FetcherConfig, HostTable, Trust};
 pub use dial::CONNECT_ADDRESSES_MAX;
 pub use dns::{ADDRESSES_MAX, Resolution, ResolutionSource, TTL_MAX, TTL_WITHOUT_DNS};
-pub use exchange::{Exchange, HeadVerdict, PayloadDigest, Request, RequestBody, Truncation};
+pub use exchange::{Exchange, HeadVerdict, PayloadDigest, Request, RequestBody, TruncationCause};
 pub use failure::{FetchFailure, Phase};
-pub use fetcher::{BuildError, Fetcher};
+pub use fetcher::{Fetcher, FetcherBuildError};
 pub use ftp::FTP_LISTING;
 pub use head::ResponseHead;
 pub use opilio_model::{AddressFamily, NameServer};
+pub use payload_tap::PayloadTap;
 pub use ports::is_bad_port;
 pub use proxy::{Proxy, ProxyKind};
+pub use recording_stream::{ExchangeProgress, ServerTime};
 pub use spool::{Spool, SpoolReader, SpoolWriter};
-pub use tape::Received;
-pub use throttle::{Allowance, Taken, Throttle};
+pub use throttle::{Allowance, Throttle, ThrottleUsage};
 pub use tls::TlsInfo;
 pub use whois::{WHOIS_OK, WHOIS_SERVER, whois_host};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::config::{Config, Trust};
+use crate::config::{FetcherConfig, Trust};
 use crate::proxy::Proxy;
 use crate::stream::{Connection, Server};
 
@@ -46,7 +46,7 @@ struct Idle {
 }
 
 impl Way {
-    pub(crate) fn new(config: &Config, server: &Server) -> Self {
+    pub(crate) fn new(config: &FetcherConfig, server: &Server) -> Self {
         let proxy = config.proxy.as_ref();
         Way {
             server: server.clone(),

@@ -1,7 +1,7 @@
 //! Blocked ports: those of mail, shells, IRC and other services. A link to such a port would make the crawler send text that
 //! the server may take for its own protocol.
 
-use crate::config::Config;
+use crate::config::FetcherConfig;
 use crate::failure::FetchFailure;
 use crate::stream::Server;
 
@@ -24,7 +24,11 @@ pub fn is_bad_port(port: u16, allowed: &[u16]) -> bool {
 ///
 /// # Errors
 /// [`FetchFailure::PortRefused`].
-pub(crate) fn check(config: &Config, server: &Server, own: &[u16]) -> Result<(), FetchFailure> {
+pub(crate) fn check(
+    config: &FetcherConfig,
+    server: &Server,
+    own: &[u16],
+) -> Result<(), FetchFailure> {
     let port = server.port;
     match is_bad_port(port, &config.allow_ports) && !own.contains(&port) {
         true => Err(FetchFailure::PortRefused { port }),
@@ -38,7 +42,7 @@ mod tests {
 
     #[track_caller]
     fn refused(port: u16, own: &[u16], allowed: &[u16]) -> bool {
-        let mut config = Config::new("test", "");
+        let mut config = FetcherConfig::new("test", "");
         config.allow_ports = allowed.to_vec();
         let server = Server {
             tls: false,

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use http_body_util::Full;
 use opilio_uri::Uri;
 
-use crate::config::Config;
+use crate::config::FetcherConfig;
 use crate::exchange::Request;
 use crate::failure::FetchFailure;
-use crate::fetcher::BuildError;
+use crate::fetcher::FetcherBuildError;
+use crate::payload_tap::{PayloadTap, TapEnd};
+use crate::recording_stream::ExchangeProgress;
 use crate::stream::Server;
-use crate::tape::Received;
 
 /// A request that can be sent any number of times.
 #[derive(Debug)]
@@ -22,11 +23,12 @@ pub(crate) struct Prepared {
     target: Target,
     headers: HeaderMap,
     body: Bytes,
-    pub received: Received,
+    tap: Option<PayloadTap>,
+    pub received: ExchangeProgress,
 }
 
 impl Prepared {
-    pub(crate) fn new(config: &Config, request: &Request) -> Result<Self, FetchFailure> {
+    pub(crate) fn new(config: &FetcherConfig, request: &Request) -> Result<Self, FetchFailure> {
         let uri = &request.uri;
         let unfetchable = |reason: &str| FetchFailure::Unfetchable {
             uri: uri.as_str().to_owned(),
@@ -65,7 +67,10 @@ impl Prepared {
         }
         headers.replace(&request.headers);
         if let Some(body) = &request.body {
-            headers.append("Content-Type", &body.content_type);
+            headers.append_some(
+                "Content-Type",
+                Some(body.content_type.as_str()).filter(|it| !it.is_empty()),
+            );
         }
         Ok(Prepared {
             server: Server {
@@ -73,9 +78,10 @@ impl Prepared {
                 host: host.to_owned(),
                 port: uri.port_or_default(),
             },
-            method: match request.body {
-                Some(_) => Method::POST,
-                None => Method::GET,
+            method: match (&request.method, &request.body) {
+                (Some(method), _) => method.clone(),
+                (None, Some(_)) => Method::POST,
+                (None, None) => Method::GET,
             },
             target,
             headers: headers.0,
@@ -83,8 +89,14 @@ impl Prepared {
                 Some(body) => body.content.clone(),
                 None => Bytes::new(),
             },
+            tap: request.tap.clone(),
             received: request.received.clone(),
         })
+    }
+
+    /// The receiver of the payload.
+    pub(crate) fn tap(&self) -> Option<TapEnd> {
+        self.tap.as_ref().map(PayloadTap::end)
     }
 
     /// The body; empty if there is none.
@@ -102,7 +114,7 @@ impl Prepared {
 }
 
 /// Checks that the headers of the configuration can be sent.
-pub(crate) fn check_headers(config: &Config) -> Result<(), BuildError> {
+pub(crate) fn check_headers(config: &FetcherConfig) -> Result<(), FetcherBuildError> {
     let own = [
         ("User-Agent", Some(&config.user_agent)),
         ("From", config.from.as_ref()),
@@ -112,7 +124,7 @@ pub(crate) fn check_headers(config: &Config) -> Result<(), BuildError> {
     let given = config.headers.iter().map(|(n, v)| (n.as_str(), v));
     for (name, value) in own.chain(given) {
         if field(name, value).is_none() {
-            return Err(BuildError::Header {
+            return Err(FetcherBuildError::Header {
                 name: name.to_owned(),
                 value: value.clone(),
             });
@@ -212,8 +224,6 @@ fn referer(request: &Request) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[track_caller]

@@ -66,7 +66,7 @@ struct Rule {
     pattern: Vec<u8>,
     /// The pattern ended in `$`.
     anchored: bool,
-    line: Line,
+    line: RobotsLine,
 }
 
 /// A known field of robots.txt.
@@ -81,7 +81,7 @@ enum Field {
 
 /// A line of robots.txt, for the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct RobotsLine {
     /// Line number, from 1.
     pub number: usize,
     /// The line without comment and surrounding blanks.
@@ -92,16 +92,16 @@ pub struct Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Fetching is allowed.
-    Allowed(Reason),
+    Allowed(RobotsReason),
     /// Fetching is disallowed.
-    Refused(Reason),
+    Refused(RobotsReason),
 }
 
 /// The reason for a verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RobotsReason {
     /// The longest rule that matches.
-    Rule(Line),
+    Rule(RobotsLine),
     /// A group applies to us, but none of its rules matches.
     NoRuleMatches,
     /// No group applies to us.
@@ -170,16 +170,20 @@ impl Robots {
         let path = path_and_query.split('#').next().unwrap_or_default();
         let path = if path.is_empty() { "/" } else { path };
         if path == "/robots.txt" {
-            return Verdict::Allowed(Reason::RobotsTxt);
+            return Verdict::Allowed(RobotsReason::RobotsTxt);
         }
         let file = match &self.answer {
             Answer::File(file) => file,
-            Answer::Unavailable(status) => return Verdict::Allowed(Reason::Unavailable(*status)),
-            Answer::Unreachable(status) => return Verdict::Refused(Reason::Unreachable(*status)),
+            Answer::Unavailable(status) => {
+                return Verdict::Allowed(RobotsReason::Unavailable(*status));
+            }
+            Answer::Unreachable(status) => {
+                return Verdict::Refused(RobotsReason::Unreachable(*status));
+            }
         };
         let mut groups = file.groups_for(user_agent).peekable();
         if groups.peek().is_none() {
-            return Verdict::Allowed(Reason::NoGroup);
+            return Verdict::Allowed(RobotsReason::NoGroup);
         }
         let path = normalise(path.as_bytes(), Part::Path);
         let matching = groups
@@ -195,9 +199,9 @@ impl Robots {
             }
         });
         match decisive {
-            None => Verdict::Allowed(Reason::NoRuleMatches),
-            Some(rule) if rule.allow => Verdict::Allowed(Reason::Rule(rule.line.clone())),
-            Some(rule) => Verdict::Refused(Reason::Rule(rule.line.clone())),
+            None => Verdict::Allowed(RobotsReason::NoRuleMatches),
+            Some(rule) if rule.allow => Verdict::Allowed(RobotsReason::Rule(rule.line.clone())),
+            Some(rule) => Verdict::Refused(RobotsReason::Rule(rule.line.clone())),
         }
     }
 
@@ -346,7 +350,7 @@ impl Rule {
             allow,
             pattern: normalise(value, Part::Pattern),
             anchored,
-            line: Line {
+            line: RobotsLine {
                 number,
                 text: String::from_utf8_lossy(line).into_owned(),
             },
@@ -598,23 +602,23 @@ impl fmt::Display for Verdict {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for RobotsReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Rule(line) => write!(f, "line {}, {}", line.number, line.text),
-            Reason::NoRuleMatches => f.write_str("no rule matches"),
-            Reason::NoGroup => f.write_str("no group for this user agent"),
-            Reason::RobotsTxt => f.write_str("robots.txt itself"),
-            Reason::Unavailable(status) => write!(f, "no robots.txt (status {status})"),
-            Reason::Unreachable(status) => write!(f, "robots.txt unreachable (status {status})"),
+            RobotsReason::Rule(line) => write!(f, "line {}, {}", line.number, line.text),
+            RobotsReason::NoRuleMatches => f.write_str("no rule matches"),
+            RobotsReason::NoGroup => f.write_str("no group for this user agent"),
+            RobotsReason::RobotsTxt => f.write_str("robots.txt itself"),
+            RobotsReason::Unavailable(status) => write!(f, "no robots.txt (status {status})"),
+            RobotsReason::Unreachable(status) => {
+                write!(f, "robots.txt unreachable (status {status})")
+            }
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::time::Instant;
 
     use proptest::prelude::*;
@@ -914,7 +918,7 @@ mod tests {
         check(page, "x", "/", true);
         assert_eq!(
             Robots::parse(page.as_bytes()).verdict("x", "/"),
-            Verdict::Allowed(Reason::NoGroup)
+            Verdict::Allowed(RobotsReason::NoGroup)
         );
         // Rules apply, whatever text is around them.
         check(
@@ -965,7 +969,7 @@ mod tests {
         let robots =
             Robots::parse(b"# hi\nUser-agent: *\nDisallow: /a  # no\nAllow: /a/b\nDisallow: /a\n");
         let line = |number, text: &str| {
-            Reason::Rule(Line {
+            RobotsReason::Rule(RobotsLine {
                 number,
                 text: text.to_owned(),
             })
@@ -980,11 +984,11 @@ mod tests {
         );
         assert_eq!(
             robots.verdict("x", "/"),
-            Verdict::Allowed(Reason::NoRuleMatches)
+            Verdict::Allowed(RobotsReason::NoRuleMatches)
         );
         assert_eq!(
             Robots::parse(b"").verdict("x", "/"),
-            Verdict::Allowed(Reason::NoGroup)
+            Verdict::Allowed(RobotsReason::NoGroup)
         );
     }
 

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use crate::config::Config;
+use crate::config::FetcherConfig;
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::proxy::{Proxy, ProxyKind};
@@ -99,7 +99,7 @@ impl Connection {
 }
 
 /// Checks whether the address policy allows this address.
-pub(crate) fn allowed(config: &Config, address: IpAddr) -> Result<(), FetchFailure> {
+pub(crate) fn allowed(config: &FetcherConfig, address: IpAddr) -> Result<(), FetchFailure> {
     let refusal = config.addresses.check(address);
     refusal.map_err(|class| FetchFailure::AddressRefused { address, class })
 }

@@ -32,7 +32,7 @@ pub struct Allowance {
 
 /// The consumption of all exchanges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct ThrottleUsage {
     /// Bytes received since the process began.
     pub bytes: u64,
     /// Number of reads that had to wait.
@@ -110,8 +110,8 @@ impl Throttle {
     }
 
     /// The consumption so far.
-    pub fn taken(&self) -> Taken {
-        Taken {
+    pub fn taken(&self) -> ThrottleUsage {
+        ThrottleUsage {
             bytes: self.0.bytes.load(Ordering::Relaxed),
             waits: self.0.waits.load(Ordering::Relaxed),
             connections: self.0.connections.load(Ordering::Relaxed),
@@ -228,8 +228,6 @@ impl Drop for Seat {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn at(began: Instant, milliseconds: u64) -> Instant {

@@ -13,7 +13,7 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::config::Trust;
-use crate::fetcher::BuildError;
+use crate::fetcher::FetcherBuildError;
 
 /// A TLS session, for the record.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl TlsInfo {
 }
 
 impl Tls {
-    pub(crate) fn build(trust: &Trust) -> Result<Self, BuildError> {
+    pub(crate) fn build(trust: &Trust) -> Result<Self, FetcherBuildError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let versions = ClientConfig::builder_with_provider(provider.clone())
             .with_safe_default_protocol_versions()?;

@@ -14,14 +14,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::Instant;
 
 use crate::dial::{candidates, dial};
-use crate::exchange::{Exchange, PayloadDigest, Truncation};
+use crate::exchange::{Exchange, PayloadDigest, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
 use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::recording_stream::{ExchangeProgress, Hold, ServerTime};
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
 use crate::stream::{Connection, Server, Speaks, Stream};
-use crate::tape::{Hold, Received};
 use crate::wire::Clock;
 
 /// Longest line of a conversation. RFC 959 has no limit; servers send welcome texts of a few kilobytes.
@@ -36,7 +36,7 @@ const READ_BYTES: usize = 64 * 1024;
 pub(crate) struct Conversation {
     /// The stream; none while TLS is started on it, and permanently if that fails.
     stream: Option<Stream>,
-    received: Received,
+    received: ExchangeProgress,
     /// Bytes that were read but not yet parsed.
     ahead: Vec<u8>,
     /// The conversation of both sides, with secrets replaced by `****`.
@@ -50,17 +50,15 @@ pub(crate) struct Content {
     length: u64,
     length_max: u64,
     claim: Arc<Claim>,
-    received: Received,
-    pub(crate) truncated: Option<Truncation>,
+    received: ExchangeProgress,
+    pub(crate) truncated: Option<TruncationCause>,
 }
 
 /// The beginning of a window in which the rate is measured.
 struct RateWindow {
-    since: Instant,
+    time: ServerTime,
     /// Length of the content at that time.
     length: u64,
-    /// Time for which the server had been held up at that time.
-    held_up: Duration,
 }
 
 /// The facts of a transfer, apart from its content.
@@ -88,14 +86,14 @@ pub(crate) async fn connect(
 }
 
 /// Waits until all exchanges together may read more. The right to read is not kept while the crawl waits for the server.
-async fn turn(parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+async fn turn(parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
     if parts.throttle.is_free() {
         return Ok(());
     }
     tokio::select! {
         _turn = parts.throttle.clone().turn() => Ok(()),
-        () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
-        () = parts.cut.happens() => Err(Truncation::Stop),
+        () = tokio::time::sleep_until(clock.deadline) => Err(TruncationCause::Time),
+        () = parts.cut.happens() => Err(TruncationCause::Stop),
     }
 }
 
@@ -130,7 +128,7 @@ pub(crate) async fn within<T>(
 }
 
 impl Conversation {
-    pub(crate) fn new(stream: Stream, received: Received) -> Self {
+    pub(crate) fn new(stream: Stream, received: ExchangeProgress) -> Self {
         Conversation {
             stream: Some(stream),
             received,
@@ -235,14 +233,6 @@ async fn first_read<T>(hold: Hold, read: impl Future<Output = T>) -> T {
     .await
 }
 
-impl RateWindow {
-    /// Returns the time since the window began, without the time for which the crawl held the server up.
-    fn server_time(&self, received: &Received) -> Duration {
-        let held_up = received.held_up().saturating_sub(self.held_up);
-        self.since.elapsed().saturating_sub(held_up)
-    }
-}
-
 fn gone() -> FetchFailure {
     FetchFailure::Lost {
         phase: Phase::Request,
@@ -251,7 +241,7 @@ fn gone() -> FetchFailure {
 }
 
 impl Content {
-    pub(crate) fn new(parts: &Parts, received: Received) -> Self {
+    pub(crate) fn new(parts: &Parts, received: ExchangeProgress) -> Self {
         let config = &parts.config;
         let claim = parts.scratch.claim();
         Content {
@@ -285,12 +275,12 @@ impl Content {
                 self.truncated = Some(truncation);
                 return Ok(());
             }
-            let time = window.server_time(&self.received);
+            let time = window.time.elapsed();
             if time >= parts.config.rate_window {
                 let came = (self.length - window.length) as f64;
                 let least = parts.config.rate_min.unwrap_or(0) as f64;
                 if came < least * time.as_secs_f64() {
-                    self.truncated = Some(Truncation::Rate);
+                    self.truncated = Some(TruncationCause::Rate);
                     return Ok(());
                 }
                 window = self.rate_window();
@@ -304,13 +294,13 @@ impl Content {
                     self.append(&buffer)?;
                 }
                 Err(FetchFailure::Timeout { .. }) if Instant::now() >= clock.deadline => {
-                    self.truncated = Some(Truncation::Time);
+                    self.truncated = Some(TruncationCause::Time);
                 }
-                Err(FetchFailure::Stopped) => self.truncated = Some(Truncation::Stop),
+                Err(FetchFailure::Stopped) => self.truncated = Some(TruncationCause::Stop),
                 Err(failure) => {
                     self.truncated = Some(match failure {
-                        FetchFailure::Timeout { .. } => Truncation::Time,
-                        _ => Truncation::Disconnect,
+                        FetchFailure::Timeout { .. } => TruncationCause::Time,
+                        _ => TruncationCause::Disconnect,
                     });
                     return Err(failure);
                 }
@@ -324,29 +314,28 @@ impl Content {
     /// Returns a window of the rate that begins now.
     fn rate_window(&self) -> RateWindow {
         RateWindow {
-            since: Instant::now(),
+            time: self.received.server_time(),
             length: self.length,
-            held_up: self.received.held_up(),
         }
     }
 
     /// Waits until more may be read and recorded.
-    async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+    async fn may_read(&self, parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
         self.room(parts, clock).await?;
         turn(parts, clock).await
     }
 
     /// Waits until as many bytes as one read takes may be recorded.
-    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), Truncation> {
+    async fn room(&self, parts: &Parts, clock: &Clock) -> Result<(), TruncationCause> {
         let bytes = self.spool.to_disk(READ_BYTES);
         if bytes == 0 {
             return Ok(());
         }
         let room = std::future::poll_fn(|cx| self.claim.poll_room(cx, bytes));
         let outcome = tokio::select! {
-            room = room => room.map_err(|NoRoom| Truncation::Scratch),
-            () = tokio::time::sleep_until(clock.deadline) => Err(Truncation::Time),
-            () = parts.cut.happens() => Err(Truncation::Stop),
+            room = room => room.map_err(|NoRoom| TruncationCause::Scratch),
+            () = tokio::time::sleep_until(clock.deadline) => Err(TruncationCause::Time),
+            () = parts.cut.happens() => Err(TruncationCause::Stop),
         };
         self.claim.stop_waiting();
         outcome
@@ -356,7 +345,7 @@ impl Content {
         let room = usize::try_from(self.length_max - self.length).unwrap_or(usize::MAX);
         let kept = &bytes[..bytes.len().min(room)];
         if kept.len() < bytes.len() {
-            self.truncated = Some(Truncation::Length);
+            self.truncated = Some(TruncationCause::Length);
         }
         self.length += kept.len() as u64;
         self.digest.update(kept);
@@ -371,7 +360,7 @@ impl Content {
         let mut annotations = told.annotations;
         annotations.extend(
             self.truncated
-                .and_then(Truncation::annotation)
+                .and_then(TruncationCause::annotation)
                 .map(str::to_owned),
         );
         if told.aborted_by_filter.is_some() {
@@ -402,10 +391,8 @@ impl Content {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
-    use crate::config::Config;
+    use crate::config::FetcherConfig;
     use crate::fetcher::Fetcher;
 
     /// Reads when data is available at once, as from a server that never pauses.
@@ -417,7 +404,7 @@ mod tests {
 
     #[tokio::test]
     async fn limits_hold_although_there_is_always_more_to_read() {
-        let mut config = Config::new("test", "");
+        let mut config = FetcherConfig::new("test", "");
         let fetcher = Fetcher::new(config.clone()).unwrap();
         assert_eq!(read(fetcher.parts()).await.unwrap(), 1);
         fetcher.cut().now();

@@ -11,12 +11,12 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::time::{Instant, Sleep};
 
-use crate::config::Config;
-use crate::cut::Cut;
+use crate::abort::Abort;
+use crate::config::FetcherConfig;
 use crate::failure::{FetchFailure, Phase};
+use crate::recording_stream::{RecordingStream, Tape};
 use crate::scratch::{Claim, NoRoom};
 use crate::stream::Stream;
-use crate::tape::{RecordingStream, Tape};
 
 pub(crate) type HyperConnection = http1::Connection<TokioIo<RecordingStream>, Full<Bytes>>;
 pub(crate) type Sender = http1::SendRequest<Full<Bytes>>;
@@ -33,7 +33,7 @@ pub(crate) struct Wire {
 pub(crate) struct Watch {
     tape: Tape,
     clock: Clock,
-    cut: Cut,
+    cut: Abort,
     /// Wakes the task at the earliest time at which a limit can be reached.
     alarm: Pin<Box<Sleep>>,
     /// Wakes the task when the exchange is cut.
@@ -83,7 +83,7 @@ pub(crate) enum LimitHit {
 }
 
 impl Clock {
-    pub(crate) fn start(config: &Config) -> Self {
+    pub(crate) fn start(config: &FetcherConfig) -> Self {
         let started = Instant::now();
         Clock {
             started,
@@ -126,7 +126,7 @@ impl LimitHit {
 }
 
 impl Watch {
-    pub(crate) fn new(tape: Tape, clock: Clock, cut: &Cut) -> Self {
+    pub(crate) fn new(tape: Tape, clock: Clock, cut: &Abort) -> Self {
         let first = clock.silence_max.min(clock.first_byte_max);
         let first = clock.deadline.min(Instant::now() + first);
         Watch {
@@ -163,10 +163,20 @@ impl Watch {
         claim: &Claim,
         bytes: u64,
     ) -> Result<Result<(), NoRoom>, LimitHit> {
+        let room = self.hold(|cx| claim.poll_room(cx, bytes)).await;
+        claim.stop_waiting();
+        room
+    }
+
+    /// Waits for something of our own while the server waits for us. Only the exchange's total time and the cut end the wait.
+    pub(crate) async fn hold<T>(
+        &mut self,
+        mut ready: impl FnMut(&mut Context<'_>) -> Poll<T>,
+    ) -> Result<T, LimitHit> {
         let mut waited = false;
-        let room = poll_fn(|cx| {
-            if let Poll::Ready(room) = claim.poll_room(cx, bytes) {
-                return Poll::Ready(Ok(room));
+        let held = poll_fn(|cx| {
+            if let Poll::Ready(value) = ready(cx) {
+                return Poll::Ready(Ok(value));
             }
             waited = true;
             if self.is_cut(cx) {
@@ -179,11 +189,10 @@ impl Watch {
             }
         })
         .await;
-        claim.stop_waiting();
         if waited {
             self.goes_on();
         }
-        room
+        held
     }
 
     /// Ready when a limit is reached. It checks the clock and the cut itself. tokio's timers and channels only wake the task, and
@@ -344,14 +353,14 @@ mod tests {
     use tokio::task::coop::{cooperative, has_budget_remaining};
 
     use super::*;
+    use crate::recording_stream::ExchangeProgress;
     use crate::spool::SpoolWriter;
-    use crate::tape::Received;
 
-    fn watch(change: impl FnOnce(&mut Config), cut: &Cut) -> Watch {
-        let mut config = Config::new("test", "");
+    fn watch(change: impl FnOnce(&mut FetcherConfig), cut: &Abort) -> Watch {
+        let mut config = FetcherConfig::new("test", "");
         change(&mut config);
         let wire = SpoolWriter::new(0, std::path::Path::new(""));
-        let tape = Tape::new(wire, 1024, Received::default());
+        let tape = Tape::new(wire, 1024, ExchangeProgress::default());
         Watch::new(tape, Clock::start(&config), cut)
     }
 
@@ -369,7 +378,7 @@ mod tests {
 
     #[tokio::test]
     async fn limits_hold_although_the_tasks_budget_is_spent() {
-        let cut = Cut::new();
+        let cut = Abort::new();
         let none = Duration::ZERO;
         let late = watch(|config| config.total_timeout = none, &cut);
         assert_eq!(

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_fetch::{Config, Fetcher, HeadVerdict, Request, ResponseHead};
+use opilio_fetch::{Fetcher, FetcherConfig, HeadVerdict, Request, ResponseHead};
 use opilio_uri::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -89,7 +89,7 @@ async fn bare(downloads: usize) -> u64 {
 async fn ours(downloads: usize) -> u64 {
     let port = serve(downloads).await;
     let scratch = tempfile::tempdir().unwrap();
-    let mut config = Config::new("opilio-test/1", scratch.path());
+    let mut config = FetcherConfig::new("opilio-test/1", scratch.path());
     config.addresses.loopback = true;
     config.connect_timeout = Duration::from_secs(600);
     config.response_timeout = Duration::from_secs(600);

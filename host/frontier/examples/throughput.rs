@@ -13,8 +13,8 @@ use std::{
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Digests, Frontier, Issue, Next, Outcome, Strategy, Success,
-    Transfer, Validators, Visit, WarcLocation,
+    Candidate, ContentState, Digests, Frontier, FrontierConfig, Issue, Next, Outcome, Strategy,
+    Success, Transfer, Validators, VisitUpdate, WarcLocation,
 };
 use opilio_uri::{HopPath, Uri};
 
@@ -101,7 +101,7 @@ fn is_task() -> bool {
         "make-idle" | "crawl-beside-idle" => queues.parse().unwrap(),
         _ => return false,
     };
-    let mut config = Config::default();
+    let mut config = FrontierConfig::default();
     config.queue.politeness.min_delay = Duration::ZERO;
     config.queue.politeness.max_delay = Duration::ZERO;
     let mut frontier = Frontier::open(Path::new(dir), config).unwrap();
@@ -187,7 +187,7 @@ fn bare_store(dir: &Path, entries: u64, report: &mut Report) {
 
 fn whole(dir: &Path, options: &Options, report: &mut Report) {
     let Options { uris, queues, .. } = *options;
-    let mut config = Config::default();
+    let mut config = FrontierConfig::default();
     config.queue.politeness.min_delay = Duration::ZERO;
     config.queue.politeness.max_delay = Duration::ZERO;
     let mut frontier = Frontier::open(dir, config.clone()).unwrap();
@@ -288,7 +288,7 @@ fn cost_of_making(queues: u64) -> Duration {
 
 /// Every URI is visited five times, with all that a visit leaves.
 fn visited_often(dir: &Path, uris: u64, report: &mut Report) {
-    let mut config = Config::default();
+    let mut config = FrontierConfig::default();
     config.queue.politeness.min_delay = Duration::ZERO;
     config.queue.politeness.max_delay = Duration::ZERO;
     let mut frontier = Frontier::open(dir, config).unwrap();
@@ -338,7 +338,7 @@ fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> O
     for part in digest.chunks_mut(8) {
         part.copy_from_slice(&random.next().to_be_bytes()[..part.len()]);
     }
-    let visit = Visit {
+    let visit = VisitUpdate {
         status: 200,
         state: ContentState::New,
         size: Some(random.below(200_000)),
@@ -363,7 +363,7 @@ fn visited(issue: &Issue, outlinks: Vec<Candidate>, wait: Option<Duration>) -> O
         }),
         extractor: Some(77),
         outlinks: Some(outlinks.len() as u64),
-        ..Visit::default()
+        ..VisitUpdate::default()
     };
     Outcome::Succeeded(Box::new(Success {
         visit,

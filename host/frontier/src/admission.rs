@@ -5,7 +5,8 @@ use jiff::Timestamp;
 use opilio_uri::Hop;
 
 use crate::{
-    Candidate, Config, Directive, Place, RECORD_KEY_BYTES_MAX, Refusal, Scheduled, UriRecord,
+    Candidate, Directive, FrontierConfig, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult, UriRecord,
+    UriState,
     candidate::is_queue_name,
     change::{self, Change},
     instant::{self, Millis},
@@ -14,7 +15,7 @@ use crate::{
     reconsideration,
     record::CanonicalKey,
     signal,
-    store::{Error, Store},
+    store::{FrontierError, Store},
 };
 
 /// Most redirects in a row from a URI to one of its own canonical form. A site may hand out a new session with every request, for
@@ -50,7 +51,7 @@ pub(crate) fn admit(
     change: &mut Change<'_>,
     candidates: Vec<Candidate>,
     origin: Origin<'_>,
-) -> Result<Vec<Scheduled>, Error> {
+) -> Result<Vec<ScheduleResult>, FrontierError> {
     let memory = change.memory;
     let canonicals: Vec<_> = candidates
         .iter()
@@ -78,6 +79,12 @@ pub(crate) fn admit(
     // Candidates of one source come together.
     let mut last: Option<(Option<String>, Finder)> = None;
     for (index, mut candidate) in candidates.into_iter().enumerate() {
+        let part = change.config.part.as_ref();
+        let may_leave = !matches!(origin, Origin::Prerequisites(_));
+        if may_leave && part.is_some_and(|part| !part.has(&candidate)) {
+            answers.push(send(change, &candidate, canonicals[index], finders[index])?);
+            continue;
+        }
         if let Origin::Prerequisites(queue) = origin {
             queue.clone_into(&mut candidate.queue);
             candidate.directive = Directive::Highest;
@@ -111,13 +118,29 @@ pub(crate) fn admit(
     Ok(answers)
 }
 
+/// Sends a candidate of another part, unless it was sent a short time ago and gives no reason to send it again.
+fn send(
+    change: &mut Change<'_>,
+    candidate: &Candidate,
+    canonical: CanonicalKey,
+    found_by: Option<Finder>,
+) -> Result<ScheduleResult, FrontierError> {
+    let finder = keys::finder(candidate.source.as_deref());
+    if found_by == Some(finder) && !has_reason(candidate, candidate.directive) {
+        return Ok(ScheduleResult::Known);
+    }
+    change.send(candidate)?;
+    change.seen.push((canonical, finder));
+    Ok(ScheduleResult::Sent)
+}
+
 /// Whether a link of a page would change nothing ([`crate::Frontier::changes_nothing`]).
 pub(crate) fn changes_nothing(
     store: &Store,
-    config: &Config,
+    config: &FrontierConfig,
     seen: &mut Seen,
     link: &Candidate,
-) -> Result<bool, Error> {
+) -> Result<bool, FrontierError> {
     let directive = change::directive(link.directive, &link.hop_path, link.strategy, config);
     if link.hop_path.last() == Some(Hop::Embed)
         || !is_queue_name(&link.queue)
@@ -158,24 +181,24 @@ fn admit_one(
     canonical: CanonicalKey,
     is_known: bool,
     origin: Origin<'_>,
-) -> Result<Scheduled, Error> {
+) -> Result<ScheduleResult, FrontierError> {
     if !is_queue_name(&candidate.queue) {
-        return Ok(Scheduled::Refused(Refusal::QueueName));
+        return Ok(ScheduleResult::Refused(Refusal::QueueName));
     }
     // Most candidates are links to known URIs, and give no reason to move them. Their records need not be read.
     let may_move = has_reason(&candidate, candidate.directive) || is_refreshed(&candidate, origin);
     if is_known && !may_move {
-        return Ok(Scheduled::Known);
+        return Ok(ScheduleResult::Known);
     }
     let key = candidate.uri.key();
     if key.len() > RECORD_KEY_BYTES_MAX {
-        return Ok(Scheduled::Refused(Refusal::UriTooLong));
+        return Ok(ScheduleResult::Refused(Refusal::UriTooLong));
     }
 
     // A record whose canonical form has been withdrawn still counts as known.
     let has_record = (is_known || change.counters.withdrawn > 0) && change.has_record(&key)?;
     if matches!(origin, Origin::Elsewhere) && (is_known || has_record) {
-        return Ok(Scheduled::Known);
+        return Ok(ScheduleResult::Known);
     }
     let known_key = if has_record {
         Some(key.clone())
@@ -189,9 +212,9 @@ fn admit_one(
         let is_forced = candidate.force;
         create(change, &key, candidate, canonical, is_known)?;
         return Ok(if is_known && is_forced {
-            Scheduled::Forced
+            ScheduleResult::Forced
         } else {
-            Scheduled::New
+            ScheduleResult::New
         });
     };
 
@@ -201,7 +224,7 @@ fn admit_one(
     };
     let Some(mut record) = known else {
         // Two canonical forms with one hash: the later one counts as known.
-        return Ok(Scheduled::Known);
+        return Ok(ScheduleResult::Known);
     };
     if candidate.seed && !record.seed {
         record.seed = true;
@@ -213,7 +236,7 @@ fn admit_one(
         {
             change.rest_all(queue, PREREQUISITE_PAUSE)?;
         }
-        return Ok(Scheduled::Known);
+        return Ok(ScheduleResult::Known);
     }
     raise(change, &known_key, record, &candidate, origin)
 }
@@ -225,11 +248,11 @@ fn raise(
     mut record: UriRecord,
     candidate: &Candidate,
     origin: Origin<'_>,
-) -> Result<Scheduled, Error> {
+) -> Result<ScheduleResult, FrontierError> {
     let now = instant::floor(change.now);
     let rank = change::rank(&record);
     let is_prerequisite = candidate.directive == Directive::Highest;
-    let is_faded = record.place == Place::Faded;
+    let is_faded = record.place == UriState::Faded;
     let new_rank = match rank {
         Some(rank) => {
             let is_ready = change.is_ready(&record.queue, rank)?;
@@ -268,7 +291,7 @@ fn raise(
                 due
             };
             if !moves_here && !candidate.force && due == rank.due && directive == rank.directive {
-                return Ok(Scheduled::Known);
+                return Ok(ScheduleResult::Known);
             }
             change.take_queued(&record)?;
             Rank {
@@ -277,7 +300,10 @@ fn raise(
                 ..rank
             }
         }
-        None if is_faded || candidate.force || (is_prerequisite && record.place == Place::Done) => {
+        None if is_faded
+            || candidate.force
+            || (is_prerequisite && record.place == UriState::Done) =>
+        {
             change.counters.statistics.queued += 1;
             let arrival = change.counters.arrival();
             Rank {
@@ -289,7 +315,7 @@ fn raise(
                 arrival,
             }
         }
-        None => return Ok(Scheduled::Known),
+        None => return Ok(ScheduleResult::Known),
     };
 
     if is_prerequisite {
@@ -314,9 +340,9 @@ fn raise(
     change.put_queued(&record.queue, rank, key)?;
     change.put(key, record);
     Ok(if candidate.force {
-        Scheduled::Forced
+        ScheduleResult::Forced
     } else {
-        Scheduled::Raised(rank.directive)
+        ScheduleResult::Raised(rank.directive)
     })
 }
 
@@ -326,7 +352,7 @@ fn create(
     candidate: Candidate,
     canonical: CanonicalKey,
     is_known: bool,
-) -> Result<(), Error> {
+) -> Result<(), FrontierError> {
     let rank = Rank {
         directive: candidate.directive,
         precedence: candidate.precedence,

@@ -1,14 +1,14 @@
-//! Small values that the caller keeps under names of its own: robots.txt, addresses, cookies, prices, counts. The frontier does not
-//! read them.
+//! Small values that the caller keeps under names of its own: robots.txt, addresses, cookies, prices, counts. The frontier does
+//! not read them.
 
-use crate::{Error, Frontier, RECORD_KEY_BYTES_MAX};
+use crate::{Frontier, FrontierError, RECORD_KEY_BYTES_MAX};
 
 impl Frontier {
     /// The value that the caller keeps under this name.
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn caller_value(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    pub fn caller_value(&self, name: &str) -> Result<Option<Vec<u8>>, FrontierError> {
         if !is_name(name) {
             return Ok(None);
         }
@@ -23,7 +23,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn caller_values(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    pub fn caller_values(&self, prefix: &str) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         self.caller_values_after(prefix, None, usize::MAX)
     }
 
@@ -36,7 +36,7 @@ impl Frontier {
         prefix: &str,
         after: Option<&str>,
         max: usize,
-    ) -> Result<Vec<(String, Vec<u8>)>, Error> {
+    ) -> Result<Vec<(String, Vec<u8>)>, FrontierError> {
         let from = after.map_or_else(|| prefix.to_owned(), |after| format!("{after}\0"));
         let begins_so = |name: &[u8]| name.starts_with(prefix.as_bytes());
         let mut found = Vec::new();
@@ -53,11 +53,11 @@ impl Frontier {
     /// Keeps several values under their names. After a sudden death of the process, either all or none of them are kept.
     ///
     /// # Errors
-    /// [`Error::Name`] if a name is empty or longer than [`RECORD_KEY_BYTES_MAX`]; then nothing is kept. Fails if the store
-    /// fails.
-    pub fn put_caller_values(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), Error> {
+    /// [`FrontierError::Name`] if a name is empty or longer than [`RECORD_KEY_BYTES_MAX`]; then nothing is kept. Fails if the
+    /// store fails.
+    pub fn put_caller_values(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), FrontierError> {
         if let Some((name, _)) = values.iter().find(|(name, _)| !is_name(name)) {
-            return Err(Error::Name { bytes: name.len() });
+            return Err(FrontierError::Name { bytes: name.len() });
         }
         self.attempt(|frontier| {
             let store = &frontier.store;
@@ -73,7 +73,7 @@ impl Frontier {
     ///
     /// # Errors
     /// The errors of [`Frontier::put_caller_values`].
-    pub fn put_caller_value(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+    pub fn put_caller_value(&mut self, name: &str, value: &[u8]) -> Result<(), FrontierError> {
         self.put_caller_values(&[(name.to_owned(), value.to_owned())])
     }
 }

@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
-use crate::{LinkAttribute, Strategy};
+use crate::{LinkAttribute, Strategy, instant};
 
 /// A URI that passed the scope filters: a seed, an outlink, a prerequisite, or what an operator adds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The URI to fetch. Its normalised form is its identity.
     pub uri: Uri,
@@ -39,9 +39,11 @@ pub struct Candidate {
     pub cost: u8,
     /// Due time. An unknown URI is due at this time; `None` means now. A known URI that waits for longer becomes due at this
     /// time.
+    #[serde(with = "instant::serialised_option")]
     pub due: Option<Timestamp>,
     /// Date of change, as a feed or a sitemap gives it. A known URI that waits and was last visited before this date is due now.
     /// A date in the future counts as now.
+    #[serde(with = "instant::serialised_option")]
     pub modified: Option<Timestamp>,
     /// Shortest time after its last visit at which such news can make it due.
     pub min_wait: Duration,
@@ -112,7 +114,7 @@ pub enum Directive {
 
 /// The result of scheduling a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scheduled {
+pub enum ScheduleResult {
     /// It was unknown, and is in its queue now.
     New,
     /// It, or a URI with its canonical form, is known. Nothing was moved.
@@ -121,6 +123,8 @@ pub enum Scheduled {
     Raised(Directive),
     /// It was forced into its queue.
     Forced,
+    /// It belongs to another part of the crawl, and waits in the outbox.
+    Sent,
     /// It cannot be stored. Log the reason.
     Refused(Refusal),
 }

@@ -13,14 +13,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, Directive, Place, Standing, Statistics, Strategy, Tally, UriRecord,
+    Directive, FrontierConfig, LastOutcome, Statistics, Strategy, Tally, UriRecord, UriState,
     groups::GroupSlots,
     instant::{self, Millis},
     keys::{self, Finder, Rank},
     memory::{Busy, BusyQueue, Memory},
     queue::{QueueRecord, Turn},
     record::CanonicalKey,
-    store::{Entry, Error, Store, damaged, decode, encode, read},
+    store::{Entry, FrontierError, Store, damaged, decode, encode, read},
 };
 
 /// Numbers that outlive a process.
@@ -65,7 +65,7 @@ pub(crate) type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 pub(crate) struct Change<'f> {
     pub(crate) store: &'f Store,
-    pub(crate) config: &'f Config,
+    pub(crate) config: &'f FrontierConfig,
     pub(crate) memory: &'f Memory,
     pub(crate) now: Timestamp,
     pub(crate) counters: Counters,
@@ -88,6 +88,7 @@ pub(crate) struct Change<'f> {
     pub(crate) refused: Entries,
     pub(crate) site_values: Entries,
     pub(crate) site_figures: Entries,
+    pub(crate) outbox: Entries,
     /// Sites that had a URI forgotten, by their range in `uris`, `site_values` and `site_figures`.
     pub(crate) left_sites: BTreeSet<(Vec<u8>, Vec<u8>)>,
 }
@@ -130,6 +131,8 @@ pub(crate) struct Written {
     pub(crate) canonicals: HashMap<CanonicalKey, Option<Vec<u8>>>,
     pub(crate) queues: Vec<WrittenQueue>,
     pub(crate) groups: GroupSlots,
+    pub(crate) site_values: Entries,
+    pub(crate) site_figures: Entries,
     /// Records of URIs in process.
     pub(crate) busy_records: Vec<String>,
 }
@@ -149,7 +152,7 @@ pub(crate) struct WrittenQueue {
 impl<'f> Change<'f> {
     pub(crate) fn new(
         store: &'f Store,
-        config: &'f Config,
+        config: &'f FrontierConfig,
         memory: &'f Memory,
         now: Timestamp,
     ) -> Self {
@@ -175,6 +178,7 @@ impl<'f> Change<'f> {
             refused: Entries::new(),
             site_values: Entries::new(),
             site_figures: Entries::new(),
+            outbox: Entries::new(),
             left_sites: BTreeSet::new(),
         }
     }
@@ -196,7 +200,7 @@ impl<'f> Change<'f> {
     }
 
     /// A copy of the record under a key. To change it, put it back with [`Change::put`].
-    pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, Error> {
+    pub(crate) fn record(&mut self, key: &str) -> Result<Option<UriRecord>, FrontierError> {
         if let Some(slot) = self.records.get(key) {
             return Ok(slot.record.as_deref().cloned());
         }
@@ -209,7 +213,7 @@ impl<'f> Change<'f> {
         Ok(Some(decode("a record of a URI", key.as_bytes(), &bytes)?))
     }
 
-    pub(crate) fn has_record(&self, key: &str) -> Result<bool, Error> {
+    pub(crate) fn has_record(&self, key: &str) -> Result<bool, FrontierError> {
         match self.records.get(key) {
             Some(slot) => Ok(slot.record.is_some()),
             None => Ok(self.store.uris.contains_key(key)?),
@@ -217,7 +221,7 @@ impl<'f> Change<'f> {
     }
 
     /// The record of a queued URI, which must exist.
-    pub(crate) fn known_record(&mut self, key: &str) -> Result<UriRecord, Error> {
+    pub(crate) fn known_record(&mut self, key: &str) -> Result<UriRecord, FrontierError> {
         self.record(key)?
             .ok_or_else(|| damaged("a queued URI without a record", key.as_bytes()))
     }
@@ -247,7 +251,7 @@ impl<'f> Change<'f> {
     }
 
     /// The index entry of a canonical form.
-    pub(crate) fn canonical(&self, key: &CanonicalKey) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn canonical(&self, key: &CanonicalKey) -> Result<Option<Vec<u8>>, FrontierError> {
         match self.canonicals.get(key) {
             Some(value) => Ok(value.clone()),
             None => Ok(self
@@ -265,7 +269,7 @@ impl<'f> Change<'f> {
     }
 
     /// Records that a further source has found this canonical form.
-    pub(crate) fn share(&mut self, key: CanonicalKey) -> Result<(), Error> {
+    pub(crate) fn share(&mut self, key: CanonicalKey) -> Result<(), FrontierError> {
         if let Some(value) = self.canonical(&key)? {
             self.put_canonical(key, keys::shared(&value));
         }
@@ -282,11 +286,11 @@ impl<'f> Change<'f> {
         self.canonicals.insert(key, Some(value));
     }
 
-    pub(crate) fn queue(&mut self, name: &str) -> Result<&mut QueueRecord, Error> {
+    pub(crate) fn queue(&mut self, name: &str) -> Result<&mut QueueRecord, FrontierError> {
         Ok(&mut self.touch(name)?.record)
     }
 
-    fn touch(&mut self, name: &str) -> Result<&mut TouchedQueue, Error> {
+    fn touch(&mut self, name: &str) -> Result<&mut TouchedQueue, FrontierError> {
         let position = match self.queue_positions.get(name) {
             Some(&position) => position,
             None => {
@@ -322,7 +326,7 @@ impl<'f> Change<'f> {
     }
 
     /// Makes the queue give up its place and take a new one: after a fetch, or because it had nothing to issue.
-    pub(crate) fn line_up_again(&mut self, name: &str) -> Result<(), Error> {
+    pub(crate) fn line_up_again(&mut self, name: &str) -> Result<(), FrontierError> {
         self.touch(name)?.line_up = LineUp::Again;
         Ok(())
     }
@@ -333,7 +337,7 @@ impl<'f> Change<'f> {
         queue: &str,
         rank: Rank,
         record_key: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let touched = self.touch(queue)?;
         touched.record.add_ready(rank.precedence);
         touched.line_up = touched.line_up.or_revise();
@@ -345,7 +349,7 @@ impl<'f> Change<'f> {
     }
 
     /// Makes the queue take another place if its state has changed.
-    pub(crate) fn revise(&mut self, name: &str) -> Result<(), Error> {
+    pub(crate) fn revise(&mut self, name: &str) -> Result<(), FrontierError> {
         let touched = self.touch(name)?;
         touched.line_up = touched.line_up.or_revise();
         Ok(())
@@ -357,7 +361,7 @@ impl<'f> Change<'f> {
         queue: &str,
         rank: Rank,
         record_key: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         if rank.due > instant::floor(self.now) {
             self.put_waiting(queue, rank, record_key)
         } else {
@@ -366,7 +370,7 @@ impl<'f> Change<'f> {
     }
 
     /// Takes a URI in process out of the ready ones, where it stays while it is in process.
-    pub(crate) fn take_busy(&mut self, queue: &str, rank: Rank) -> Result<(), Error> {
+    pub(crate) fn take_busy(&mut self, queue: &str, rank: Rank) -> Result<(), FrontierError> {
         let touched = self.touch(queue)?;
         touched.record.remove_ready(rank.precedence);
         touched.line_up = touched.line_up.or_revise();
@@ -375,7 +379,7 @@ impl<'f> Change<'f> {
     }
 
     /// Takes a URI out of the ready ones, if it is one of them.
-    pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
+    pub(crate) fn take_ready(&mut self, queue: &str, rank: Rank) -> Result<bool, FrontierError> {
         if !self.is_ready(queue, rank)? {
             return Ok(false);
         }
@@ -389,7 +393,7 @@ impl<'f> Change<'f> {
         queue: &str,
         rank: Rank,
         record_key: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let touched = self.touch(queue)?;
         touched.record.waiting += 1;
         touched.record.first_due = touched.record.first_due.min(rank.due);
@@ -401,7 +405,7 @@ impl<'f> Change<'f> {
     }
 
     /// Takes a URI out of the waiting ones, if it is one of them.
-    pub(crate) fn take_waiting(&mut self, queue: &str, rank: Rank) -> Result<bool, Error> {
+    pub(crate) fn take_waiting(&mut self, queue: &str, rank: Rank) -> Result<bool, FrontierError> {
         let key = keys::waiting(queue, rank.due, rank.arrival);
         if !self.is_in(&self.waiting, &self.store.waiting, &key)? {
             return Ok(false);
@@ -415,12 +419,12 @@ impl<'f> Change<'f> {
     }
 
     /// Whether a queued URI is among the ready ones.
-    pub(crate) fn is_ready(&self, queue: &str, rank: Rank) -> Result<bool, Error> {
+    pub(crate) fn is_ready(&self, queue: &str, rank: Rank) -> Result<bool, FrontierError> {
         self.is_in(&self.ready, &self.store.ready, &keys::ready(queue, rank))
     }
 
     /// Takes a queued URI out of its queue, ready or waiting.
-    pub(crate) fn take_queued(&mut self, record: &UriRecord) -> Result<(), Error> {
+    pub(crate) fn take_queued(&mut self, record: &UriRecord) -> Result<(), FrontierError> {
         if let Some(rank) = rank(record) {
             let is_taken =
                 self.take_ready(&record.queue, rank)? || self.take_waiting(&record.queue, rank)?;
@@ -441,7 +445,7 @@ impl<'f> Change<'f> {
         queue: &str,
         entries: Vec<Entry>,
         next_due: Millis,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let moved = entries.len() as u64;
         let mut precedences = Vec::with_capacity(entries.len());
         for (key, value) in entries {
@@ -477,14 +481,14 @@ impl<'f> Change<'f> {
     }
 
     /// Moves a URI from the count of its last outcome to the count of this one.
-    pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: Standing) {
+    pub(crate) fn stand(&mut self, record: &mut UriRecord, standing: LastOutcome) {
         for (standing, change) in [(record.standing, -1), (standing, 1)] {
             let statistics = &mut self.counters.statistics;
             let count = match standing {
-                Standing::Open => continue,
-                Standing::Succeeded => &mut statistics.succeeded,
-                Standing::Failed => &mut statistics.failed,
-                Standing::Disregarded => &mut statistics.disregarded,
+                LastOutcome::Open => continue,
+                LastOutcome::Succeeded => &mut statistics.succeeded,
+                LastOutcome::Failed => &mut statistics.failed,
+                LastOutcome::Disregarded => &mut statistics.disregarded,
             };
             *count = count.saturating_add_signed(change);
         }
@@ -492,14 +496,19 @@ impl<'f> Change<'f> {
     }
 
     /// Makes a slot of the queue wait at least this long from now on.
-    pub(crate) fn rest(&mut self, queue: &str, slot: u16, rest: Duration) -> Result<(), Error> {
+    pub(crate) fn rest(
+        &mut self,
+        queue: &str,
+        slot: u16,
+        rest: Duration,
+    ) -> Result<(), FrontierError> {
         let until = instant::after(self.now, rest);
         self.queue(queue)?.rest(slot, until);
         Ok(())
     }
 
     /// Makes all slots of the queue wait at least this long from now on.
-    pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), Error> {
+    pub(crate) fn rest_all(&mut self, queue: &str, rest: Duration) -> Result<(), FrontierError> {
         let until = instant::after(self.now, rest);
         let config = self.config;
         self.queue(queue)?.rest_all(until, config);
@@ -512,7 +521,7 @@ impl<'f> Change<'f> {
         group: &str,
         slot: u16,
         until: Millis,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let slots = self
             .memory
             .groups
@@ -522,7 +531,11 @@ impl<'f> Change<'f> {
     }
 
     /// Shortens the waits of a server group's slots to `longest` from now on. Returns `true` if one was longer.
-    pub(crate) fn shorten_group(&mut self, group: &str, longest: Duration) -> Result<bool, Error> {
+    pub(crate) fn shorten_group(
+        &mut self,
+        group: &str,
+        longest: Duration,
+    ) -> Result<bool, FrontierError> {
         let until = instant::after(self.now, longest);
         let groups = &self.memory.groups;
         let slots = groups.shortened(self.store, &self.groups, group, until)?;
@@ -534,7 +547,7 @@ impl<'f> Change<'f> {
     }
 
     /// The tally under a key.
-    pub(crate) fn tally(&mut self, key: &[u8]) -> Result<&mut Tally, Error> {
+    pub(crate) fn tally(&mut self, key: &[u8]) -> Result<&mut Tally, FrontierError> {
         if !self.tallies.contains_key(key) {
             let tally = read_tally(self.store, key)?;
             self.tallies.insert(key.to_vec(), tally);
@@ -548,7 +561,7 @@ impl<'f> Change<'f> {
         &mut self,
         queue: &str,
         fetch_duration: Duration,
-    ) -> Result<Duration, Error> {
+    ) -> Result<Duration, FrontierError> {
         let config = self.config;
         let record = self.queue(queue)?;
         let politeness = &record.settings(config).politeness;
@@ -560,7 +573,7 @@ impl<'f> Change<'f> {
         changed: &Entries,
         keyspace: &fjall::Keyspace,
         key: &[u8],
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, FrontierError> {
         match changed.get(key) {
             Some(value) => Ok(value.is_some()),
             None => Ok(keyspace.contains_key(key)?),
@@ -568,7 +581,7 @@ impl<'f> Change<'f> {
     }
 
     /// Writes all changes in one batch and hands them to the operating system.
-    pub(crate) fn write(mut self) -> Result<Written, Error> {
+    pub(crate) fn write(mut self) -> Result<Written, FrontierError> {
         self.leave_sites()?;
         let mut turns = Entries::new();
         // A queue that has just issued a URI gets its place behind the queues that it woke.
@@ -630,6 +643,7 @@ impl<'f> Change<'f> {
             (&self.store.refused_uris, &self.refused),
             (&self.store.site_values, &self.site_values),
             (&self.store.site_figures, &self.site_figures),
+            (&self.store.caller_values, &self.outbox),
         ] {
             for (key, value) in entries {
                 match value {
@@ -673,12 +687,14 @@ impl<'f> Change<'f> {
                 })
                 .collect(),
             groups: self.groups,
+            site_values: self.site_values,
+            site_figures: self.site_figures,
             busy_records,
         })
     }
 
     /// Removes the state kept for a site together with the last known URI of the site.
-    fn leave_sites(&mut self) -> Result<(), Error> {
+    fn leave_sites(&mut self) -> Result<(), FrontierError> {
         for (start, end) in std::mem::take(&mut self.left_sites) {
             let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
             let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
@@ -693,7 +709,7 @@ impl<'f> Change<'f> {
     }
 
     /// Whether a record exists from `start` up to but not including `end`, once this change is written.
-    fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, Error> {
+    fn knows_any(&self, start: &[u8], end: &[u8]) -> Result<bool, FrontierError> {
         let is_put = self
             .records
             .iter()
@@ -713,7 +729,7 @@ impl<'f> Change<'f> {
     }
 
     /// Gives a touched queue its place in the queue order.
-    fn take_place(&mut self, position: usize) -> Result<(), Error> {
+    fn take_place(&mut self, position: usize) -> Result<(), FrontierError> {
         if self.queues[position].has_lost_first {
             self.queues[position].record.first_due = self.read_first_due(position)?;
         }
@@ -761,7 +777,7 @@ impl<'f> Change<'f> {
     }
 
     /// The due time of the first waiting URI in a queue, this change included.
-    fn read_first_due(&self, position: usize) -> Result<Millis, Error> {
+    fn read_first_due(&self, position: usize) -> Result<Millis, FrontierError> {
         let queue = &self.queues[position];
         if queue.record.waiting == 0 {
             return Ok(Millis::MAX);
@@ -799,7 +815,7 @@ impl LineUp {
 /// The rank of a queued URI; `None` if it is not queued.
 pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
     match record.place {
-        Place::Queued {
+        UriState::Queued {
             directive,
             due,
             arrival,
@@ -809,27 +825,27 @@ pub(crate) fn rank(record: &UriRecord) -> Option<Rank> {
             due: instant::floor(due),
             arrival,
         }),
-        Place::Done | Place::Deleted | Place::Faded => None,
+        UriState::Done | UriState::Deleted | UriState::Faded => None,
     }
 }
 
 /// The place that a rank describes.
-pub(crate) fn place(rank: Rank) -> Place {
-    Place::Queued {
+pub(crate) fn place(rank: Rank) -> UriState {
+    UriState::Queued {
         directive: rank.directive,
         due: instant::timestamp(rank.due),
         arrival: rank.arrival,
     }
 }
 
-pub(crate) fn read_tally(store: &Store, key: &[u8]) -> Result<Tally, Error> {
+pub(crate) fn read_tally(store: &Store, key: &[u8]) -> Result<Tally, FrontierError> {
     match store.tallies.get(key)? {
         Some(bytes) => decode("a tally", key, &bytes),
         None => Ok(Tally::default()),
     }
 }
 
-pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord>, Error> {
+pub(crate) fn read_queue(store: &Store, name: &str) -> Result<Option<QueueRecord>, FrontierError> {
     match store.queues.get(name)? {
         Some(bytes) => Ok(Some(decode("a queue's record", name.as_bytes(), &bytes)?)),
         None => Ok(None),
@@ -841,7 +857,7 @@ pub(crate) fn directive(
     asked: Directive,
     hop_path: &opilio_uri::HopPath,
     strategy: Strategy,
-    config: &Config,
+    config: &FrontierConfig,
 ) -> Directive {
     use opilio_uri::Hop;
     let trailing = hop_path.trailing();

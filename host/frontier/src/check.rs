@@ -6,7 +6,7 @@
 
 mod embeds;
 mod indexes;
-mod line;
+mod queues;
 mod records;
 
 use std::{
@@ -16,7 +16,7 @@ use std::{
 };
 
 use crate::{
-    Config, Error, Frontier, Statistics,
+    Frontier, FrontierConfig, FrontierError, Statistics,
     change::Counters,
     store::{Store, decode, encode},
 };
@@ -26,9 +26,9 @@ const PENDING_MAX: usize = 10_000;
 
 /// An inconsistency in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct Inconsistency {
     /// The kind of inconsistency.
-    pub fault: Fault,
+    pub fault: InconsistencyKind,
     /// The object concerned: a record key ([`Uri::key`](opilio_uri::Uri::key)), a queue, or the name of a counter. Bytes that are
     /// not text are in hexadecimal.
     pub key: String,
@@ -38,7 +38,7 @@ pub struct Finding {
 
 /// Kinds of inconsistency in a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
+pub enum InconsistencyKind {
     /// The value in this keyspace cannot be read. The repair removes it. A URI may then be found again; a queue is made anew with
     /// the settings of the profile.
     Malformed(&'static str),
@@ -96,14 +96,14 @@ impl Frontier {
     /// `config` is the configuration of the crawl: it says which queues are retired.
     ///
     /// # Errors
-    /// [`Error::NoStore`] if there is no store, [`Error::InUse`] if a process has it open, [`Error::OtherVersion`] if it was
-    /// written in another format. [`Error::Torn`], [`Error::Unopenable`] and [`Error::Unreadable`] if its files are damaged,
-    /// which no repair can fix.
+    /// [`FrontierError::NoStore`] if there is no store, [`FrontierError::InUse`] if a process has it open,
+    /// [`FrontierError::OtherVersion`] if it was written in another format. [`FrontierError::Torn`],
+    /// [`FrontierError::Unopenable`] and [`FrontierError::Unreadable`] if its files are damaged, which no repair can fix.
     pub fn check(
         dir: &Path,
-        config: &Config,
-        report: &mut dyn FnMut(Finding),
-    ) -> Result<CheckSummary, Error> {
+        config: &FrontierConfig,
+        report: &mut dyn FnMut(Inconsistency),
+    ) -> Result<CheckSummary, FrontierError> {
         Check::run(dir, config, report, false)
     }
 
@@ -114,9 +114,9 @@ impl Frontier {
     /// The errors of [`Frontier::check`]. Also fails if the store cannot be written.
     pub fn repair(
         dir: &Path,
-        config: &Config,
-        report: &mut dyn FnMut(Finding),
-    ) -> Result<CheckSummary, Error> {
+        config: &FrontierConfig,
+        report: &mut dyn FnMut(Inconsistency),
+    ) -> Result<CheckSummary, FrontierError> {
         Check::run(dir, config, report, true)
     }
 }
@@ -124,8 +124,8 @@ impl Frontier {
 /// A running check.
 struct Check<'c> {
     store: Store,
-    config: &'c Config,
-    report: &'c mut dyn FnMut(Finding),
+    config: &'c FrontierConfig,
+    report: &'c mut dyn FnMut(Inconsistency),
     repairs: bool,
     /// Repairs by keyspace and key, so that a batch names nothing twice.
     pending: BTreeMap<(String, Vec<u8>), Option<Vec<u8>>>,
@@ -142,10 +142,10 @@ struct Check<'c> {
 impl<'c> Check<'c> {
     fn run(
         dir: &Path,
-        config: &'c Config,
-        report: &'c mut dyn FnMut(Finding),
+        config: &'c FrontierConfig,
+        report: &'c mut dyn FnMut(Inconsistency),
         repairs: bool,
-    ) -> Result<CheckSummary, Error> {
+    ) -> Result<CheckSummary, FrontierError> {
         let mut check = Self {
             store: Store::open_existing(dir, config)?,
             config,
@@ -175,10 +175,10 @@ impl<'c> Check<'c> {
     }
 
     /// Records an inconsistency.
-    fn found(&mut self, fault: Fault, key: &[u8]) {
+    fn found(&mut self, fault: InconsistencyKind, key: &[u8]) {
         self.summary.findings += 1;
         self.summary.repaired += u64::from(self.repairs);
-        (self.report)(Finding {
+        (self.report)(Inconsistency {
             fault,
             key: readable(key),
             is_repaired: self.repairs,
@@ -186,7 +186,12 @@ impl<'c> Check<'c> {
     }
 
     /// Puts or removes an entry, if repairs are made.
-    fn mend(&mut self, keyspace: &str, key: &[u8], value: Option<Vec<u8>>) -> Result<(), Error> {
+    fn mend(
+        &mut self,
+        keyspace: &str,
+        key: &[u8],
+        value: Option<Vec<u8>>,
+    ) -> Result<(), FrontierError> {
         if self.repairs {
             self.pending
                 .insert((keyspace.to_owned(), key.to_vec()), value);
@@ -198,7 +203,7 @@ impl<'c> Check<'c> {
     }
 
     /// Writes the repairs so far, so that the next part of the check reads them.
-    fn write(&mut self) -> Result<(), Error> {
+    fn write(&mut self) -> Result<(), FrontierError> {
         let mut batch = self.store.database.batch();
         for ((name, key), value) in std::mem::take(&mut self.pending) {
             let keyspaces = self.store.keyspaces();
@@ -216,12 +221,12 @@ impl<'c> Check<'c> {
         Ok(batch.commit()?)
     }
 
-    fn read_counters(&mut self) -> Result<(), Error> {
+    fn read_counters(&mut self) -> Result<(), FrontierError> {
         if let Some(bytes) = self.store.meta.get("counters")? {
             match decode("the counters", b"counters", &bytes) {
                 Ok(counters) => self.counters = counters,
                 Err(_) => {
-                    self.found(Fault::Malformed("meta"), b"counters");
+                    self.found(InconsistencyKind::Malformed("meta"), b"counters");
                     // Their true number is unknown.
                     self.counters.withdrawn = 1;
                 }
@@ -231,7 +236,7 @@ impl<'c> Check<'c> {
     }
 
     /// Compares the statistics with the counts.
-    fn statistics(&mut self) -> Result<(), Error> {
+    fn statistics(&mut self) -> Result<(), FrontierError> {
         let counted = self.counted;
         let stored = &mut self.counters.statistics;
         let mut wrong = Vec::new();
@@ -252,7 +257,7 @@ impl<'c> Check<'c> {
             }
         }
         for name in wrong {
-            self.found(Fault::WrongStatistics, name.as_bytes());
+            self.found(InconsistencyKind::WrongStatistics, name.as_bytes());
         }
         if self.repairs && self.summary.findings > 0 {
             let counters = encode(&self.counters)?;
@@ -270,7 +275,7 @@ impl<'c> Check<'c> {
     }
 }
 
-impl Fault {
+impl InconsistencyKind {
     /// A short description of the inconsistency.
     #[must_use]
     pub fn what(self) -> &'static str {
@@ -313,9 +318,9 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for Inconsistency {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Fault::Malformed(keyspace) = self.fault {
+        if let InconsistencyKind::Malformed(keyspace) = self.fault {
             write!(formatter, "{keyspace}: ")?;
         }
         write!(formatter, "{} {}", self.key, self.fault.what())?;

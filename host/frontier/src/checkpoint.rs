@@ -5,17 +5,17 @@ use std::{fs, path::Path};
 use fjall::{Keyspace, Readable as _, Snapshot};
 
 use crate::{
-    Config, Error, Frontier,
+    Frontier, FrontierConfig, FrontierError,
     store::{Store, fill, folder, sync},
 };
 
 /// The frontier at the moment of [`Frontier::checkpoint`]. It costs nothing while nothing changes. Until it is dropped, the store
 /// keeps the values that have been overwritten since.
-#[must_use = "nothing is written until `Checkpoint::write` is called"]
-pub struct Checkpoint {
+#[must_use = "nothing is written until `FrontierCheckpoint::write` is called"]
+pub struct FrontierCheckpoint {
     snapshot: Snapshot,
     keyspaces: Vec<Keyspace>,
-    config: Config,
+    config: FrontierConfig,
 }
 
 /// Counts of a checkpoint.
@@ -29,17 +29,19 @@ pub struct CheckpointSummary {
     pub bytes: u64,
 }
 
-impl std::fmt::Debug for Checkpoint {
+impl std::fmt::Debug for FrontierCheckpoint {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Checkpoint").finish_non_exhaustive()
+        formatter
+            .debug_struct("FrontierCheckpoint")
+            .finish_non_exhaustive()
     }
 }
 
 impl Frontier {
     /// Takes a snapshot of the frontier, at once and without writing anything. Another thread should write it while the crawl
     /// continues.
-    pub fn checkpoint(&self) -> Checkpoint {
-        Checkpoint {
+    pub fn checkpoint(&self) -> FrontierCheckpoint {
+        FrontierCheckpoint {
             snapshot: self.store.database.snapshot(),
             keyspaces: self.store.keyspaces().into_iter().cloned().collect(),
             config: self.config.clone(),
@@ -47,16 +49,16 @@ impl Frontier {
     }
 }
 
-impl Checkpoint {
+impl FrontierCheckpoint {
     /// Writes the checkpoint as a separate store, which [`Frontier::open`] opens. URIs that were in process are back in their
     /// queues there, as after a crash. The folder appears whole or not at all. Until then its content grows next to it under the
     /// same name with `.new`, which a later attempt replaces.
     ///
     /// # Errors
-    /// [`Error::Exists`] if `dir` exists already, [`Error::InUse`] if another process is writing it. Fails if reading the store
-    /// or writing the copy fails.
-    pub fn write(self, dir: &Path) -> Result<CheckpointSummary, Error> {
-        let exists = || Error::Exists {
+    /// [`FrontierError::Exists`] if `dir` exists already, [`FrontierError::InUse`] if another process is writing it. Fails if
+    /// reading the store or writing the copy fails.
+    pub fn write(self, dir: &Path) -> Result<CheckpointSummary, FrontierError> {
+        let exists = || FrontierError::Exists {
             dir: dir.to_owned(),
         };
         if dir.symlink_metadata().is_ok() {
@@ -68,7 +70,7 @@ impl Checkpoint {
         let new = dir.with_file_name(name);
         discard_unfinished(&new)?;
 
-        let config = Config {
+        let config = FrontierConfig {
             // This store is not read.
             cache_bytes: 1024 * 1024,
             survives: true,
@@ -109,7 +111,7 @@ impl Checkpoint {
 }
 
 /// Removes the remains of an attempt that was cut short. A running attempt holds the lock, and is detected by it.
-fn discard_unfinished(new: &Path) -> Result<(), Error> {
+fn discard_unfinished(new: &Path) -> Result<(), FrontierError> {
     if new.symlink_metadata().is_err() {
         return Ok(());
     }

@@ -1,22 +1,28 @@
-//! The frontier's settings: politeness, retries, revisiting. The frontier does not read profiles; its caller builds a [`Config`]
-//! from one. Only the settings of a queue are written to the store, so every value may differ when the store is opened again.
+//! The frontier's settings: politeness, retries, revisiting. The frontier does not read profiles; its caller builds a
+//! [`FrontierConfig`] from one. Only the settings of a queue are written to the store, so every value may differ when the store
+//! is opened again.
 
 use std::time::Duration;
 
 use opilio_uri::Uri;
 
-use crate::{GroupSettings, QueueSettings, Quota, Resolver, UriRecord, WaitLimits, WaitResolver};
+use crate::{
+    CrawlPart, GroupSettings, QueueSettings, Quota, Resolver, UriRecord, WaitLimits, WaitResolver,
+};
 
 /// All settings that the frontier gets at [`Frontier::open`](crate::Frontier::open).
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct FrontierConfig {
     /// Settings of every queue for which the resolver gives no others.
     pub queue: QueueSettings,
-    /// Resolver of the settings of each queue. `None`: [`Config::queue`] applies to all.
+    /// Resolver of the settings of each queue. `None`: [`FrontierConfig::queue`] applies to all.
     pub resolver: Option<Resolver>,
     /// Hash that differs whenever the resolver's answers may differ. A queue whose settings were resolved under another hash is
     /// resolved anew with its next change. [`Frontier::resolve_queues`](crate::Frontier::resolve_queues) resolves all queues.
     pub settings_hash: u64,
+    /// The part of the crawl that this frontier has. Candidates of other parts go into its [outbox](crate::Frontier::outbox).
+    /// `None`: all of it.
+    pub part: Option<CrawlPart>,
     /// Settings of every server group.
     pub group: GroupSettings,
     /// Quota of the URIs of each source seed. Needs [`Candidate::source`](crate::Candidate::source).
@@ -33,7 +39,7 @@ pub struct Config {
     /// Wait limits of URIs under revisit. A URI that failed is probed again after the shortest wait, later after longer ones. A
     /// URI that was refused is probed after the longest wait.
     pub waits: WaitLimits,
-    /// Resolver of the wait limits of each URI. `None`: [`Config::waits`] applies to all.
+    /// Resolver of the wait limits of each URI. `None`: [`FrontierConfig::waits`] applies to all.
     pub wait_resolver: Option<WaitResolver>,
     /// Past visits that a record keeps.
     pub history_length: usize,
@@ -60,12 +66,13 @@ pub struct Config {
     pub survives: bool,
 }
 
-impl Default for Config {
+impl Default for FrontierConfig {
     fn default() -> Self {
         Self {
             queue: QueueSettings::default(),
             resolver: None,
             settings_hash: 0,
+            part: None,
             group: GroupSettings::default(),
             source_quota: Quota::default(),
             // DNS, robots.txt and a login, each expiring once on the way, and room for those that plugins add.
@@ -90,7 +97,7 @@ impl Default for Config {
     }
 }
 
-impl Config {
+impl FrontierConfig {
     pub(crate) fn waits(&self, uri: &Uri, record: &UriRecord) -> WaitLimits {
         let resolver = self.wait_resolver.as_ref();
         resolver.map_or(self.waits, |resolver| resolver.resolve(uri, record))

@@ -4,7 +4,7 @@
 use opilio_uri::{Hop, Uri};
 
 use crate::{
-    Candidate, Error, Place,
+    Candidate, FrontierError, UriState,
     change::Change,
     keys,
     store::{damaged, read},
@@ -40,7 +40,11 @@ fn site(uri: &Uri) -> Option<&str> {
 }
 
 /// Records the embeds of a page. They must have been admitted before.
-pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Result<(), Error> {
+pub(crate) fn follow(
+    change: &mut Change<'_>,
+    page: &str,
+    linked: Linked,
+) -> Result<(), FrontierError> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
     let (known, _) = read(&change.store.embeds_by_page, &start, &end, usize::MAX)?;
@@ -96,7 +100,7 @@ pub(crate) fn follow(change: &mut Change<'_>, page: &str, linked: Linked) -> Res
 }
 
 /// Removes the entries of a page that is forgotten: it shows no embeds any more.
-pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Error> {
+pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), FrontierError> {
     let hash = keys::page(page);
     let (start, end) = keys::embeds_of(&hash);
     let (known, _) = read(&change.store.embeds_by_page, &start, &end, usize::MAX)?;
@@ -115,7 +119,7 @@ pub(crate) fn forget_page(change: &mut Change<'_>, page: &str) -> Result<(), Err
 }
 
 /// Removes the entries of an embed that is forgotten. If it is found again, it counts only the pages that show it then.
-pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
+pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
     let (start, end) = keys::shown_by(embed);
     let (pages, _) = read(&change.store.pages_by_embed, &start, &end, usize::MAX)?;
     for (key, _) in pages {
@@ -128,18 +132,18 @@ pub(crate) fn forget_embed(change: &mut Change<'_>, embed: &str) -> Result<(), E
 }
 
 /// Removes one page from the count of an embed. The embed fades with its last page.
-fn release(change: &mut Change<'_>, embed: &str) -> Result<(), Error> {
+fn release(change: &mut Change<'_>, embed: &str) -> Result<(), FrontierError> {
     let Some(mut record) = change.record(embed)? else {
         return Ok(());
     };
     record.referrers = record.referrers.saturating_sub(1);
     let is_embed = record.hop_path.last() == Some(Hop::Embed) && !record.seed;
     let is_idle = !change.memory.is_record_busy(embed);
-    let is_queued = matches!(record.place, Place::Queued { .. });
+    let is_queued = matches!(record.place, UriState::Queued { .. });
     if record.referrers == 0 && is_embed && is_idle && is_queued {
         change.take_queued(&record)?;
         change.leave_queue();
-        record.place = Place::Faded;
+        record.place = UriState::Faded;
         // The seen test no longer knows the embed, so that finding it again brings it back.
         if std::mem::take(&mut record.owns_canonical) {
             change.remove_canonical(record.canonical);

@@ -12,14 +12,14 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
     BytesByNovelty, ContentState, Digests, Directive, Fingerprint, GroupFigures, KeptChange,
-    KeptValue, KeptValues, LinkAttribute, Oscillation, Overdue, PastVisit, Place,
+    KeptValue, KeptValues, LastOutcome, LinkAttribute, Oscillation, Overdue, PastVisit,
     PlannedReconsideration, Politeness, PrecedencePolicy, QueueSettings, Quota, Rejection,
-    Revisits, Signal, SignalSource, Standing, Statistics, Strategy, StrippedDigest, Swing, Tally,
-    UriRecord, Validators, WarcLocation,
+    Revisits, Signal, SignalSource, Statistics, Strategy, StrippedDigest, Swing, Tally, UriRecord,
+    UriState, Validators, WarcLocation,
     change::{Counters, Issued},
     keys::{self, Rank},
     queue::{QueueRecord, Turn},
-    store::{Error, decode, encode},
+    store::{FrontierError, decode, encode},
 };
 
 #[track_caller]
@@ -73,7 +73,10 @@ fn a_cut_record_is_damaged() {
     let stored = encode(&record()).unwrap();
     for end in 0..stored.len() {
         let read: Result<UriRecord, _> = decode("a record", b"key", &stored[..end]);
-        assert!(matches!(read, Err(Error::Damaged { .. })), "{end} bytes");
+        assert!(
+            matches!(read, Err(FrontierError::Damaged { .. })),
+            "{end} bytes"
+        );
     }
 }
 
@@ -100,7 +103,10 @@ fn unknown_sources_and_directions_are_damage() {
 #[track_caller]
 fn damaged<T: DeserializeOwned + std::fmt::Debug>(stored: &[u8]) {
     let read = decode::<T>("a value", b"key", stored);
-    assert!(matches!(read, Err(Error::Damaged { .. })), "{read:?}");
+    assert!(
+        matches!(read, Err(FrontierError::Damaged { .. })),
+        "{read:?}"
+    );
 }
 
 #[test]
@@ -137,12 +143,12 @@ fn record() -> UriRecord {
         precedence: 7,
         cost: 8,
         discovered: second(1),
-        place: Place::Queued {
+        place: UriState::Queued {
             directive: Directive::Medium,
             due: second(2),
             arrival: 300,
         },
-        standing: Standing::Succeeded,
+        standing: LastOutcome::Succeeded,
         status: -404,
         attempts: 1,
         deferrals: 2,
@@ -248,9 +254,9 @@ fn past_visits() {
 #[test]
 fn places_and_strategies() {
     for (place, hex) in [
-        (Place::Done, "0101"),
-        (Place::Deleted, "0102"),
-        (Place::Faded, "0103"),
+        (UriState::Done, "0101"),
+        (UriState::Deleted, "0102"),
+        (UriState::Faded, "0103"),
     ] {
         check(&place, hex);
     }

@@ -1,5 +1,5 @@
-//! The state machine: `schedule`, `next`, `finished`. Other files have the rest of [`Frontier`]: `settle.rs` records outcomes,
-//! `hand.rs` has operator commands, `report.rs` has queries, `servers.rs` keeps values of servers.
+//! The state machine: `schedule`, `next`, `finished`. Other files have the rest of [`Frontier`]: `outcome_effects.rs` records
+//! outcomes, `operator_commands.rs` has operator commands, `report.rs` has queries, `servers.rs` keeps values of servers.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -7,18 +7,19 @@ use jiff::Timestamp;
 use opilio_uri::{Hop, Uri};
 
 use crate::{
-    Candidate, Config, Error, Finished, Issue, Next, Outcome, OverQuota, Quota, Scheduled,
-    TallyKind, Ticket, UriRecord,
+    Candidate, FinishResult, FrontierConfig, FrontierError, Issue, Next, Outcome, OverQuota, Quota,
+    ScheduleResult, TallyKind, Ticket, UriRecord,
     admission::{self, Origin, admit},
     candidate::is_queue_name,
     change::{self, Change, Issued, Written},
     instant::{self, Millis},
-    kept, keys,
-    line::{First, Ordering},
+    kept_values, keys,
     memory::{Busy, Memory},
     politeness,
     queue::QueueRecord,
+    queue_order::{First, Ordering},
     reconsideration,
+    site::SiteCache,
     store::{Store, damaged, decode, encode},
 };
 
@@ -36,15 +37,18 @@ const TURN_PAUSE: Duration = Duration::from_millis(100);
 ///
 /// It has no clock: every call that depends on the time gets it as an argument. Times should not go backwards; if they do, delays
 /// grow longer, never shorter. Every call that changes anything writes one atomic batch and returns when the operating system has
-/// it. An acknowledged change survives the death of the process, unless [`Config::survives`] is `false`. [`Frontier::persist`]
-/// protects against power loss.
+/// it. An acknowledged change survives the death of the process, unless [`FrontierConfig::survives`] is `false`.
+/// [`Frontier::persist`] protects against power loss.
 ///
-/// After an error other than [`Error::UnknownTicket`] or [`Error::Name`] the frontier answers [`Error::Broken`] and must be
-/// opened again.
+/// After an error other than [`FrontierError::UnknownTicket`] or [`FrontierError::Name`] the frontier answers
+/// [`FrontierError::Broken`] and must be opened again.
 pub struct Frontier {
     pub(crate) store: Store,
-    pub(crate) config: Config,
+    pub(crate) config: FrontierConfig,
     pub(crate) memory: Memory,
+    pub(crate) sites: SiteCache,
+    /// Entries of the outbox up to this number have been removed. A scan that began before them would pass the remains of each.
+    pub(crate) outbox_removed: u64,
     is_broken: bool,
 }
 
@@ -73,13 +77,15 @@ impl Frontier {
     ///
     /// # Errors
     /// The folder cannot be used, a living process has the store open, the store is of another format, or it is damaged.
-    pub fn open(dir: &Path, config: Config) -> Result<Self, Error> {
+    pub fn open(dir: &Path, config: FrontierConfig) -> Result<Self, FrontierError> {
         let store = Store::open(dir, &config)?;
         let memory = Memory::open(&store)?;
         Ok(Self {
             store,
             config,
             memory,
+            sites: SiteCache::new(),
+            outbox_removed: 0,
             is_broken: false,
         })
     }
@@ -93,22 +99,22 @@ impl Frontier {
         &mut self,
         candidates: Vec<Candidate>,
         now: Timestamp,
-    ) -> Result<Vec<Scheduled>, Error> {
+    ) -> Result<Vec<ScheduleResult>, FrontierError> {
         self.attempt(|frontier| {
             frontier.applied(now, |change| admit(change, candidates, Origin::Caller))
         })
     }
 
     /// Whether each of these links of a page would change nothing: its canonical form is known, from a candidate of the same
-    /// source, and nothing about the link moves a known URI. [`Frontier::finished`] would answer [`Scheduled::Known`]. Embeds
-    /// are never among them, since the frontier keeps track of the embeds of a page.
+    /// source, and nothing about the link moves a known URI. [`Frontier::finished`] would answer [`ScheduleResult::Known`].
+    /// Embeds are never among them, since the frontier keeps track of the embeds of a page.
     ///
     /// # Errors
     /// Fails if the store fails.
     pub fn changes_nothing<'c>(
         &mut self,
         links: impl Iterator<Item = &'c Candidate>,
-    ) -> Result<Vec<bool>, Error> {
+    ) -> Result<Vec<bool>, FrontierError> {
         self.attempt(|frontier| {
             let Self {
                 store,
@@ -127,7 +133,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn next(&mut self, now: Timestamp) -> Result<Next, Error> {
+    pub fn next(&mut self, now: Timestamp) -> Result<Next, FrontierError> {
         self.attempt(|frontier| {
             frontier.put_back_recovered(now)?;
             let now_millis = instant::floor(now);
@@ -164,23 +170,23 @@ impl Frontier {
     /// Takes an issued URI back, with all results of its fetch, in one batch.
     ///
     /// # Errors
-    /// [`Error::UnknownTicket`], and [`Error::Name`] if nothing can be kept under a name: both change nothing. Fails if the store
-    /// fails; then the URI is back in its queue when the store is opened again.
+    /// [`FrontierError::UnknownTicket`], and [`FrontierError::Name`] if nothing can be kept under a name: both change nothing.
+    /// Fails if the store fails; then the URI is back in its queue when the store is opened again.
     pub fn finished(
         &mut self,
         ticket: Ticket,
         outcome: Outcome,
         now: Timestamp,
-    ) -> Result<Finished, Error> {
+    ) -> Result<FinishResult, FrontierError> {
         let Ticket(number) = ticket;
         let busy = self
             .memory
             .busy
             .get(&number)
             .cloned()
-            .ok_or(Error::UnknownTicket(number))?;
+            .ok_or(FrontierError::UnknownTicket(number))?;
         if let Outcome::Succeeded(success) = &outcome {
-            kept::check_names(success)?;
+            kept_values::check_names(success)?;
         }
         self.attempt(|frontier| {
             let (written, finished) = {
@@ -193,16 +199,16 @@ impl Frontier {
                     .queue(&busy.queue)?
                     .next_ready(&frontier.config)
                     .max(instant::floor(now));
-                let finished = Finished {
+                let finished = FinishResult {
                     disposition,
                     scheduled,
                     queue_ready: instant::timestamp(next_ready),
                 };
                 (change.write()?, finished)
             };
+            frontier.memory.release(number);
+            frontier.follow(written);
             let memory = &mut frontier.memory;
-            memory.release(number);
-            memory.follow(written);
             if let Some((group, slot)) = &busy.group {
                 memory.groups.release(group, *slot, frontier.config.group);
             }
@@ -214,7 +220,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn identity(&self) -> Result<Option<Vec<u8>>, Error> {
+    pub fn identity(&self) -> Result<Option<Vec<u8>>, FrontierError> {
         Ok(self.store.meta.get("identity")?.map(|value| value.to_vec()))
     }
 
@@ -222,7 +228,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn set_identity(&mut self, identity: &[u8]) -> Result<(), Error> {
+    pub fn set_identity(&mut self, identity: &[u8]) -> Result<(), FrontierError> {
         self.attempt(|frontier| Ok(frontier.store.meta.insert("identity", identity)?))
     }
 
@@ -230,13 +236,13 @@ impl Frontier {
     /// one in process included, up to [`Politeness::crawl_delay_max`](crate::Politeness::crawl_delay_max).
     ///
     /// # Errors
-    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
+    /// [`FrontierError::Name`] if no queue can have this name. Fails if the store fails.
     pub fn set_crawl_delay(
         &mut self,
         queue: &str,
         crawl_delay: Option<Duration>,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         self.set(queue, now, |record| record.crawl_delay = crawl_delay)
     }
 
@@ -246,15 +252,15 @@ impl Frontier {
     /// again.
     ///
     /// # Errors
-    /// [`Error::Name`] if no queue can have this name. Fails if the store fails.
+    /// [`FrontierError::Name`] if no queue can have this name. Fails if the store fails.
     pub fn take_turn(
         &mut self,
         queue: &str,
         uri: &Uri,
         now: Timestamp,
-    ) -> Result<Option<Timestamp>, Error> {
+    ) -> Result<Option<Timestamp>, FrontierError> {
         if !is_queue_name(queue) {
-            return Err(Error::Name { bytes: queue.len() });
+            return Err(FrontierError::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
             frontier.put_back_recovered(now)?;
@@ -298,7 +304,7 @@ impl Frontier {
         queue: &str,
         took: Duration,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         self.attempt(|frontier| {
             let Some(ticket) = frontier.memory.borrowed.remove(queue) else {
                 return Ok(());
@@ -317,17 +323,17 @@ impl Frontier {
     /// settings name has priority.
     ///
     /// # Errors
-    /// [`Error::Name`] if no queue or group can have this name. Fails if the store fails.
+    /// [`FrontierError::Name`] if no queue or group can have this name. Fails if the store fails.
     pub fn set_address_group(
         &mut self,
         queue: &str,
         group: Option<&str>,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         if let Some(group) = group
             && !is_queue_name(group)
         {
-            return Err(Error::Name { bytes: group.len() });
+            return Err(FrontierError::Name { bytes: group.len() });
         }
         self.set(queue, now, |record| {
             record.address_group = group.map(str::to_owned);
@@ -338,7 +344,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Where the store fails.
-    pub fn add_run_time(&mut self, run_time: Duration) -> Result<(), Error> {
+    pub fn add_run_time(&mut self, run_time: Duration) -> Result<(), FrontierError> {
         self.attempt(|frontier| {
             let counters = &mut frontier.memory.counters;
             let total = &mut counters.statistics.run_time;
@@ -352,17 +358,17 @@ impl Frontier {
     ///
     /// # Errors
     /// Where the store fails.
-    pub fn persist(&self) -> Result<(), Error> {
+    pub fn persist(&self) -> Result<(), FrontierError> {
         self.store.persist()
     }
 
     /// Runs a call that may fail halfway. If it fails, memory is not trusted any more.
     pub(crate) fn attempt<T>(
         &mut self,
-        run: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        run: impl FnOnce(&mut Self) -> Result<T, FrontierError>,
+    ) -> Result<T, FrontierError> {
         if self.is_broken {
-            return Err(Error::Broken);
+            return Err(FrontierError::Broken);
         }
         let result = run(self);
         self.is_broken = result.is_err();
@@ -377,15 +383,22 @@ impl Frontier {
     pub(crate) fn applied<T>(
         &mut self,
         now: Timestamp,
-        alter: impl FnOnce(&mut Change<'_>) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        alter: impl FnOnce(&mut Change<'_>) -> Result<T, FrontierError>,
+    ) -> Result<T, FrontierError> {
         let (written, answer): (Written, T) = {
             let mut change = self.change(now);
             let answer = alter(&mut change)?;
             (change.write()?, answer)
         };
-        self.memory.follow(written);
+        self.follow(written);
         Ok(answer)
+    }
+
+    /// Updates what is held in memory after a change has been written.
+    fn follow(&mut self, written: Written) {
+        self.sites
+            .follow(&written.site_values, &written.site_figures);
+        self.memory.follow(written);
     }
 
     fn set(
@@ -393,9 +406,9 @@ impl Frontier {
         queue: &str,
         now: Timestamp,
         set: impl FnOnce(&mut QueueRecord),
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         if !is_queue_name(queue) {
-            return Err(Error::Name { bytes: queue.len() });
+            return Err(FrontierError::Name { bytes: queue.len() });
         }
         self.attempt(|frontier| {
             frontier.applied(now, |change| {
@@ -407,7 +420,7 @@ impl Frontier {
 
     /// Delays the queues that had a URI in process when an earlier process ended. They wait as if that fetch had ended only now
     /// and had taken long, because its end is unknown.
-    pub(crate) fn put_back_recovered(&mut self, now: Timestamp) -> Result<(), Error> {
+    pub(crate) fn put_back_recovered(&mut self, now: Timestamp) -> Result<(), FrontierError> {
         if self.memory.recovered.is_empty() {
             return Ok(());
         }
@@ -441,7 +454,7 @@ impl Frontier {
     }
 
     /// The first queue in the queue order that may issue a URI, or that will.
-    pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, Error> {
+    pub(crate) fn first_in_line(&mut self, now: Millis) -> Result<First, FrontierError> {
         let ordering = Ordering {
             floor: self.config.precedence_floor,
             ageing: self.config.ageing,
@@ -454,13 +467,13 @@ impl Frontier {
     }
 
     /// A queue's record, from memory or from the store.
-    fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, Error> {
+    fn queue_record(&mut self, queue: &Arc<str>) -> Result<&QueueRecord, FrontierError> {
         if !self.memory.queues.contains_key(queue) {
             let record = change::read_queue(&self.store, queue)?
                 .ok_or_else(|| damaged("a turn of a queue without a record", queue.as_bytes()))?;
             self.memory.queues.insert(queue.clone(), record);
         }
-        self.memory.queues.get(queue).ok_or(Error::Broken)
+        self.memory.queues.get(queue).ok_or(FrontierError::Broken)
     }
 
     /// Issues the first URI of the queue that is first in the queue order, with this key. Returns `None` if it cannot; then the
@@ -470,7 +483,7 @@ impl Frontier {
         queue: &Arc<str>,
         key: Vec<u8>,
         now: Timestamp,
-    ) -> Result<Option<Issue>, Error> {
+    ) -> Result<Option<Issue>, FrontierError> {
         let now_millis = instant::floor(now);
         let record = self.queue_record(queue)?;
         if record
@@ -535,7 +548,7 @@ impl Frontier {
         queue: &Arc<str>,
         first_due: Millis,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let (due, next_due) = Memory::due(
             &self.store,
             queue,
@@ -554,7 +567,7 @@ impl Frontier {
         ready_key: Vec<u8>,
         record_key: &[u8],
         now: Timestamp,
-    ) -> Result<Option<Issue>, Error> {
+    ) -> Result<Option<Issue>, FrontierError> {
         let rank = keys::rank(&ready_key).ok_or_else(|| damaged("a malformed rank", &ready_key))?;
         let uri = uri_of(record_key)?;
         let key = String::from_utf8_lossy(record_key).into_owned();
@@ -638,7 +651,7 @@ impl Frontier {
         issued: &Issued,
         busy: &Busy,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let record = self.queue_record(&busy.queue)?.clone();
         let goes_on = record.settings(&self.config).valence > 1;
         let is_activated = self.config.session_budget.is_some() && record.balance <= 0;
@@ -673,7 +686,7 @@ impl Frontier {
         queue: &Arc<str>,
         uri: &Uri,
         record: &UriRecord,
-    ) -> Result<Admittance, Error> {
+    ) -> Result<Admittance, FrontierError> {
         if is_prerequisite(uri, record) {
             return Ok(Admittance::Counted(Vec::new()));
         }
@@ -714,7 +727,7 @@ pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
 fn quotas(
     host: Quota,
     domain: Quota,
-    config: &Config,
+    config: &FrontierConfig,
     uri: &Uri,
     record: &UriRecord,
 ) -> Vec<(TallyKind, String, Quota)> {
@@ -738,7 +751,7 @@ fn quotas(
     quotas
 }
 
-pub(crate) fn uri_of(record_key: &[u8]) -> Result<Uri, Error> {
+pub(crate) fn uri_of(record_key: &[u8]) -> Result<Uri, FrontierError> {
     std::str::from_utf8(record_key)
         .ok()
         .and_then(|key| Uri::from_key(key).ok())

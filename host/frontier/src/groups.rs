@@ -8,7 +8,7 @@ use crate::{
     GroupSettings,
     instant::Millis,
     queue::rested,
-    store::{Error, Store, decode},
+    store::{FrontierError, Store, decode},
 };
 
 /// Groups held in memory. With more, those without URIs in process and without queues that stand back are dropped.
@@ -54,7 +54,7 @@ impl Groups {
         name: &str,
         settings: GroupSettings,
         now: Millis,
-    ) -> Result<Result<u16, Option<Millis>>, Error> {
+    ) -> Result<Result<u16, Option<Millis>>, FrontierError> {
         let group = self.group(store, name)?;
         Ok(match group.free(settings) {
             Some((slot, at)) if at <= now => Ok(slot),
@@ -69,7 +69,7 @@ impl Groups {
         name: &str,
         settings: GroupSettings,
         now: Millis,
-    ) -> Result<Option<GroupHold>, Error> {
+    ) -> Result<Option<GroupHold>, FrontierError> {
         let free = match self.held.get(name) {
             Some(group) => group.free(settings),
             None => {
@@ -171,7 +171,7 @@ impl Groups {
         name: &str,
         slot: u16,
         until: Millis,
-    ) -> Result<Vec<Millis>, Error> {
+    ) -> Result<Vec<Millis>, FrontierError> {
         let mut slots = match (changed.get(name), self.held.get(name)) {
             (Some(slots), _) => slots.clone(),
             (None, Some(group)) => group.slots.clone(),
@@ -193,7 +193,7 @@ impl Groups {
         changed: &GroupSlots,
         name: &str,
         until: Millis,
-    ) -> Result<Option<Vec<Millis>>, Error> {
+    ) -> Result<Option<Vec<Millis>>, FrontierError> {
         let mut slots = match (changed.get(name), self.held.get(name)) {
             (Some(slots), _) => slots.clone(),
             (None, Some(group)) => group.slots.clone(),
@@ -222,7 +222,7 @@ impl Groups {
         }
     }
 
-    fn group(&mut self, store: &Store, name: &str) -> Result<&mut Group, Error> {
+    fn group(&mut self, store: &Store, name: &str) -> Result<&mut Group, FrontierError> {
         if !self.held.contains_key(name) {
             let group = Group {
                 slots: read(store, name)?,
@@ -249,7 +249,7 @@ impl Group {
     }
 }
 
-fn read(store: &Store, name: &str) -> Result<Vec<Millis>, Error> {
+fn read(store: &Store, name: &str) -> Result<Vec<Millis>, FrontierError> {
     match store.server_groups.get(name)? {
         Some(bytes) => decode("a server group", name.as_bytes(), &bytes),
         None => Ok(Vec::new()),

@@ -21,7 +21,7 @@
 //! | `meta`            | `counters`, `identity`                    | the name                                        | `Counters`, the caller's bytes |
 //!
 //! A URI that waits moves to `ready` without a change of its record: the keys of both places follow from
-//! [`Place::Queued`](crate::Place::Queued). A URI in process stays in `ready` until it is finished.
+//! [`UriState::Queued`](crate::UriState::Queued). A URI in process stays in `ready` until it is finished.
 
 use opilio_uri::Uri;
 use sha1::{Digest as _, Sha1};

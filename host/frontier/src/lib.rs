@@ -25,21 +25,23 @@ mod config;
 mod embeds;
 mod frontier;
 mod groups;
-mod hand;
-mod kept;
+mod in_passing;
+mod kept_values;
 mod keys;
-mod line;
 mod memory;
+mod operator_commands;
+mod outbox;
 mod outcome;
+mod outcome_effects;
 mod politeness;
 mod probe;
 mod queue;
+mod queue_order;
 mod reconsideration;
 mod record;
 mod rejection;
 mod report;
 mod settings;
-mod settle;
 mod shared;
 mod signal;
 mod site;
@@ -55,34 +57,37 @@ mod format;
 use opilio_model::instant;
 pub use opilio_model::{
     ContentState, GroupSettings, KeptChange, KeptValue, KeptValues, PastVisit, Politeness,
-    PrecedencePolicy, QueueSettings, Quota, SHORT_DIGEST_BYTES, Strategy,
+    PrecedencePolicy, QueueSettings, Quota, SHORT_DIGEST_BYTES, Strategy, is_error_response,
+    is_fetched, status_remedy, status_words,
 };
 
 pub use candidate::{
-    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, Scheduled,
+    Candidate, Directive, QUEUE_NAME_BYTES_MAX, RECORD_KEY_BYTES_MAX, Refusal, ScheduleResult,
 };
-pub use check::{CheckSummary, Fault, Finding};
-pub use checkpoint::{Checkpoint, CheckpointSummary};
-pub use config::Config;
+pub use check::{CheckSummary, Inconsistency, InconsistencyKind};
+pub use checkpoint::{CheckpointSummary, FrontierCheckpoint};
+pub use config::FrontierConfig;
 pub use frontier::Frontier;
-pub use hand::{Known, SweepAction, Swept, Woken};
-pub use kept::Fingerprint;
+pub use in_passing::RequestInPassing;
+pub use kept_values::Fingerprint;
+pub use operator_commands::{ImportedUri, SweepAction, SweepStep, WakeResult};
+pub use outbox::{CrawlPart, OutboxEntry};
 pub use outcome::{
-    Disposition, Finished, Issue, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
-    Refused, Success, Ticket, Transfer, UNTIL_CHANGED,
+    Disposition, FinishResult, Issue, Next, OutOfScopeLink, Outcome, PREREQUISITE_FAILED,
+    PREREQUISITE_UNSCHEDULABLE, Success, Ticket, Transfer, UNTIL_CHANGED,
 };
 pub use queue::{QueueReport, QueueState, RetiredBy};
 pub use reconsideration::PlannedReconsideration;
 pub use record::{
-    Digests, LinkAttribute, Oscillation, Place, Standing, StrippedDigest, Swing, UriRecord,
-    Validators, Visit, WarcLocation,
+    Digests, LastOutcome, LinkAttribute, Oscillation, StrippedDigest, Swing, UriRecord, UriState,
+    Validators, VisitUpdate, WarcLocation,
 };
 pub use rejection::Rejection;
-pub use report::{QueuedUri, Reason, Why};
+pub use report::{FetchExplanation, QueuedUri, UriFacts};
 pub use settings::{Resolver, WaitLimits, WaitResolver};
 pub use shared::SharedFrontier;
 pub use signal::{Signal, SignalSource};
 pub use site::{GroupFigures, SiteRecord};
 pub use statistics::{BytesByNovelty, Overdue, Revisits, Statistics};
-pub use store::{Error, FORMAT_VERSION};
+pub use store::{FORMAT_VERSION, FrontierError};
 pub use tally::{OverQuota, Tally, TallyKind};

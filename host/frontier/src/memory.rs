@@ -7,15 +7,15 @@ use foldhash::{HashMap, HashMapExt as _};
 use opilio_uri::Uri;
 
 use crate::{
-    Config, UriRecord,
+    FrontierConfig, UriRecord,
     change::{Counters, Issued, Written, WrittenQueue},
     groups::Groups,
     instant::Millis,
     keys::{self, Finder},
-    line::Line,
     queue::QueueRecord,
+    queue_order::Line,
     record::CanonicalKey,
-    store::{Entry, Error, Store, decode, encode, read},
+    store::{Entry, FrontierError, Store, decode, encode, read},
     window::Window,
 };
 
@@ -84,7 +84,7 @@ pub(crate) type BusyQueues = HashMap<Arc<str>, BusyQueue>;
 
 impl BusyQueue {
     /// Determines whether further URIs may be in process.
-    pub(crate) fn fill(&mut self, record: &QueueRecord, config: &Config) {
+    pub(crate) fn fill(&mut self, record: &QueueRecord, config: &FrontierConfig) {
         let in_process = self.slots.len();
         let quota = &record.settings(config).quota;
         self.is_full = self.prerequisites > 0
@@ -94,7 +94,7 @@ impl BusyQueue {
 }
 
 impl Memory {
-    pub(crate) fn open(store: &Store) -> Result<Self, Error> {
+    pub(crate) fn open(store: &Store) -> Result<Self, FrontierError> {
         let mut counters = match store.meta.get("counters")? {
             Some(bytes) => decode("the counters", b"counters", &bytes)?,
             None => Counters::default(),
@@ -137,7 +137,11 @@ impl Memory {
     }
 
     /// The first ready URI of a queue: key in `ready`, record key.
-    pub(crate) fn head(&mut self, store: &Store, queue: &Arc<str>) -> Result<Option<Entry>, Error> {
+    pub(crate) fn head(
+        &mut self,
+        store: &Store,
+        queue: &Arc<str>,
+    ) -> Result<Option<Entry>, FrontierError> {
         if self.heads.len() >= HEADS_HELD_MAX && !self.heads.contains_key(queue) {
             halve(&mut self.heads);
         }
@@ -304,7 +308,7 @@ impl Memory {
         from: Millis,
         now: Millis,
         entries_max: usize,
-    ) -> Result<(Vec<Entry>, Millis), Error> {
+    ) -> Result<(Vec<Entry>, Millis), FrontierError> {
         let start = keys::waiting(queue, from, 0);
         let end = keys::queue_end(queue);
         let mut due = Vec::new();

@@ -6,11 +6,12 @@ use jiff::Timestamp;
 use opilio_uri::Uri;
 
 use crate::{
-    Candidate, GroupFigures, KeptChange, OverQuota, Place, Scheduled, Strategy, UriRecord, Visit,
+    Candidate, GroupFigures, KeptChange, OverQuota, ScheduleResult, Strategy, UriRecord, UriState,
+    VisitUpdate,
 };
 
 /// Fetch status of a URI that was put back for its prerequisites more often than
-/// [`Config::max_deferrals`](crate::Config::max_deferrals) allows.
+/// [`FrontierConfig::max_deferrals`](crate::FrontierConfig::max_deferrals) allows.
 pub const PREREQUISITE_FAILED: i32 = -62;
 
 /// Fetch status of a URI whose prerequisite cannot be held: its URI or the name of its queue is too long.
@@ -69,7 +70,7 @@ impl Issue {
     /// `now`, for a visit that is due then or was due before. No frontier accepts an outcome for it.
     pub fn unissued(uri: Uri, record: UriRecord, now: Timestamp) -> Issue {
         let due = match record.place {
-            Place::Queued { due, .. } => due.min(now),
+            UriState::Queued { due, .. } => due.min(now),
             _ => now,
         };
         Issue {
@@ -127,13 +128,14 @@ pub enum Outcome {
         reason: String,
         /// The time until the decision may change, if it is known: when a robots.txt expires, or [`UNTIL_CHANGED`]. `None` if it
         /// may change at any time, as after a plugin error: the URI is then probed as after a failure. It is considered after the
-        /// longest wait at the latest ([`Config::waits`](crate::Config::waits)), and never under [`Strategy::Snapshot`].
+        /// longest wait at the latest ([`FrontierConfig::waits`](crate::FrontierConfig::waits)), and never under
+        /// [`Strategy::Snapshot`].
         wait: Option<Duration>,
         /// The request and its response. `None` if no request was sent, which costs no politeness delay.
         transfer: Option<Transfer>,
     },
     /// It cannot be fetched, and a retry at once would not help. Under revisit it is probed after the shortest wait, and then
-    /// less and less often ([`Config::waits`](crate::Config::waits)).
+    /// less and less often ([`FrontierConfig::waits`](crate::FrontierConfig::waits)).
     Failed {
         /// Fetch status.
         status: i32,
@@ -161,7 +163,7 @@ pub struct Transfer {
 
 /// A link that the scope did not accept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct OutOfScopeLink {
     /// The URI of the link.
     pub uri: Uri,
     /// The filter that decided, and its reason.
@@ -172,7 +174,7 @@ pub struct Refused {
 #[derive(Debug, Clone, Default)]
 pub struct Success {
     /// The visit itself, for the record.
-    pub visit: Visit,
+    pub visit: VisitUpdate,
     /// Wait until the next visit. `None`: no further visit.
     pub wait: Option<Duration>,
     /// Time until its next reconsideration, if that is before the visit.
@@ -186,7 +188,7 @@ pub struct Success {
     /// Whether embeds among the outlinks that are known and wait become due now: the page has changed, and its parts with it.
     pub refresh_embeds: bool,
     /// Links of the page that the scope refused.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<OutOfScopeLink>,
     /// Values that plugins keep for the URI's site from now on. URIs that finish later overwrite them.
     pub kept_for_site: Vec<KeptChange>,
     /// New figures on groups of the site's documents. URIs that finish later overwrite them.
@@ -197,11 +199,11 @@ pub struct Success {
 
 /// The effect of an outcome on the frontier.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finished {
+pub struct FinishResult {
     /// The state of the URI now.
     pub disposition: Disposition,
     /// The result of scheduling each outlink or prerequisite, in the order given.
-    pub scheduled: Vec<Scheduled>,
+    pub scheduled: Vec<ScheduleResult>,
     /// Time at which the queue may issue again, if it had a ready URI.
     pub queue_ready: Timestamp,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Error, Frontier, change, instant::Millis};
+use crate::{Frontier, FrontierError, change, instant::Millis};
 
 /// Longest bandwidth debt that is plausible: it would be 8 GB at 100 kB a second. A longer debt comes from a clock that was
 /// ahead.
@@ -14,7 +14,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, Error> {
+    pub fn pace(&self, queue: &str, took: Duration) -> Result<Option<Duration>, FrontierError> {
         let of_store;
         let record = match self.memory.queues.get(queue) {
             Some(record) => record,

@@ -7,8 +7,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Config, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant, instant::Millis,
-    keys, memory::BusyQueue, politeness,
+    FrontierConfig, PrecedencePolicy, QueueSettings, Tally, groups::GroupHold, instant,
+    instant::Millis, keys, memory::BusyQueue, politeness,
 };
 
 /// Most different URIs that may fail in a row before a queue backs off as a whole.
@@ -35,9 +35,9 @@ pub(crate) struct QueueRecord {
     pub(crate) failures: u32,
     /// The crawl-delay of its robots.txt, as written there.
     pub(crate) crawl_delay: Option<Duration>,
-    /// Its settings, if they differ from [`Config::queue`].
+    /// Its settings, if they differ from [`FrontierConfig::queue`].
     pub(crate) settings: Option<Box<QueueSettings>>,
-    /// [`Config::settings_hash`] when the settings were resolved.
+    /// [`FrontierConfig::settings_hash`] when the settings were resolved.
     pub(crate) settings_hash: u64,
     /// The operator's precedence, in place of that of settings and policy.
     pub(crate) own_precedence: Option<u8>,
@@ -92,7 +92,7 @@ pub enum RetiredBy {
 }
 
 impl QueueRecord {
-    pub(crate) fn new(name: &str, config: &Config) -> Self {
+    pub(crate) fn new(name: &str, config: &FrontierConfig) -> Self {
         let mut record = Self {
             first_due: Millis::MAX,
             paid_until: Millis::MIN,
@@ -103,7 +103,7 @@ impl QueueRecord {
     }
 
     /// Takes over the current settings.
-    pub(crate) fn resolve(&mut self, name: &str, config: &Config) {
+    pub(crate) fn resolve(&mut self, name: &str, config: &FrontierConfig) {
         self.settings_hash = config.settings_hash;
         self.settings = config
             .resolver
@@ -112,12 +112,12 @@ impl QueueRecord {
             .filter(|settings| **settings != config.queue);
     }
 
-    pub(crate) fn settings<'r>(&'r self, config: &'r Config) -> &'r QueueSettings {
+    pub(crate) fn settings<'r>(&'r self, config: &'r FrontierConfig) -> &'r QueueSettings {
         self.settings.as_deref().unwrap_or(&config.queue)
     }
 
     /// Its server group: the operator's, or that of its address.
-    pub(crate) fn group<'r>(&'r self, config: &'r Config) -> Option<&'r str> {
+    pub(crate) fn group<'r>(&'r self, config: &'r FrontierConfig) -> Option<&'r str> {
         let operators = self.settings(config).group.as_deref();
         operators.or(self.address_group.as_deref())
     }
@@ -144,7 +144,7 @@ impl QueueRecord {
     }
 
     /// Its precedence by settings, policy and operator at this moment.
-    pub(crate) fn computed_precedence(&self, config: &Config) -> u8 {
+    pub(crate) fn computed_precedence(&self, config: &FrontierConfig) -> u8 {
         if let Some(given) = self.own_precedence.or(self.ranked_precedence) {
             return given;
         }
@@ -162,7 +162,7 @@ impl QueueRecord {
     }
 
     /// The reason for which it issues no URI; `None` if it may.
-    pub(crate) fn held(&self, config: &Config) -> Option<Held> {
+    pub(crate) fn held(&self, config: &FrontierConfig) -> Option<Held> {
         let settings = self.settings(config);
         if self.is_frozen {
             Some(Held::Frozen)
@@ -201,7 +201,7 @@ impl QueueRecord {
     }
 
     /// URIs that may be in process at once now, including those that are.
-    pub(crate) fn valence(&self, config: &Config) -> usize {
+    pub(crate) fn valence(&self, config: &FrontierConfig) -> usize {
         if self.failures > 0 {
             1
         } else {
@@ -210,7 +210,11 @@ impl QueueRecord {
     }
 
     /// The slot that becomes free first, of those not in use, and the time at which it does.
-    pub(crate) fn free_slot(&self, busy: &BusyQueue, config: &Config) -> Option<(u16, Millis)> {
+    pub(crate) fn free_slot(
+        &self,
+        busy: &BusyQueue,
+        config: &FrontierConfig,
+    ) -> Option<(u16, Millis)> {
         let in_use = &busy.slots;
         if in_use.len() >= self.valence(config) {
             return None;
@@ -223,7 +227,7 @@ impl QueueRecord {
 
     /// Time at which a slot may issue again, bandwidth included. If the valence has been lowered, the remaining slots also take
     /// over the waits of the others.
-    fn slot(&self, slot: u16, config: &Config) -> Millis {
+    fn slot(&self, slot: u16, config: &FrontierConfig) -> Millis {
         let valence = self.settings(config).valence.max(1);
         rested(&self.slots, slot, valence).max(self.paid_until)
     }
@@ -238,7 +242,7 @@ impl QueueRecord {
     }
 
     /// Makes every slot wait at least until then.
-    pub(crate) fn rest_all(&mut self, until: Millis, config: &Config) {
+    pub(crate) fn rest_all(&mut self, until: Millis, config: &FrontierConfig) {
         for slot in 0..self.settings(config).valence.max(1) {
             self.rest(slot, until);
         }
@@ -247,7 +251,7 @@ impl QueueRecord {
     /// Shortens waits that are longer than anything from now on could cause, as a clock that was ahead leaves them. They become
     /// as long as one request can make them, because the time of the last request is unknown. Returns `false` if there is no such
     /// wait.
-    pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &Config) -> bool {
+    pub(crate) fn shorten_rests(&mut self, now: Timestamp, config: &FrontierConfig) -> bool {
         let settings = self.settings(config);
         let polite = settings.politeness.longest_delay(self.crawl_delay);
         // If several URIs are in process, one may have failed and another have ended the row of failures.
@@ -272,7 +276,7 @@ impl QueueRecord {
     }
 
     /// Time at which the first of its slots may issue, whatever is in process.
-    pub(crate) fn next_ready(&self, config: &Config) -> Millis {
+    pub(crate) fn next_ready(&self, config: &FrontierConfig) -> Millis {
         (0..self.settings(config).valence.max(1))
             .map(|slot| self.slot(slot, config))
             .min()
@@ -421,7 +425,7 @@ impl QueueReport {
         record: &QueueRecord,
         busy: Option<&BusyQueue>,
         group: Option<GroupHold>,
-        config: &Config,
+        config: &FrontierConfig,
         now: Timestamp,
     ) -> Self {
         let held = record.held(config);
@@ -501,7 +505,7 @@ mod tests {
 
     #[test]
     fn precedence_follows_policy_until_the_operator_speaks() {
-        let mut config = Config::default();
+        let mut config = FrontierConfig::default();
         config.queue.precedence_policy = PrecedencePolicy::HighestUri;
         let mut record = QueueRecord::new("q", &config);
         assert_eq!(record.computed_precedence(&config), 3);

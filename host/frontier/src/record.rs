@@ -42,9 +42,9 @@ pub struct UriRecord {
     #[serde(with = "instant::serialised")]
     pub discovered: Timestamp,
     /// Its place: in a queue or outside.
-    pub place: Place,
+    pub place: UriState,
     /// Result of its last completed visit.
-    pub standing: Standing,
+    pub standing: LastOutcome,
     /// Fetch status of its last completed visit or attempt; 0 before.
     pub status: i32,
     /// Failed attempts since its last completed visit.
@@ -57,7 +57,8 @@ pub struct UriRecord {
     pub visits: u64,
     /// Visits that found it new or changed.
     pub versions: u64,
-    /// Completed visits, newest first, failures included; at most [`Config::history_length`](crate::Config::history_length).
+    /// Completed visits, newest first, failures included; at most
+    /// [`FrontierConfig::history_length`](crate::FrontierConfig::history_length).
     pub history: Vec<PastVisit>,
     /// Digests of the last version that came with any.
     pub digests: Digests,
@@ -117,8 +118,8 @@ impl UriRecord {
             precedence: candidate.precedence,
             cost: candidate.cost,
             discovered: now,
-            place: Place::Done,
-            standing: Standing::Open,
+            place: UriState::Done,
+            standing: LastOutcome::Open,
             status: 0,
             attempts: 0,
             deferrals: 0,
@@ -154,7 +155,7 @@ pub(crate) type CanonicalKey = [u8; 16];
 
 /// The place of a URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Place {
+pub enum UriState {
     /// In its queue: among the ready URIs, or among those that wait until `due`. A URI in process stays where it was until it is
     /// finished.
     Queued {
@@ -176,7 +177,7 @@ pub enum Place {
 
 /// Result of a URI's last completed visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub enum Standing {
+pub enum LastOutcome {
     /// It has not had a visit.
     #[default]
     Open,
@@ -190,7 +191,7 @@ pub enum Standing {
 
 /// A successful visit, with the values for the URI's record.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Visit {
+pub struct VisitUpdate {
     /// HTTP status, or a code of the glossary.
     pub status: i32,
     /// Content state against the last archived version. New and changed count as a version.

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Refused, change::Change, instant, keys, store::encode};
+use crate::{FrontierError, OutOfScopeLink, change::Change, instant, keys, store::encode};
 
 /// Longest reason that is kept, in bytes.
 const REASON_BYTES_MAX: usize = 200;
@@ -25,10 +25,10 @@ pub struct Rejection {
 pub(crate) fn remember(
     change: &mut Change<'_>,
     page: &str,
-    refused: Vec<Refused>,
-) -> Result<(), Error> {
+    refused: Vec<OutOfScopeLink>,
+) -> Result<(), FrontierError> {
     change.counters.statistics.refused += refused.len() as u64;
-    for Refused { uri, reason } in refused {
+    for OutOfScopeLink { uri, reason } in refused {
         let key = keys::canonical(uri.as_str()).to_vec();
         let is_known =
             change.refused.contains_key(&key) || change.store.refused_uris.contains_key(&key)?;

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use jiff::Timestamp;
+use opilio_model::status_words;
 use opilio_uri::Uri;
 
 use crate::{
-    Error, Frontier, Place, QueueReport, QueueState, RECORD_KEY_BYTES_MAX, Rejection, Statistics,
-    Tally, TallyKind, UriRecord,
+    Frontier, FrontierError, QueueReport, QueueState, RECORD_KEY_BYTES_MAX, Rejection, Statistics,
+    Tally, TallyKind, UriRecord, UriState,
     change::{self, read_tally},
     frontier::uri_of,
     instant, keys,
@@ -30,20 +31,20 @@ pub struct QueuedUri {
 
 /// Explanation of why a URI was, or was not, fetched.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Why {
+pub enum FetchExplanation {
     /// The URI is unknown: it has not been found, or its refusal is not remembered.
     Unknown,
     /// It was found and refused.
     Refused(Rejection),
     /// Another URI of the same canonical form is known, and represents it.
-    SameAs(Box<Reason>),
+    SameAs(Box<UriFacts>),
     /// It is known.
-    Known(Box<Reason>),
+    Known(Box<UriFacts>),
 }
 
 /// The facts that decide about a known URI.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Reason {
+pub struct UriFacts {
     /// Its record.
     pub record: UriRecord,
     /// Whether it is in process.
@@ -71,7 +72,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, Error> {
+    pub fn record(&self, uri: &Uri) -> Result<Option<UriRecord>, FrontierError> {
         let key = uri.key();
         if key.len() > RECORD_KEY_BYTES_MAX {
             return Ok(None);
@@ -91,7 +92,7 @@ impl Frontier {
     pub fn records(
         &self,
         key_prefix: &str,
-    ) -> impl Iterator<Item = Result<UriRecord, Error>> + use<> {
+    ) -> impl Iterator<Item = Result<UriRecord, FrontierError>> + use<> {
         self.store.uris.prefix(key_prefix).map(|guard| {
             let (key, bytes) = guard.into_inner()?;
             let uri = uri_of(&key)?;
@@ -108,7 +109,7 @@ impl Frontier {
         &self,
         key_prefix: &str,
         after: &str,
-    ) -> impl Iterator<Item = Result<(String, UriRecord), Error>> + use<> {
+    ) -> impl Iterator<Item = Result<(String, UriRecord), FrontierError>> + use<> {
         let prefix = key_prefix.to_owned();
         let behind = [after.as_bytes(), &[0]].concat();
         let from = behind.max(key_prefix.as_bytes().to_vec());
@@ -136,7 +137,7 @@ impl Frontier {
         &self,
         after: Option<&str>,
         records_max: usize,
-    ) -> Result<Vec<(String, UriRecord)>, Error> {
+    ) -> Result<Vec<(String, UriRecord)>, FrontierError> {
         let mut from = after.unwrap_or_default().as_bytes().to_vec();
         if after.is_some() {
             from.push(0);
@@ -164,7 +165,7 @@ impl Frontier {
         after: Option<&str>,
         queues_max: usize,
         now: Timestamp,
-    ) -> Result<Vec<QueueReport>, Error> {
+    ) -> Result<Vec<QueueReport>, FrontierError> {
         let mut from = after.unwrap_or_default().as_bytes().to_vec();
         if after.is_some() {
             from.push(0);
@@ -181,7 +182,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn queue(&self, queue: &str, now: Timestamp) -> Result<Option<QueueReport>, Error> {
+    pub fn queue(&self, queue: &str, now: Timestamp) -> Result<Option<QueueReport>, FrontierError> {
         if queue.is_empty() {
             return Ok(None);
         }
@@ -195,7 +196,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn has_frozen(&self) -> Result<bool, Error> {
+    pub fn has_frozen(&self) -> Result<bool, FrontierError> {
         for guard in self.store.queues.iter() {
             let (key, bytes) = guard.into_inner()?;
             let record: QueueRecord = decode("a queue's record", &key, &bytes)?;
@@ -211,7 +212,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn has_below_floor(&self, usual: Option<u8>) -> Result<bool, Error> {
+    pub fn has_below_floor(&self, usual: Option<u8>) -> Result<bool, FrontierError> {
         let Some(floor) = self.config.precedence_floor else {
             return Ok(false);
         };
@@ -238,7 +239,7 @@ impl Frontier {
         queue: &str,
         after: Option<&[u8]>,
         uris_max: usize,
-    ) -> Result<Vec<QueuedUri>, Error> {
+    ) -> Result<Vec<QueuedUri>, FrontierError> {
         // A cursor begins with the order of the URI; its key follows.
         let (from_waiting, from) = match after.and_then(|cursor| cursor.split_first()) {
             Some((order, key)) => (*order == 1, [key, &[0]].concat()),
@@ -289,7 +290,7 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn tally(&self, kind: TallyKind, name: &str) -> Result<Tally, Error> {
+    pub fn tally(&self, kind: TallyKind, name: &str) -> Result<Tally, FrontierError> {
         read_tally(&self.store, &keys::tally(kind, name))
     }
 
@@ -297,26 +298,34 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn why(&self, uri: &Uri, canonical: &str, now: Timestamp) -> Result<Why, Error> {
+    pub fn why(
+        &self,
+        uri: &Uri,
+        canonical: &str,
+        now: Timestamp,
+    ) -> Result<FetchExplanation, FrontierError> {
         if let Some(record) = self.record(uri)? {
-            return Ok(Why::Known(Box::new(self.reason(record, now)?)));
+            return Ok(FetchExplanation::Known(Box::new(self.reason(record, now)?)));
         }
         if let Some(value) = self.store.canonical_forms.get(keys::canonical(canonical))? {
             let key = keys::from_canonical_value(&value, canonical).unwrap_or_default();
             if let Ok(same) = uri_of(key.as_bytes())
                 && let Some(record) = self.record(&same)?
             {
-                return Ok(Why::SameAs(Box::new(self.reason(record, now)?)));
+                return Ok(FetchExplanation::SameAs(Box::new(
+                    self.reason(record, now)?,
+                )));
             }
         }
         let rejection = self.store.refused_uris.get(keys::canonical(uri.as_str()))?;
         match rejection {
-            Some(bytes) => decode("a rejection", uri.as_str().as_bytes(), &bytes).map(Why::Refused),
-            None => Ok(Why::Unknown),
+            Some(bytes) => decode("a rejection", uri.as_str().as_bytes(), &bytes)
+                .map(FetchExplanation::Refused),
+            None => Ok(FetchExplanation::Unknown),
         }
     }
 
-    fn reason(&self, record: UriRecord, now: Timestamp) -> Result<Reason, Error> {
+    fn reason(&self, record: UriRecord, now: Timestamp) -> Result<UriFacts, FrontierError> {
         let in_process = match Uri::parse(&record.uri) {
             Ok(uri) => self.memory.is_record_busy(&uri.key()),
             Err(_) => false,
@@ -330,7 +339,7 @@ impl Frontier {
             }
             None => false,
         };
-        Ok(Reason {
+        Ok(UriFacts {
             queue: self.queue(&record.queue, now)?,
             record,
             in_process,
@@ -338,7 +347,11 @@ impl Frontier {
         })
     }
 
-    fn stored_report(&self, guard: fjall::Guard, now: Timestamp) -> Result<QueueReport, Error> {
+    fn stored_report(
+        &self,
+        guard: fjall::Guard,
+        now: Timestamp,
+    ) -> Result<QueueReport, FrontierError> {
         let (key, bytes) = guard.into_inner()?;
         let name = std::str::from_utf8(&key).map_err(|_| damaged("a queue's name", &key))?;
         let record = decode("a queue's record", &key, &bytes)?;
@@ -350,7 +363,7 @@ impl Frontier {
         name: &str,
         record: &QueueRecord,
         now: Timestamp,
-    ) -> Result<QueueReport, Error> {
+    ) -> Result<QueueReport, FrontierError> {
         let config = &self.config;
         let busy = self.memory.busy_queues.get(name);
         let group = match record.group(config) {
@@ -366,7 +379,7 @@ impl Frontier {
 }
 
 /// Formats the explanation as a sentence.
-impl fmt::Display for Why {
+impl fmt::Display for FetchExplanation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown => formatter.write_str(
@@ -389,33 +402,36 @@ impl fmt::Display for Why {
     }
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for UriFacts {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let record = &self.record;
         let last = record.history.first().map(|past| past.at);
         match record.place {
             _ if self.in_process => write!(formatter, "being fetched")?,
-            Place::Queued { due, .. } if !self.is_ready && record.attempts > 0 => {
+            UriState::Queued { due, .. } if !self.is_ready && record.attempts > 0 => {
                 write!(formatter, "retry at {due:.0}")?;
             }
-            Place::Queued { due, .. } if !self.is_ready => {
+            UriState::Queued { due, .. } if !self.is_ready => {
                 write!(formatter, "not due before {due:.0}")?;
             }
-            Place::Queued { due, .. } => {
+            UriState::Queued { due, .. } => {
                 write!(formatter, "ready since {due:.0} in queue {}", record.queue)?;
                 self.queue_reason(formatter)?;
             }
-            Place::Done => match last {
+            UriState::Done => match last {
                 Some(last) => write!(formatter, "done since {last:.0}")?,
                 None => write!(formatter, "done")?,
             },
-            Place::Deleted => formatter.write_str("deleted by an operator")?,
-            Place::Faded => {
+            UriState::Deleted => formatter.write_str("deleted by an operator")?,
+            UriState::Faded => {
                 formatter.write_str("faded: no page has linked to it for several visits")?;
             }
         }
         if record.status != 0 {
-            write!(formatter, "; last status {}", record.status)?;
+            write!(formatter, "; last visit: {}", status_words(record.status))?;
+        }
+        if record.status < 0 {
+            write!(formatter, " (status {})", record.status)?;
         }
         if !record.reason.is_empty() {
             write!(formatter, " ({})", record.reason)?;
@@ -428,7 +444,7 @@ impl fmt::Display for Reason {
     }
 }
 
-impl Reason {
+impl UriFacts {
     fn queue_reason(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(queue) = &self.queue else {
             return Ok(());

@@ -7,7 +7,7 @@ use opilio_uri::Uri;
 use crate::{QueueSettings, UriRecord};
 
 /// Resolves the settings of a queue from its name. The answer must be the same while
-/// [`Config::settings_hash`](crate::Config::settings_hash) is the same.
+/// [`FrontierConfig::settings_hash`](crate::FrontierConfig::settings_hash) is the same.
 #[derive(Clone)]
 pub struct Resolver(Arc<dyn Fn(&str) -> QueueSettings + Send + Sync>);
 

@@ -70,19 +70,17 @@ pub(crate) fn remember(record: &mut UriRecord, candidate: &Candidate, now: Times
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::time::Duration;
 
     use opilio_uri::{HopPath, Uri};
 
     use super::*;
-    use crate::{Config, Frontier, Next, Outcome, Scheduled, Strategy, Success};
+    use crate::{Frontier, FrontierConfig, Next, Outcome, ScheduleResult, Strategy, Success};
 
     #[test]
     fn news_more_precise_than_a_record_is_news_once() {
         let dir = tempfile::tempdir().unwrap();
-        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let mut frontier = Frontier::open(dir.path(), FrontierConfig::default()).unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let now = at("2026-11-24T12:00:00Z");
         let uri = Uri::parse("http://a.org/").unwrap();
@@ -105,7 +103,10 @@ mod tests {
         };
         let later = at("2026-11-24T12:00:02Z");
         let first = frontier.schedule(vec![news.clone()], later).unwrap();
-        assert!(matches!(first[..], [Scheduled::Raised(_)]), "{first:?}");
+        assert!(
+            matches!(first[..], [ScheduleResult::Raised(_)]),
+            "{first:?}"
+        );
         frontier.schedule(vec![news], later).unwrap();
         let record = frontier.record(&uri).unwrap().unwrap();
         let signal = Signal {

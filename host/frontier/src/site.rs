@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 
 use opilio_uri::Uri;
+use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Error, Frontier, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX,
-    change::Change,
-    keys,
-    store::{damaged, decode, encode, read},
+    Frontier, FrontierError, KeptChange, KeptValues, RECORD_KEY_BYTES_MAX, keys,
+    store::{damaged, decode, read},
 };
+
+/// Sites whose state is held in memory. Most take less than a kilobyte.
+const SITES_HELD_MAX: usize = 16 * 1024;
 
 /// State kept for a site.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -40,64 +42,100 @@ impl Frontier {
     ///
     /// # Errors
     /// Fails if the store fails.
-    pub fn site(&self, uri: &Uri) -> Result<SiteRecord, Error> {
+    pub fn site(&self, uri: &Uri) -> Result<SiteRecord, FrontierError> {
         let key = uri.key();
         let mut site = SiteRecord::default();
         if key.len() > RECORD_KEY_BYTES_MAX {
             return Ok(site);
         }
         let (start, end) = keys::site_range(&key);
+        if let Some(held) = self.sites.0.get(&start) {
+            return Ok(held);
+        }
         let (values, _) = read(&self.store.site_values, &start, &end, usize::MAX)?;
         for (key, value) in values {
-            let (plugin, name) =
-                keys::from_site_value(&key).ok_or_else(|| damaged("a malformed name", &key))?;
-            site.kept.apply(KeptChange {
-                plugin: plugin.to_owned(),
-                name: name.to_owned(),
-                value: Some(decode("a value kept for a site", &key, &value)?),
-            });
+            site.set_value(&key, Some(&value))?;
         }
         let (figures, _) = read(&self.store.site_figures, &start, &end, usize::MAX)?;
         for (key, value) in figures {
-            let group =
-                keys::from_site_figures(&key).ok_or_else(|| damaged("a malformed group", &key))?;
-            let figures = decode("figures on a site", &key, &value)?;
-            site.figures.insert(group.to_owned(), figures);
+            site.set_figures(&key, Some(&value))?;
         }
+        self.sites.0.insert(start, site.clone());
         Ok(site)
     }
 }
 
-impl Change<'_> {
-    /// Keeps values and figures for the site of a record.
-    pub(crate) fn keep_for_site(
-        &mut self,
-        record_key: &str,
-        changes: Vec<KeptChange>,
-        figures: &BTreeMap<String, GroupFigures>,
-    ) -> Result<(), Error> {
-        for change in changes {
-            let key = keys::site_value(record_key, &change.plugin, &change.name);
-            let value = change.value.as_ref().map(encode).transpose()?;
-            self.site_values.insert(key, value);
-        }
-        for (group, figures) in figures {
-            let key = keys::site_figures(record_key, group);
-            self.site_figures.insert(key, Some(encode(figures)?));
+impl SiteRecord {
+    /// Takes over an entry of `site_values`, or the removal of one.
+    fn set_value(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), FrontierError> {
+        let (plugin, name) =
+            keys::from_site_value(key).ok_or_else(|| damaged("a malformed name", key))?;
+        let value = value.map(|value| decode("a value kept for a site", key, value));
+        self.kept.apply(KeptChange {
+            plugin: plugin.to_owned(),
+            name: name.to_owned(),
+            value: value.transpose()?,
+        });
+        Ok(())
+    }
+
+    /// Takes over an entry of `site_figures`, or the removal of one.
+    fn set_figures(&mut self, key: &[u8], value: Option<&[u8]>) -> Result<(), FrontierError> {
+        let group =
+            keys::from_site_figures(key).ok_or_else(|| damaged("a malformed group", key))?;
+        match value {
+            Some(value) => {
+                let figures = decode("figures on a site", key, value)?;
+                self.figures.insert(group.to_owned(), figures);
+            }
+            None => drop(self.figures.remove(group)),
         }
         Ok(())
     }
 }
 
+/// Entries that were put (`Some`) or removed (`None`).
+type Entries = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The state of sites that were read last, by the start of their range, as it is in the store. Reading it from the store takes
+/// the longer the more visits have changed it: a scan of keys passes all versions of each that have not been written out.
+pub(crate) struct SiteCache(Cache<Vec<u8>, SiteRecord>);
+
+impl SiteCache {
+    pub(crate) fn new() -> Self {
+        Self(Cache::new(SITES_HELD_MAX))
+    }
+
+    /// Updates what is held after entries of the two keyspaces have been written.
+    pub(crate) fn follow(&self, values: &Entries, figures: &Entries) {
+        for (key, value) in values {
+            self.change(key, |site| site.set_value(key, value.as_deref()));
+        }
+        for (key, value) in figures {
+            self.change(key, |site| site.set_figures(key, value.as_deref()));
+        }
+    }
+
+    fn change(&self, key: &[u8], set: impl FnOnce(&mut SiteRecord) -> Result<(), FrontierError>) {
+        let length = key.iter().position(|&byte| byte == b')');
+        let site = &key[..length.map_or(key.len(), |at| at + 1)];
+        if let Some(mut held) = self.0.get(site) {
+            match set(&mut held) {
+                Ok(()) => self.0.insert(site.to_vec(), held),
+                // The next read tells what is wrong.
+                Err(_) => drop(self.0.remove(site)),
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use jiff::Timestamp;
     use opilio_uri::HopPath;
 
     use super::*;
-    use crate::{Candidate, Config, KeptValue, Next, Outcome, Strategy, Success};
+    use crate::{Candidate, FrontierConfig, KeptValue, Next, Outcome, Strategy, Success};
 
     fn uri(text: &str) -> Uri {
         Uri::parse(text).unwrap()
@@ -117,7 +155,12 @@ mod tests {
     }
 
     /// Visits a URI that is not known yet.
-    fn visit(frontier: &mut Frontier, text: &str, group: &str, visits: u64) -> Result<(), Error> {
+    fn visit(
+        frontier: &mut Frontier,
+        text: &str,
+        group: &str,
+        visits: u64,
+    ) -> Result<(), FrontierError> {
         let hops = HopPath::parse("L").unwrap();
         let page = Candidate::new(uri(text), hops, Strategy::Snapshot);
         frontier.schedule(vec![page], at(0)).unwrap();
@@ -146,12 +189,16 @@ mod tests {
     #[test]
     fn values_and_figures_are_kept_until_the_last_uri_of_the_site_is_forgotten() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || Frontier::open(dir.path(), Config::default()).unwrap();
+        let open = || Frontier::open(dir.path(), FrontierConfig::default()).unwrap();
         let mut frontier = open();
         visit(&mut frontier, "http://a.org/1", "host", 1).unwrap();
+        let read = |frontier: &Frontier| frontier.site(&uri("http://a.org/")).unwrap();
+        assert_eq!(read(&frontier).figures["host"], figures(1));
         visit(&mut frontier, "http://a.org/2", "host", 2).unwrap();
+        let held = read(&frontier);
         drop(frontier);
         let mut frontier = open();
+        assert_eq!(read(&frontier), held);
         let site = frontier.site(&uri("http://a.org/")).unwrap();
         let expected = BTreeMap::from([("host".to_owned(), figures(2))]);
         assert_eq!((site.figures, site.kept.iter().count()), (expected, 1));
@@ -168,10 +215,10 @@ mod tests {
     #[test]
     fn groups_without_a_name_change_nothing() {
         let dir = tempfile::tempdir().unwrap();
-        let mut frontier = Frontier::open(dir.path(), Config::default()).unwrap();
+        let mut frontier = Frontier::open(dir.path(), FrontierConfig::default()).unwrap();
         let refused = visit(&mut frontier, "http://a.org/", "", 1);
         assert!(
-            matches!(refused, Err(Error::Name { bytes: 0 })),
+            matches!(refused, Err(FrontierError::Name { bytes: 0 })),
             "{refused:?}"
         );
         let site = frontier.site(&uri("http://a.org/")).unwrap();

@@ -39,7 +39,8 @@ pub struct Statistics {
     /// URIs that have faded (`revisit.fade-after`).
     pub faded: u64,
     /// Time spent crawling, as the caller reports it, over all processes.
-    #[schema(value_type = Object)]
+    #[serde(rename = "run_time_s", with = "opilio_model::seconds")]
+    #[schema(value_type = f64)]
     pub run_time: Duration,
     /// Tally of the crawl. Unlike `visits` and `succeeded`, it leaves out prerequisites.
     pub tally: Tally,

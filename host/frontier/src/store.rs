@@ -29,7 +29,7 @@ use fjall::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::Config;
+use crate::FrontierConfig;
 
 /// The format this code reads and writes.
 pub const FORMAT_VERSION: u32 = 4;
@@ -61,10 +61,10 @@ const DATABASE: &str = "store";
 /// Bytes that a journal may bring into memory at an opening without being written out at once.
 const JOURNAL_KEPT_MAX: u64 = 8 * 1024 * 1024;
 
-/// Errors of the frontier. After any but [`Error::UnknownTicket`] and [`Error::Name`], drop the frontier and open it again:
-/// acknowledged changes are still there.
+/// Errors of the frontier. After any but [`FrontierError::UnknownTicket`] and [`FrontierError::Name`], drop the frontier and open
+/// it again: acknowledged changes are still there.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum FrontierError {
     /// The folder cannot be made, read or locked.
     #[error("cannot use {} for the frontier's store", path.display())]
     Folder {
@@ -151,7 +151,7 @@ pub enum Error {
     UnknownTicket(u64),
 }
 
-impl From<fjall::Error> for Error {
+impl From<fjall::Error> for FrontierError {
     fn from(source: fjall::Error) -> Self {
         if is_damage(&source) {
             Self::Unreadable(Box::new(source))
@@ -188,7 +188,7 @@ pub(crate) struct Store {
 
 impl Store {
     /// Opens the store in this folder, or makes one.
-    pub(crate) fn open(dir: &Path, config: &Config) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, config: &FrontierConfig) -> Result<Self, FrontierError> {
         // The version comes first: not even a lock file is written next to a store of another version.
         is_store(dir)?;
         fs::create_dir_all(dir).map_err(folder(dir))?;
@@ -201,9 +201,12 @@ impl Store {
     }
 
     /// Opens a store without making one, and reads its files through first.
-    pub(crate) fn open_existing(dir: &Path, config: &Config) -> Result<Self, Error> {
+    pub(crate) fn open_existing(
+        dir: &Path,
+        config: &FrontierConfig,
+    ) -> Result<Self, FrontierError> {
         if !is_store(dir)? {
-            return Err(Error::NoStore {
+            return Err(FrontierError::NoStore {
                 dir: dir.to_owned(),
             });
         }
@@ -213,11 +216,11 @@ impl Store {
     }
 
     /// Makes an empty store in a new folder. Until [`Store::finish`] is called, it does not count as a store.
-    pub(crate) fn create(dir: &Path, config: &Config) -> Result<Self, Error> {
+    pub(crate) fn create(dir: &Path, config: &FrontierConfig) -> Result<Self, FrontierError> {
         fs::create_dir_all(dir).map_err(folder(dir))?;
         let lock = lock(dir)?;
         if is_store(dir)? {
-            return Err(Error::Exists {
+            return Err(FrontierError::Exists {
                 dir: dir.to_owned(),
             });
         }
@@ -225,14 +228,14 @@ impl Store {
     }
 
     /// Turns the result of [`Store::create`] into a store.
-    pub(crate) fn finish(dir: &Path, store: Self) -> Result<Self, Error> {
+    pub(crate) fn finish(dir: &Path, store: Self) -> Result<Self, FrontierError> {
         store.persist()?;
         write_version(dir)?;
         conclude_making(dir)?;
         Ok(store)
     }
 
-    fn begin(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
+    fn begin(dir: &Path, config: &FrontierConfig, lock: Lock) -> Result<Self, FrontierError> {
         let path = dir.join(DATABASE);
         let making = dir.join(MAKING);
         if (making.exists() || !path.join("version").exists()) && path.exists() {
@@ -242,7 +245,7 @@ impl Store {
         File::create(&making).map_err(folder(&making))?;
         let store = Self::open_database(dir, config, lock)?;
         if !store.uris.is_empty()? {
-            return Err(Error::Damaged {
+            return Err(FrontierError::Damaged {
                 what: "URIs without a format file",
                 key: "format".to_owned(),
             });
@@ -250,7 +253,7 @@ impl Store {
         Ok(store)
     }
 
-    fn open_known(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
+    fn open_known(dir: &Path, config: &FrontierConfig, lock: Lock) -> Result<Self, FrontierError> {
         manifest::check(dir, &dir.join(DATABASE), Self::KEYSPACES)?;
         let store = Self::open_database(dir, config, lock)?;
         store.write_out_journal()?;
@@ -259,7 +262,7 @@ impl Store {
 
     /// Writes out the entries that the journal brought into memory, in order and in the background. Memory is for current
     /// entries, and the next opening need not read these again.
-    fn write_out_journal(&self) -> Result<(), Error> {
+    fn write_out_journal(&self) -> Result<(), FrontierError> {
         if self.database.write_buffer_size() < JOURNAL_KEPT_MAX {
             return Ok(());
         }
@@ -277,7 +280,11 @@ impl Store {
     }
 
     /// Opens the database of the store in `dir`, or makes it.
-    fn open_database(dir: &Path, config: &Config, lock: Lock) -> Result<Self, Error> {
+    fn open_database(
+        dir: &Path,
+        config: &FrontierConfig,
+        lock: Lock,
+    ) -> Result<Self, FrontierError> {
         let open = || -> Result<Self, fjall::Error> {
             let database = Database::builder(dir.join(DATABASE))
                 .cache_size(config.cache_bytes)
@@ -340,7 +347,7 @@ impl Store {
     }
 
     /// Writes everything acknowledged through to the disk.
-    pub(crate) fn persist(&self) -> Result<(), Error> {
+    pub(crate) fn persist(&self) -> Result<(), FrontierError> {
         Ok(self.database.persist(PersistMode::SyncAll)?)
     }
 }
@@ -351,7 +358,7 @@ pub(crate) fn read(
     from: &[u8],
     end: &[u8],
     entries_max: usize,
-) -> Result<(Vec<Entry>, bool), Error> {
+) -> Result<(Vec<Entry>, bool), FrontierError> {
     if from >= end {
         return Ok((Vec::new(), true));
     }
@@ -371,8 +378,8 @@ pub(crate) fn read(
 /// number.
 pub(crate) fn fill<K, V>(
     keyspace: &Keyspace,
-    entries: impl Iterator<Item = Result<(K, V), Error>>,
-) -> Result<u64, Error>
+    entries: impl Iterator<Item = Result<(K, V), FrontierError>>,
+) -> Result<u64, FrontierError>
 where
     K: Into<UserKey>,
     V: Into<UserValue>,
@@ -396,8 +403,8 @@ where
 }
 
 /// Encodes a value for the store.
-pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
-    postcard::to_extend(value, vec![ENCODING]).map_err(|_| Error::Damaged {
+pub(crate) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, FrontierError> {
+    postcard::to_extend(value, vec![ENCODING]).map_err(|_| FrontierError::Damaged {
         what: "a value that cannot be written",
         key: String::new(),
     })
@@ -408,7 +415,7 @@ pub(crate) fn decode<T: DeserializeOwned>(
     what: &'static str,
     key: &[u8],
     bytes: &[u8],
-) -> Result<T, Error> {
+) -> Result<T, FrontierError> {
     match bytes.split_first() {
         Some((&ENCODING, bytes)) => postcard::from_bytes(bytes).ok(),
         _ => None,
@@ -417,16 +424,16 @@ pub(crate) fn decode<T: DeserializeOwned>(
 }
 
 /// The error for a database that does not open.
-fn opening_error(dir: &Path, source: fjall::Error) -> Error {
+fn opening_error(dir: &Path, source: fjall::Error) -> FrontierError {
     let dir = dir.to_owned();
     match source {
-        fjall::Error::Locked => Error::InUse { dir },
+        fjall::Error::Locked => FrontierError::InUse { dir },
         fjall::Error::Io(source) | fjall::Error::Storage(LsmError::Io(source))
             if !is_damaged_file(&source) =>
         {
-            Error::Folder { path: dir, source }
+            FrontierError::Folder { path: dir, source }
         }
-        source => Error::Unopenable {
+        source => FrontierError::Unopenable {
             dir,
             source: Box::new(source),
         },
@@ -467,8 +474,8 @@ fn is_damage(error: &fjall::Error) -> bool {
     }
 }
 
-pub(crate) fn damaged(what: &'static str, key: &[u8]) -> Error {
-    Error::Damaged {
+pub(crate) fn damaged(what: &'static str, key: &[u8]) -> FrontierError {
+    FrontierError::Damaged {
         what,
         key: String::from_utf8_lossy(key).into_owned(),
     }
@@ -498,26 +505,26 @@ fn compressed() -> KeyspaceCreateOptions {
 }
 
 /// Returns whether the folder holds a finished store; an error if the store is of another format.
-fn is_store(dir: &Path) -> Result<bool, Error> {
+fn is_store(dir: &Path) -> Result<bool, FrontierError> {
     let path = dir.join("format");
     let written = match fs::read(&path) {
         Ok(written) => String::from_utf8_lossy(&written).trim().to_owned(),
         Err(source) if source.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(source) => return Err(Error::Folder { path, source }),
+        Err(source) => return Err(FrontierError::Folder { path, source }),
     };
     let dir = dir.to_owned();
     match written.as_str() {
-        "" => Err(Error::Torn {
+        "" => Err(FrontierError::Torn {
             dir,
             file: "format".into(),
         }),
         current if current == FORMAT_VERSION.to_string() => Ok(true),
-        _ => Err(Error::OtherVersion { dir, written }),
+        _ => Err(FrontierError::OtherVersion { dir, written }),
     }
 }
 
 /// Writes the format of this code. The file appears whole or not at all.
-fn write_version(dir: &Path) -> Result<(), Error> {
+fn write_version(dir: &Path) -> Result<(), FrontierError> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
     fs::write(&new, format!("{FORMAT_VERSION}\n"))
         .and_then(|()| File::open(&new)?.sync_all())
@@ -527,7 +534,7 @@ fn write_version(dir: &Path) -> Result<(), Error> {
 }
 
 /// Ends the making of a database. Call it only after the format file has been found.
-fn conclude_making(dir: &Path) -> Result<(), Error> {
+fn conclude_making(dir: &Path) -> Result<(), FrontierError> {
     let making = dir.join(MAKING);
     match fs::remove_file(&making) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => Err(folder(&making)(source)),
@@ -536,7 +543,7 @@ fn conclude_making(dir: &Path) -> Result<(), Error> {
 }
 
 /// Makes the entries of a folder survive the loss of power.
-pub(crate) fn sync(dir: &Path) -> Result<(), Error> {
+pub(crate) fn sync(dir: &Path) -> Result<(), FrontierError> {
     File::open(dir)
         .and_then(|dir| dir.sync_all())
         .map_err(folder(dir))
@@ -553,7 +560,7 @@ impl Drop for Lock {
     }
 }
 
-pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
+pub(crate) fn lock(dir: &Path) -> Result<Lock, FrontierError> {
     let path = dir.join("lock");
     let file = File::options()
         .create(true)
@@ -563,22 +570,20 @@ pub(crate) fn lock(dir: &Path) -> Result<Lock, Error> {
         .map_err(folder(&path))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse {
+        Err(TryLockError::WouldBlock) => Err(FrontierError::InUse {
             dir: dir.to_owned(),
         }),
-        Err(TryLockError::Error(source)) => Err(Error::Folder { path, source }),
+        Err(TryLockError::Error(source)) => Err(FrontierError::Folder { path, source }),
     }
 }
 
-pub(crate) fn folder(path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(crate) fn folder(path: &Path) -> impl FnOnce(io::Error) -> FrontierError {
     let path = path.to_owned();
-    move |source| Error::Folder { path, source }
+    move |source| FrontierError::Folder { path, source }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -590,19 +595,22 @@ mod tests {
                 let error = opening_error(Path::new("state"), error);
                 let text = error.to_string();
                 assert_eq!(text.contains("damaged"), is_damage, "{code}: {text}");
-                assert_eq!(matches!(error, Error::Folder { .. }), !is_damage);
+                assert_eq!(matches!(error, FrontierError::Folder { .. }), !is_damage);
             }
         }
         let torn = io::Error::from(io::ErrorKind::UnexpectedEof);
         let error = opening_error(Path::new("state"), torn.into());
-        assert!(matches!(error, Error::Unopenable { .. }), "{error:?}");
+        assert!(
+            matches!(error, FrontierError::Unopenable { .. }),
+            "{error:?}"
+        );
     }
 
     #[test]
     fn a_process_that_is_being_started_does_not_hold_what_was_let_go() {
         let dir = tempfile::tempdir().unwrap();
         let held = lock(dir.path()).unwrap();
-        assert!(matches!(lock(dir.path()), Err(Error::InUse { .. })));
+        assert!(matches!(lock(dir.path()), Err(FrontierError::InUse { .. })));
 
         // A child process has this copy until it runs its program.
         let inherited = held.0.try_clone().unwrap();

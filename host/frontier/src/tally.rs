@@ -20,7 +20,8 @@ pub struct Tally {
     /// Bytes of content found new or changed.
     pub novel_bytes: u64,
     /// Total duration of exchanges, including those that failed or are retried.
-    #[schema(value_type = Object)]
+    #[serde(rename = "run_time_s", with = "opilio_model::seconds")]
+    #[schema(value_type = f64)]
     pub run_time: Duration,
 }
 

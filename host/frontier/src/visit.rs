@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::{ContentState, PastVisit, Statistics, UriRecord, Visit};
+use crate::{ContentState, PastVisit, Statistics, UriRecord, VisitUpdate};
 
 const NOT_MODIFIED: i32 = 304;
 
@@ -10,7 +10,7 @@ const NOT_MODIFIED: i32 = 304;
 pub(crate) fn note(
     record: &mut UriRecord,
     statistics: &mut Statistics,
-    visit: Visit,
+    visit: VisitUpdate,
     at: Timestamp,
     history_length: usize,
 ) {
@@ -35,8 +35,8 @@ pub(crate) fn note(
 
 impl UriRecord {
     /// Records a successful visit at `at`. The history keeps at most `history_length` visits.
-    pub fn note_visit(&mut self, visit: Visit, at: Timestamp, history_length: usize) {
-        let Visit {
+    pub fn note_visit(&mut self, visit: VisitUpdate, at: Timestamp, history_length: usize) {
+        let VisitUpdate {
             status,
             state,
             duplicate: _,

@@ -105,7 +105,6 @@ fn successor(key: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     /// Reads two entries at a time from `stored`.

@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! watch.rs (figures of the last minutes) ─┐
-//! plugins that fail too often, … ─────────┴► board.rs ─► alerts.log, job.log, diagnostics; notify.rs ─► webhook, command
+//! plugins that fail too often, … ─────────┴► store.rs ─► alerts.log, job.log, diagnostics; notify.rs ─► webhook, command
 //! ```
 
-mod board;
 mod disk;
 mod given_up;
 mod notify;
+mod store;
 mod watch;
 
 use std::fmt;
@@ -18,14 +18,14 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-pub use board::Board;
-pub use board::kept_alerts;
 pub use disk::free_space;
 pub use disk::rooms;
 pub use given_up::give_up;
 pub use notify::http_client;
 pub use notify::{Notice, Notifier};
-pub use watch::{Act, Measurements, WAIT_MIN, Watch};
+pub use store::AlertBoard;
+pub use store::kept_alerts;
+pub use watch::{AlertAction, Measurements, WAIT_MIN, Watch};
 
 /// Problem that an operator should know of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -81,6 +81,10 @@ pub enum AlertKind {
     Plugin,
     /// The crawl could not make one of its periodic checkpoints.
     Checkpoint,
+    /// Closed files could not be handed over. The crawl goes on, and the hand-over is retried.
+    Handover,
+    /// Pages could not be rendered: Chromium is missing, does not start, or fails. They are archived as fetched.
+    Browser,
     /// The crawl has ended because of an error.
     Halted,
 }
@@ -114,7 +118,7 @@ impl Alert {
 
 impl AlertKind {
     /// All kinds.
-    pub const ALL: [AlertKind; 10] = [
+    pub const ALL: [AlertKind; 12] = [
         AlertKind::DiskLow,
         AlertKind::FaultRate,
         AlertKind::FailureRate,
@@ -124,6 +128,8 @@ impl AlertKind {
         AlertKind::ClockJump,
         AlertKind::Plugin,
         AlertKind::Checkpoint,
+        AlertKind::Handover,
+        AlertKind::Browser,
         AlertKind::Halted,
     ];
 
@@ -139,6 +145,8 @@ impl AlertKind {
             AlertKind::ClockJump => "clock-jump",
             AlertKind::Plugin => "plugin",
             AlertKind::Checkpoint => "checkpoint",
+            AlertKind::Handover => "handover",
+            AlertKind::Browser => "browser",
             AlertKind::Halted => "halted",
         }
     }
@@ -190,8 +198,6 @@ impl fmt::Display for Alert {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::ledger::{Amount, HostCounts, Totals, Whole};
+use crate::ledger::{Amount, HostCounts, LedgerSummary, Totals};
 
 /// Media types that are shown by name; the rest is added up. Labels of metrics must be few.
 const TYPES_SHOWN: usize = 50;
@@ -57,7 +57,7 @@ pub struct HostAmount {
 
 impl Breakdown {
     /// Sums up the counts of a crawl.
-    pub fn new(whole: &Whole) -> Breakdown {
+    pub fn new(whole: &LedgerSummary) -> Breakdown {
         let mut types = media_types(whole);
         if types.len() > TYPES_SHOWN {
             let mut other = Amount::default();
@@ -94,7 +94,7 @@ impl Breakdown {
 }
 
 /// Returns the amounts by status, in the order of the statuses.
-pub fn statuses(whole: &Whole) -> Vec<StatusAmount> {
+pub fn statuses(whole: &LedgerSummary) -> Vec<StatusAmount> {
     let statuses = whole.statuses.iter();
     statuses
         .map(|(status, amount)| StatusAmount {
@@ -105,7 +105,7 @@ pub fn statuses(whole: &Whole) -> Vec<StatusAmount> {
 }
 
 /// Returns the amounts by media type, the most frequent first.
-pub fn media_types(whole: &Whole) -> Vec<TypeAmount> {
+pub fn media_types(whole: &LedgerSummary) -> Vec<TypeAmount> {
     let mut types: Vec<TypeAmount> = whole
         .media_types
         .iter()

@@ -8,10 +8,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use opilio_frontier::{Overdue, Place, QueueReport, QueueState, SharedFrontier, UriRecord};
+use opilio_frontier::{Overdue, QueueReport, QueueState, SharedFrontier, UriRecord, UriState};
 use opilio_uri::Hop;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::transfer::Selection;
 
 /// Queues or records that are read while the frontier is locked.
 const PART: usize = 500;
@@ -203,7 +205,7 @@ impl PageCount {
         if record.hop_path.last() == Some(Hop::Prerequisite) {
             return;
         }
-        let Place::Queued { due, .. } = record.place else {
+        let UriState::Queued { due, .. } = record.place else {
             return;
         };
         let census = &mut self.census;
@@ -241,6 +243,19 @@ impl PageCount {
     }
 }
 
+impl PageCount {
+    fn of_host(self, is_partial: bool) -> HostPages {
+        let census = self.done();
+        HostPages {
+            visited: census.visited,
+            unvisited: census.unvisited,
+            due: census.due,
+            freshness: census.freshness,
+            is_partial,
+        }
+    }
+}
+
 /// Returns the probability that a page has not changed since its last visit; `None` after a single visit.
 fn fresh(record: &UriRecord, last: Timestamp, age: Duration) -> Option<f64> {
     let intervals = record.visits.checked_sub(1).filter(|count| *count > 0)?;
@@ -269,7 +284,7 @@ fn class(duration: Duration) -> usize {
 pub fn queues(
     frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
-) -> Result<Option<QueueCensus>, opilio_frontier::Error> {
+) -> Result<Option<QueueCensus>, opilio_frontier::FrontierError> {
     let mut census = QueueCensus::new();
     let mut after: Option<String> = None;
     loop {
@@ -296,7 +311,7 @@ pub fn queues(
 pub fn pages(
     frontier: &SharedFrontier,
     mut rest: impl FnMut(Duration) -> bool,
-) -> Result<Option<PageCensus>, opilio_frontier::Error> {
+) -> Result<Option<PageCensus>, opilio_frontier::FrontierError> {
     let mut count = PageCount::new();
     let mut after: Option<String> = None;
     loop {
@@ -313,6 +328,63 @@ pub fn pages(
         }
         if !rest(began.elapsed()) {
             return Ok(None);
+        }
+    }
+}
+
+/// Counts of the pages of one host, without prerequisites. They are those of [`PageCensus`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct HostPages {
+    /// Pages that have been visited and will be visited again.
+    pub visited: u64,
+    /// Pages that wait for their first visit.
+    pub unvisited: u64,
+    /// Number of pages whose next visit is due.
+    pub due: u64,
+    /// Estimated share of pages that have not changed since their last visit; not set without a page visited at least twice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub freshness: Option<f64>,
+    /// Whether the host has more URIs than were counted: the counts are of its first 2,000 URIs.
+    #[serde(default)]
+    pub is_partial: bool,
+}
+
+/// Maximum number of a host's URIs that are counted.
+const HOST_URIS_MAX: usize = 2_000;
+
+/// Counts the pages of a host. The frontier is locked for parts of the count.
+pub fn host_pages(
+    frontier: &SharedFrontier,
+    host: &str,
+) -> Result<HostPages, opilio_frontier::FrontierError> {
+    let mut count = PageCount::new();
+    let Some(selection) = Selection::default().with_host(host) else {
+        return Ok(HostPages::default());
+    };
+    // The name of the host is followed by a port or the end of the authority, whose characters sort before those of subdomains.
+    let prefix = selection.key_prefix();
+    let (ports, own) = (format!("{prefix}#"), format!("{prefix})"));
+    let mut after = format!("{prefix}\"");
+    let mut left = HOST_URIS_MAX;
+    loop {
+        let part = frontier
+            .lock()
+            .records_after(Some(&after), PART.min(left + 1))?;
+        let is_last = part.len() < PART.min(left + 1);
+        let now = Timestamp::now();
+        for (key, record) in part {
+            if !key.starts_with(&ports) && !key.starts_with(&own) {
+                return Ok(count.of_host(false));
+            }
+            if left == 0 {
+                return Ok(count.of_host(true));
+            }
+            left -= 1;
+            count.count(&record, now);
+            after = key;
+        }
+        if is_last {
+            return Ok(count.of_host(false));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! JOB/layers.json          the profiles that the job's profile extends, as they were when the job was made
 //! JOB/profile.toml         the profile as it was then
 //! JOB/changes/000001.toml  changes since, one file for each, applied in their order
+//! JOB/changes/overrides.json  live overrides, see `overrides.rs`
 //! ```
 //! All of them together are the job's profile.
 
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use opilio_profile::Layer;
 
-use crate::directory::write_text;
+use crate::text_file::write_text;
 
 /// The file of the profiles that the job's profile extends.
 pub const LAYERS: &str = "layers.json";
@@ -78,8 +79,6 @@ pub fn keep_change(job: &Path, number: u64, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -14,7 +14,7 @@ use opilio_sandbox::is_unprintable;
 
 /// One finished URI.
 #[derive(Clone, Debug)]
-pub struct LogLine {
+pub struct CrawlLogLine {
     /// Time at which the line was written.
     pub logged: Timestamp,
     /// HTTP status or a code of the glossary.
@@ -54,7 +54,7 @@ pub struct ExtraInfo {
     pub offset: Option<u64>,
 }
 
-impl Display for LogLine {
+impl Display for CrawlLogLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let or_dash = |text: Option<&str>| {
             text.filter(|text| !text.is_empty())
@@ -117,7 +117,7 @@ impl ExtraInfo {
     }
 }
 
-impl LogLine {
+impl CrawlLogLine {
     /// Returns the same columns by their names, for machines. Missing values are omitted.
     pub fn as_json(&self) -> serde_json::Value {
         let mut line = serde_json::json!({
@@ -197,12 +197,10 @@ pub fn annotations_text(annotations: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
-    fn line() -> LogLine {
-        LogLine {
+    fn line() -> CrawlLogLine {
+        CrawlLogLine {
             logged: "2026-11-20T12:34:56.789Z".parse().unwrap(),
             status: 200,
             size: Some(1234),
@@ -247,7 +245,7 @@ mod tests {
             ),
             (ExtraInfo::default(), " {}"),
         ] {
-            let line = LogLine {
+            let line = CrawlLogLine {
                 extra: Some(extra),
                 ..line()
             };
@@ -261,7 +259,7 @@ mod tests {
 
     #[test]
     fn no_value_turns_the_direction_of_its_line() {
-        let line = LogLine {
+        let line = CrawlLogLine {
             media_type: Some("text/\u{202e}lmth".to_owned()),
             source: Some("a\u{2066}b".to_owned()),
             annotations: vec!["ok\u{202e}dedulcxEtobor".to_owned(), "\u{200f}".to_owned()],
@@ -275,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_missing_reads_as_a_dash() {
-        let line = LogLine {
+        let line = CrawlLogLine {
             status: -2,
             size: None,
             hop_path: String::new(),

@@ -20,7 +20,7 @@ mod seeds;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::copy_job;
 pub use error::JobError;
-pub use lock::{Hold, hold, holder, is_held};
+pub use lock::{JobLock, hold, holder, is_held};
 pub use restored::{
     FOLDERS as RESTORED_FOLDERS, begin_restoring, discard_restoring, make_restored, put_in_place,
     settle, settle_unheld,
@@ -41,7 +41,8 @@ pub use seeds::{
 
 use self::lock::lock;
 use crate::changes;
-use crate::course::Course;
+use crate::process_record::ProcessRecord;
+use crate::text_file::{draft_of, write_text};
 use opilio_stacks::components;
 
 /// Version of the directory's layout that this build reads and writes.
@@ -68,6 +69,19 @@ struct JobFile {
     name: String,
     /// The folder against which relative paths of the profile are resolved.
     base: PathBuf,
+    /// The named profile that the job was made from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    profile: Option<ProfileOrigin>,
+}
+
+/// The named profile that a job was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProfileOrigin {
+    /// Name of the profile.
+    pub name: String,
+    /// Version of the profile; `None` for a shipped profile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// The inputs that a new job copies.
@@ -83,6 +97,8 @@ pub struct Copies<'a> {
     pub base: &'a Path,
     /// The profiles that the profile extends.
     pub layers: &'a [Layer],
+    /// The named profile that the job is made from.
+    pub origin: Option<&'a ProfileOrigin>,
 }
 
 /// The inputs with which an existing job resumes.
@@ -96,6 +112,8 @@ pub struct FrozenProfile {
     pub name: String,
     /// The folder against which relative paths of the profile are resolved.
     pub base: PathBuf,
+    /// The named profile that the job was made from.
+    pub origin: Option<ProfileOrigin>,
 }
 
 impl Job {
@@ -136,6 +154,7 @@ impl Job {
                 made_by: format!("opilio {}", env!("CARGO_PKG_VERSION")),
                 name: copies.name.to_owned(),
                 base: copies.base.to_owned(),
+                profile: copies.origin.cloned(),
             }
         };
         let job = Job {
@@ -227,12 +246,18 @@ impl Job {
 impl FrozenProfile {
     /// Reads the frozen inputs of the job in `directory`.
     pub fn read(directory: &Path) -> Result<FrozenProfile, JobError> {
-        let JobFile { base, name, .. } = describe(directory)?;
+        let JobFile {
+            base,
+            name,
+            profile: origin,
+            ..
+        } = describe(directory)?;
         Ok(FrozenProfile {
             profile: directory.join("profile.toml"),
             seeds: read(&directory.join("seeds.txt"))? + &added_seeds(directory),
             name,
             base,
+            origin,
         })
     }
 }
@@ -262,22 +287,30 @@ struct Versioned {
 
 /// The origin of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Made {
+pub struct JobOrigin {
     /// Time at which it was made.
     pub at: Timestamp,
     /// The name of its profile.
     pub profile: String,
+    /// The named profile that it was made from; `None` if it was made from a file or a text.
+    pub named: Option<ProfileOrigin>,
 }
 
 /// Returns the time at which the job in `directory` was made, and the name of its profile.
 ///
 /// # Errors
 /// See [`JobError`].
-pub fn made(directory: &Path) -> Result<Made, JobError> {
-    let JobFile { made, name, .. } = describe(directory)?;
-    Ok(Made {
+pub fn made(directory: &Path) -> Result<JobOrigin, JobError> {
+    let JobFile {
+        made,
+        name,
+        profile,
+        ..
+    } = describe(directory)?;
+    Ok(JobOrigin {
         at: made,
         profile: name,
+        named: profile,
     })
 }
 
@@ -288,7 +321,7 @@ pub fn is_job(directory: &Path) -> bool {
 
 /// Refuses to start a job from nothing that has crawled before: a disk may be missing.
 fn must_have_state(directory: &Path) -> Result<(), JobError> {
-    let course = Course::read(directory).ok().flatten();
+    let course = ProcessRecord::read(directory).ok().flatten();
     let has_crawled = course.is_some_and(|course| course.statistics.discovered > 0);
     let state = directory.join("state");
     let is_gone = || fs::read_dir(&state).map_or(true, |mut entries| entries.next().is_none());
@@ -391,23 +424,8 @@ fn write(path: &Path, text: &str) -> Result<(), JobError> {
     write_text(path, text).map_err(|source| JobError::io(path, source))
 }
 
-/// Writes a file completely or not at all.
-pub fn write_text(path: &Path, text: impl AsRef<[u8]>) -> io::Result<()> {
-    let draft = draft_of(path);
-    File::create(&draft)
-        .and_then(|mut file| file.write_all(text.as_ref()).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(&draft, path))
-}
-
-/// Returns the path of the draft of a file, until it is complete.
-fn draft_of(path: &Path) -> PathBuf {
-    path.with_extension("draft")
-}
-
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_frontier::Statistics;
 
     use super::lock::LOCK_PROBE_INTERVAL;
@@ -421,6 +439,7 @@ mod tests {
             seeds: &seeds,
             base: Path::new("/"),
             layers: &[],
+            origin: None,
         };
         Job::open(directory, &copies, Timestamp::UNIX_EPOCH)
     }
@@ -436,6 +455,7 @@ mod tests {
             seeds: &[],
             base: Path::new("/"),
             layers: &[],
+            origin: None,
         };
         let again = Job::open(&directory, &copies, Timestamp::now()).unwrap();
         assert!(again.resumed());
@@ -550,7 +570,7 @@ mod tests {
             discovered: 3,
             ..Statistics::default()
         };
-        Course::begin(home.path(), crawled).unwrap();
+        ProcessRecord::begin(home.path(), crawled).unwrap();
         let (state, elsewhere) = (home.path().join("state"), home.path().join("unmounted"));
         fs::rename(&state, &elsewhere).unwrap();
         for _ in ["without the folder", "with an empty one"] {

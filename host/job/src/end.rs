@@ -5,6 +5,8 @@
 pub enum End {
     /// No URIs are left to fetch.
     Finished,
+    /// No URIs are left to fetch, and no seed could be fetched. The text has the number of seeds, or the reason for the only one.
+    NoSeedFetched(String),
     /// An operator stopped it.
     Stopped,
     /// The system asked it to end, for example before a shutdown.
@@ -32,7 +34,11 @@ impl End {
             | End::Quota(_)
             | End::ArchiveLimit
             | End::TimeLimit => true,
-            End::Finished | End::Stopped | End::Terminated | End::Halted(_) => false,
+            End::Finished
+            | End::NoSeedFetched(_)
+            | End::Stopped
+            | End::Terminated
+            | End::Halted(_) => false,
         }
     }
 }
@@ -41,17 +47,19 @@ impl std::fmt::Display for End {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             End::Finished => "finished: no URIs left",
-            End::Stopped => "stopped; the same command resumes the crawl",
-            End::Terminated => "terminated by the system; the same command resumes the crawl",
-            End::DocumentLimit => "document limit reached; the same command resumes the crawl",
-            End::ByteLimit => "byte limit reached; the same command resumes the crawl",
+            End::NoSeedFetched(why) => return write!(f, "finished without a result: {why}"),
+            End::Stopped => "stopped",
+            End::Terminated => "terminated by the system",
+            End::DocumentLimit => "document limit reached",
+            End::ByteLimit => "byte limit reached",
             End::Quota(which) => {
-                return write!(f, "quota of the crawl reached: {which}; raise it, and the same command resumes the crawl");
+                return write!(
+                    f,
+                    "quota of the crawl reached: {which}; raise it to resume the crawl"
+                );
             }
-            End::ArchiveLimit => {
-                "archive.max-total-bytes reached; raise it, and the same command resumes the crawl"
-            }
-            End::TimeLimit => "time limit reached; the same command resumes the crawl",
+            End::ArchiveLimit => "archive.max-total-bytes reached; raise it to resume the crawl",
+            End::TimeLimit => "time limit reached",
             End::Halted(why) => return write!(f, "halted: {why}"),
         })
     }

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use crate::changes::CHANGES;
+use crate::overrides;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,9 @@ pub struct Change {
     pub at: Timestamp,
     /// User, as in `job.log`.
     pub by: String,
+    /// Reason that the user gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Content of the change.
     #[serde(flatten)]
     pub what: Changed,
@@ -31,6 +35,15 @@ pub enum Changed {
         /// TOML text.
         toml: String,
     },
+    /// A live override was made, changed, moved or removed.
+    Override {
+        /// Number of the override.
+        id: u64,
+        /// Kind of the change.
+        action: OverrideAction,
+        /// The override in TOML; for `remove`, the removed one.
+        toml: String,
+    },
     /// Seeds were added.
     AddSeeds {
         /// Seeds, as lines of a seeds file.
@@ -43,6 +56,20 @@ pub enum Changed {
         /// Time of the saved state.
         made: Timestamp,
     },
+}
+
+/// Kind of a change of a live override.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OverrideAction {
+    /// The override was added after the existing ones.
+    Add,
+    /// Settings or conditions of the override were changed.
+    Change,
+    /// The override was moved to another place in the order.
+    Move,
+    /// The override was removed.
+    Remove,
 }
 
 /// The file, in the job's directory.
@@ -65,7 +92,8 @@ pub fn read(job: &Path) -> io::Result<Vec<Change>> {
 pub fn next_number(job: &Path) -> io::Result<u64> {
     let told = read(job)?.last().map_or(0, |change| change.number);
     // A change that a killed process wrote but did not list counts, too.
-    let mut kept = 0;
+    let live = overrides::read(job)?;
+    let mut kept = live.iter().map(|one| one.id).max().unwrap_or(0);
     if let Ok(entries) = fs::read_dir(job.join(CHANGES)) {
         for entry in entries {
             let path = entry?.path();
@@ -93,8 +121,6 @@ pub fn add(job: &Path, change: &Change) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -104,6 +130,7 @@ mod tests {
             number,
             at: Timestamp::UNIX_EPOCH,
             by: "lena".to_owned(),
+            reason: None,
             what: Changed::Set {
                 toml: "workers = 3\n".to_owned(),
             },

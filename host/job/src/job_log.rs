@@ -18,7 +18,7 @@ const CRAWL: &str = "crawl";
 pub struct JobLog(Mutex<File>);
 
 /// Job log, locked by one writer.
-pub struct Held<'l>(MutexGuard<'l, File>);
+pub struct JobLogGuard<'l>(MutexGuard<'l, File>);
 
 impl JobLog {
     /// Opens the job log for appending.
@@ -32,8 +32,8 @@ impl JobLog {
     }
 
     /// Locks the log: no other writer adds lines until the returned guard is dropped.
-    pub fn hold(&self) -> Held<'_> {
-        Held(self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn hold(&self) -> JobLogGuard<'_> {
+        JobLogGuard(self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Writes a line about a change of the crawl's state. An error does not stop the crawl: its own logs will find the same
@@ -45,7 +45,7 @@ impl JobLog {
     }
 }
 
-impl Held<'_> {
+impl JobLogGuard<'_> {
     /// Writes a line with an author's command and its result.
     pub fn action(
         &mut self,
@@ -61,8 +61,6 @@ impl Held<'_> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -7,6 +7,7 @@
 //! count. Counts that a crash removes from memory are therefore counted again from the log when the job resumes. Memory holds
 //! only the changes since the last batch, whatever the number of hosts.
 
+mod host_counts;
 mod line;
 
 use std::cmp::Reverse;
@@ -16,7 +17,7 @@ use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use opilio_frontier::{Frontier, SharedFrontier};
+use opilio_frontier::{Frontier, SharedFrontier, is_error_response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -24,15 +25,18 @@ use crate::logs;
 
 use self::line::{CountedLine, Kind, Novelty};
 
-/// Name of everything that is not a row. The ledger's names in the frontier's store begin with `counts:`. Values have no version:
-/// a change of their types requires a change of these names, and then the whole log is counted anew.
-const WHOLE: &str = "counts:whole";
+pub use self::host_counts::HostCounts;
+pub(crate) use self::line::host as host_of;
+
+/// Name of everything that is not a row. The ledger's names in the frontier's store begin with `counts-3:`. Values have no
+/// version: a change of their types requires a change of these names, and then the whole log is counted anew.
+const WHOLE: &str = "counts-3:whole";
 /// Prefix of the name of a host.
-const HOST: &str = "counts:host:";
+const HOST: &str = "counts-3:host:";
 /// Prefix of a seed.
-const SOURCE: &str = "counts:source:";
+const SOURCE: &str = "counts-3:source:";
 /// Prefix of a seed, NUL and the name of a host.
-const SOURCE_HOST: &str = "counts:source-host:";
+const SOURCE_HOST: &str = "counts-3:source-host:";
 
 /// Most media types that are counted by name; servers may invent as many as they like. Later ones count as `other`.
 const TYPES_MAX: usize = 1000;
@@ -52,27 +56,6 @@ pub struct Amount {
     pub uris: u64,
     /// Bytes of content.
     pub bytes: u64,
-}
-
-/// Counts of a host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct HostCounts {
-    /// Visits with a response.
-    pub succeeded: Amount,
-    /// Of these, new or changed ones.
-    pub novel: Amount,
-    /// Of these, those whose payload was archived already.
-    pub duplicate: Amount,
-    /// Of these, those that the server answered with 304.
-    pub not_modified: Amount,
-    /// Failed visits.
-    pub failed: u64,
-    /// Disregarded URIs.
-    pub disregarded: u64,
-    /// Of these, URIs disallowed by robots.txt.
-    pub robots: u64,
-    /// Status of the last visit.
-    pub last_status: i32,
 }
 
 /// Totals of a job.
@@ -96,6 +79,47 @@ pub struct Totals {
     pub walls: u64,
     /// Number of hosts.
     pub hosts: u64,
+    /// Of the visits with a response: prerequisites, which are DNS look-ups, robots.txt files and logins.
+    #[serde(default)]
+    pub prerequisites: u64,
+    /// Of the visits with a response: error responses (status 4xx and 5xx) to requests for documents.
+    #[serde(default)]
+    pub error_responses: u64,
+}
+
+/// Finished visits by outcome. Each visit is in one of these counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct VisitCounts {
+    /// Responses to requests for documents, without error responses.
+    pub documents: u64,
+    /// Error responses (status 4xx and 5xx) to requests for documents.
+    pub error_responses: u64,
+    /// Visits without a usable response.
+    pub failed: u64,
+    /// Visits that were refused: by robots.txt, the scope, a filter, a quota or an operator.
+    pub disregarded: u64,
+    /// Prerequisites that were answered: DNS look-ups, robots.txt files and logins.
+    pub prerequisites: u64,
+}
+
+impl Totals {
+    /// Returns the visits by outcome.
+    pub fn visits(&self) -> VisitCounts {
+        VisitCounts {
+            documents: self.succeeded.uris - self.prerequisites - self.error_responses,
+            error_responses: self.error_responses,
+            failed: self.failed,
+            disregarded: self.disregarded,
+            prerequisites: self.prerequisites,
+        }
+    }
+}
+
+impl VisitCounts {
+    /// Returns the sum.
+    pub fn all(&self) -> u64 {
+        self.documents + self.error_responses + self.failed + self.disregarded + self.prerequisites
+    }
 }
 
 /// The results of a seed: visits by status.
@@ -103,7 +127,7 @@ pub type SourceCounts = BTreeMap<i32, u64>;
 
 /// The small parts of the ledger, for reports.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whole {
+pub struct LedgerSummary {
     /// Sums of everything.
     pub totals: Totals,
     /// By fetch status.
@@ -135,7 +159,7 @@ struct Pending {
 /// The counts of a running crawl.
 #[derive(Default)]
 pub struct Ledger {
-    state: Mutex<(Whole, Pending)>,
+    state: Mutex<(LedgerSummary, Pending)>,
     /// Lock for storing: one thread at a time moves pending counts to the store.
     storing: Mutex<()>,
 }
@@ -234,7 +258,7 @@ impl Ledger {
     }
 
     /// Returns the small parts, as of now.
-    pub fn whole(&self) -> Whole {
+    pub fn whole(&self) -> LedgerSummary {
         self.state().0.clone()
     }
 
@@ -244,7 +268,7 @@ impl Ledger {
     }
 
     /// Moves pending counts to the store. If that fails, the store is not used any more, and the log still has everything.
-    pub fn store(&self, frontier: &SharedFrontier) -> Result<(), opilio_frontier::Error> {
+    pub fn store(&self, frontier: &SharedFrontier) -> Result<(), opilio_frontier::FrontierError> {
         let _alone = self.storing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
         if !state.1.is_dirty {
@@ -292,12 +316,12 @@ impl Ledger {
         Ok(())
     }
 
-    fn state(&self) -> MutexGuard<'_, (Whole, Pending)> {
+    fn state(&self) -> MutexGuard<'_, (LedgerSummary, Pending)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Whole {
+impl LedgerSummary {
     fn count(&mut self, line: &CountedLine<'_>) {
         let amount = Amount {
             uris: 1,
@@ -312,6 +336,11 @@ impl Whole {
             Kind::Disregarded => totals.disregarded += 1,
             Kind::Succeeded => {
                 totals.succeeded.add(amount);
+                if line.is_prerequisite {
+                    totals.prerequisites += 1;
+                } else if is_error_response(line.status) {
+                    totals.error_responses += 1;
+                }
                 match line.novelty {
                     Novelty::Novel => totals.novel.add(amount),
                     Novelty::Duplicate => totals.duplicate.add(amount),
@@ -373,43 +402,8 @@ impl Pending {
     }
 }
 
-impl HostCounts {
-    fn count(&mut self, line: &CountedLine<'_>) {
-        let amount = Amount {
-            uris: 1,
-            bytes: line.bytes,
-        };
-        self.last_status = line.status;
-        match line.kind() {
-            Kind::Failed => self.failed += 1,
-            Kind::Disregarded => {
-                self.disregarded += 1;
-                self.robots += u64::from(line.status == -9998);
-            }
-            Kind::Succeeded => {
-                self.succeeded.add(amount);
-                match line.novelty {
-                    Novelty::Novel => self.novel.add(amount),
-                    Novelty::Duplicate => self.duplicate.add(amount),
-                    Novelty::NotModified => self.not_modified.add(amount),
-                }
-            }
-        }
-    }
-
-    fn add(&mut self, later: &HostCounts) {
-        self.succeeded.add(later.succeeded);
-        self.novel.add(later.novel);
-        self.duplicate.add(later.duplicate);
-        self.not_modified.add(later.not_modified);
-        self.failed += later.failed;
-        self.disregarded += later.disregarded;
-        self.robots += later.robots;
-        self.last_status = later.last_status;
-    }
-}
-
 impl Amount {
+    /// Adds visits and bytes.
     fn add(&mut self, more: Amount) {
         self.uris += more.uris;
         self.bytes = self.bytes.saturating_add(more.bytes);
@@ -423,14 +417,16 @@ impl Amount {
 pub fn was_rotated(
     directory: &Path,
     frontier: &SharedFrontier,
-) -> Result<bool, opilio_frontier::Error> {
+) -> Result<bool, opilio_frontier::FrontierError> {
     let is_rotated = !stored_whole(frontier)?.place.after.is_empty();
     let rotated = logs::rotated(directory, logs::CRAWL);
     Ok(is_rotated || rotated.is_ok_and(|files| !files.is_empty()))
 }
 
 /// Returns the small parts in the store; empty if the job was never counted.
-pub fn stored_whole(frontier: &SharedFrontier) -> Result<Whole, opilio_frontier::Error> {
+pub fn stored_whole(
+    frontier: &SharedFrontier,
+) -> Result<LedgerSummary, opilio_frontier::FrontierError> {
     let frontier = frontier.lock();
     Ok(row(&frontier, WHOLE)?.unwrap_or_default())
 }
@@ -440,12 +436,15 @@ pub fn hosts(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
-) -> Result<Vec<(String, HostCounts)>, opilio_frontier::Error> {
+) -> Result<Vec<(String, HostCounts)>, opilio_frontier::FrontierError> {
     rows(frontier, HOST, after, max)
 }
 
 /// Returns the results of one host.
-pub fn host(frontier: &Frontier, host: &str) -> Result<Option<HostCounts>, opilio_frontier::Error> {
+pub fn host(
+    frontier: &Frontier,
+    host: &str,
+) -> Result<Option<HostCounts>, opilio_frontier::FrontierError> {
     row(frontier, &format!("{HOST}{host}"))
 }
 
@@ -454,7 +453,7 @@ pub fn sources(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
-) -> Result<Vec<(String, SourceCounts)>, opilio_frontier::Error> {
+) -> Result<Vec<(String, SourceCounts)>, opilio_frontier::FrontierError> {
     rows(frontier, SOURCE, after, max)
 }
 
@@ -462,7 +461,7 @@ pub fn sources(
 pub fn source(
     frontier: &Frontier,
     seed: &str,
-) -> Result<Option<SourceCounts>, opilio_frontier::Error> {
+) -> Result<Option<SourceCounts>, opilio_frontier::FrontierError> {
     row(frontier, &format!("{SOURCE}{seed}"))
 }
 
@@ -471,7 +470,7 @@ pub fn source_hosts(
     frontier: &Frontier,
     after: Option<&str>,
     max: usize,
-) -> Result<Vec<(String, u64)>, opilio_frontier::Error> {
+) -> Result<Vec<(String, u64)>, opilio_frontier::FrontierError> {
     rows(frontier, SOURCE_HOST, after, max)
 }
 
@@ -481,7 +480,7 @@ fn rows<T: for<'de> Deserialize<'de>>(
     prefix: &str,
     after: Option<&str>,
     max: usize,
-) -> Result<Vec<(String, T)>, opilio_frontier::Error> {
+) -> Result<Vec<(String, T)>, opilio_frontier::FrontierError> {
     let after = after.map(|after| format!("{prefix}{after}"));
     let found = frontier.caller_values_after(prefix, after.as_deref(), max)?;
     let read = |(name, bytes): (String, Vec<u8>)| {
@@ -494,7 +493,7 @@ fn rows<T: for<'de> Deserialize<'de>>(
 fn row<T: for<'de> Deserialize<'de>>(
     frontier: &Frontier,
     name: &str,
-) -> Result<Option<T>, opilio_frontier::Error> {
+) -> Result<Option<T>, opilio_frontier::FrontierError> {
     let bytes = frontier.caller_value(name)?;
     Ok(bytes.and_then(|bytes| postcard::from_bytes(&bytes).ok()))
 }
@@ -514,17 +513,15 @@ fn clipped(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::fs;
     use std::io::Write as _;
     use std::sync::Arc;
     use std::time::Duration;
 
-    use opilio_frontier::Config;
+    use opilio_frontier::FrontierConfig;
 
     use super::*;
-    use crate::crawl_log::LogLine;
+    use crate::crawl_log::CrawlLogLine;
     use crate::logs::JobLogs;
 
     struct Job {
@@ -541,7 +538,8 @@ mod tests {
     impl Job {
         fn new() -> Job {
             let home = tempfile::tempdir().unwrap();
-            let frontier = Frontier::open(&home.path().join("state"), Config::default()).unwrap();
+            let frontier =
+                Frontier::open(&home.path().join("state"), FrontierConfig::default()).unwrap();
             Job {
                 home,
                 frontier: SharedFrontier::new(frontier),
@@ -560,8 +558,8 @@ mod tests {
         }
     }
 
-    fn line(uri: &str, status: i32, annotations: &[&str]) -> LogLine {
-        LogLine {
+    fn line(uri: &str, status: i32, annotations: &[&str]) -> CrawlLogLine {
+        CrawlLogLine {
             logged: jiff::Timestamp::UNIX_EPOCH,
             status,
             size: (status > 0).then_some(10),
@@ -578,6 +576,13 @@ mod tests {
         }
     }
 
+    fn prerequisite(uri: &str, status: i32) -> CrawlLogLine {
+        CrawlLogLine {
+            hop_path: "P".to_owned(),
+            ..line(uri, status, &[])
+        }
+    }
+
     fn some(process: &Process) {
         for line in [
             line("http://a.org/", 200, &[]),
@@ -586,6 +591,7 @@ mod tests {
             line("http://b.org/y", -9998, &["robotExcluded"]),
             line("http://c.org/", -2, &["err=refused"]),
             line("http://a.org/wall", 403, &["botblock:someone"]),
+            prerequisite("http://a.org/robots.txt", 404),
         ] {
             process.logs.crawl(&line).unwrap();
         }
@@ -603,21 +609,31 @@ mod tests {
         };
         let totals = Totals {
             all: Amount {
-                uris: 6 * rounds,
-                bytes: 40 * rounds,
+                uris: 7 * rounds,
+                bytes: 50 * rounds,
             },
-            succeeded: of(4),
-            novel: of(2),
+            succeeded: of(5),
+            novel: of(3),
             duplicate: of(1),
             not_modified: of(1),
             failed: rounds,
             disregarded: rounds,
             walls: rounds,
             hosts: 3,
+            prerequisites: rounds,
+            error_responses: rounds,
         };
         assert_eq!(whole.totals, totals);
         assert_eq!(whole.statuses[&200], of(2));
-        assert_eq!(whole.media_types["text/html"], of(4));
+        assert_eq!(whole.media_types["text/html"], of(5));
+        let visits = VisitCounts {
+            documents: 3 * rounds,
+            error_responses: rounds,
+            failed: rounds,
+            disregarded: rounds,
+            prerequisites: rounds,
+        };
+        assert_eq!((totals.visits(), visits.all()), (visits, 7 * rounds));
         let names: Vec<&str> = whole
             .busiest
             .iter()
@@ -627,14 +643,20 @@ mod tests {
         let frontier = job.frontier.lock();
         let all = hosts(&frontier, None, 10).unwrap();
         assert_eq!(all.len(), 3);
-        assert_eq!(all[0].1.succeeded, of(3));
+        assert_eq!(all[0].1.succeeded, of(4));
+        assert_eq!(
+            (all[0].1.documents(), all[0].1.errors()),
+            (2 * rounds, rounds)
+        );
+        assert_eq!(all[2].1.errors(), rounds);
+        assert_eq!(all[2].1.last_visit, Some(jiff::Timestamp::UNIX_EPOCH));
         assert_eq!(all[1].1.robots, rounds);
         assert_eq!(hosts(&frontier, Some("a.org"), 1).unwrap(), all[1..2]);
         let sources = sources(&frontier, None, 10).unwrap();
         assert_eq!(sources[0].0, "http://a.org/");
         assert_eq!(sources[0].1[&403], rounds);
         let pairs = source_hosts(&frontier, None, 10).unwrap();
-        let expected = [("http://a.org/\0a.org", 3), ("http://a.org/\0b.org", 1)];
+        let expected = [("http://a.org/\0a.org", 4), ("http://a.org/\0b.org", 1)];
         let expected = expected.map(|(names, urls)| (names.to_owned(), urls * rounds));
         assert_eq!(pairs, expected);
     }

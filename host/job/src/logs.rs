@@ -3,7 +3,9 @@
 //! A log that reaches the size limit of the profile, or that the operator rotates, continues in a new file of the same name. The
 //! time is appended to the name of the old file (`crawl.log.20261120123456789`), so that names sort by age.
 
+pub mod filter;
 pub mod read;
+pub mod search;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -13,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use opilio_sandbox::Fault;
 
-use crate::crawl_log::{LogLine, column, printable, timestamp17};
+use crate::crawl_log::{CrawlLogLine, column, printable, timestamp17};
 use crate::ledger::Ledger;
 use opilio_stacks::chain;
 use opilio_visit::extraction::RefusedLink;
@@ -62,7 +64,7 @@ impl JobLogs {
     }
 
     /// Logs a finished URI.
-    pub fn crawl(&self, line: &LogLine) -> io::Result<()> {
+    pub fn crawl(&self, line: &CrawlLogLine) -> io::Result<()> {
         let text = format!("{line}\n");
         let mut log = self.crawl.lock();
         if let Some(file) = log.make_room(text.len())? {
@@ -146,7 +148,7 @@ impl JobLogs {
     }
 
     /// Logs an attempt that will be retried.
-    pub fn nonfatal(&self, line: &LogLine, attempts: u32) -> io::Result<()> {
+    pub fn nonfatal(&self, line: &CrawlLogLine, attempts: u32) -> io::Result<()> {
         self.nonfatal_errors
             .write(&format!("{line} attempt:{attempts}\n"))
     }
@@ -287,6 +289,8 @@ impl Open {
         if self.size == 0 {
             return Ok(None);
         }
+        // An archive file with the captures of these lines may be deleted after its hand-over.
+        self.file.sync_data()?;
         let mut now = Timestamp::now();
         let old = loop {
             let old = format!("{}.{}", self.name, timestamp17(now));
@@ -351,8 +355,6 @@ fn whole_lines(file: &mut File, length: u64) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_uri::Uri;
 
     use super::*;

@@ -10,12 +10,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use opilio_sandbox::{FaultKind, Plugin, Statistics, Times};
+use opilio_sandbox::{DurationHistogram, FaultKind, Plugin, PluginStatistics};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::directory::write_text;
-use crate::inside::stays_inside;
+use crate::symlinks::stays_inside;
+use crate::text_file::write_text;
 use opilio_stacks::breaker::BreakerState;
 
 mod metrics;
@@ -98,7 +98,7 @@ pub struct PluginFigures {
     pub report: PluginReport,
     /// Durations of calls, from which the report's times are computed.
     #[serde(default)]
-    pub durations: Times,
+    pub durations: DurationHistogram,
 }
 
 impl PluginFigures {
@@ -107,7 +107,7 @@ impl PluginFigures {
         name: &str,
         variant: Option<String>,
         plugin: &Plugin,
-        statistics: Statistics,
+        statistics: PluginStatistics,
         breaker: BreakerState,
     ) -> PluginFigures {
         let named = |counts: BTreeMap<&'static str, u64>| {
@@ -168,12 +168,12 @@ impl PluginFigures {
 }
 
 /// Figures of a job's plugins from earlier processes.
-pub struct SeenBefore(Vec<PluginFigures>);
+pub struct EarlierPluginFigures(Vec<PluginFigures>);
 
-impl SeenBefore {
+impl EarlierPluginFigures {
     /// Reads the figures that the last process wrote. If they cannot be read, they start from zero: figures must not stop a
     /// crawl.
-    pub fn open(job: &Path) -> SeenBefore {
+    pub fn open(job: &Path) -> EarlierPluginFigures {
         let mut seen = written::<PluginFigures>(job).unwrap_or_else(|(file, problem)| {
             tracing::warn!("{}: {problem}; its counts start again", file.display());
             None
@@ -185,7 +185,7 @@ impl SeenBefore {
         for row in rows.iter_mut() {
             row.report.left_out_s = None;
         }
-        SeenBefore(seen.unwrap_or_default())
+        EarlierPluginFigures(seen.unwrap_or_default())
     }
 
     /// Adds the figures of this process. Returns all rows in the order of names, each plugin before its variants. Plugins that
@@ -206,7 +206,7 @@ impl SeenBefore {
 }
 
 impl CallTimes {
-    fn of(times: &Times) -> CallTimes {
+    fn of(times: &DurationHistogram) -> CallTimes {
         CallTimes {
             total_s: times.total().as_secs_f64(),
             median_s: times.quantile(0.5).as_secs_f64(),
@@ -231,19 +231,34 @@ impl PluginReport {
         }
     }
 
-    /// Returns remarks on errors, odd waits, the breaker and lost events; `-` without any.
+    /// Returns the answers by kind, and the waits that the host corrected; `-` without any. A corrected wait is not an error:
+    /// the limits are those of the profile.
+    fn answers(&self) -> String {
+        let answers = self.outputs.iter();
+        let answers = answers.map(|(what, count)| format!("{count} {what}"));
+        let corrected = self.odd_waits.iter().map(|(why, count)| {
+            let waits = counted(*count, "wait");
+            match why.as_str() {
+                "too-long" => format!("{waits} cut to the longest"),
+                "too-short" => format!("{waits} raised to the shortest"),
+                "zero" => format!("{waits} of zero"),
+                other => format!("{waits} {other}"),
+            }
+        });
+        let answers: Vec<String> = answers.chain(corrected).collect();
+        match answers.is_empty() {
+            true => "-".to_owned(),
+            false => answers.join(", "),
+        }
+    }
+
+    /// Returns remarks on errors, the breaker and lost events; `-` without any.
     fn remarks(&self) -> String {
         let mut remarks: Vec<String> = self
             .faults
             .iter()
             .map(|(kind, count)| format!("{count} {kind}"))
             .collect();
-        let odd = self.odd_waits.iter();
-        remarks.extend(
-            odd.map(|(why, count)| {
-                format!("{} {}", counted(*count, "wait"), why.replace('-', " "))
-            }),
-        );
         if let Some(left) = self.left_out_s {
             remarks.push(format!("left out for {} s", left.ceil()));
         } else if self.trips > 0 {
@@ -272,10 +287,6 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
         .map(str::to_owned),
     ];
     rows.extend(called.into_iter().map(|plugin| {
-        let answers = plugin.outputs.iter();
-        let answers: Vec<String> = answers
-            .map(|(what, count)| format!("{count} {what}"))
-            .collect();
         [
             plugin.title(),
             plugin.calls.to_string(),
@@ -283,10 +294,7 @@ pub fn plugin_table(plugins: &[PluginReport]) -> String {
             call_time(plugin.times.p99_s),
             call_time(plugin.times.max_s),
             format!("{:.1} MiB", plugin.memory_max as f64 / f64::from(1 << 20)),
-            match answers.is_empty() {
-                true => "-".to_owned(),
-                false => answers.join(", "),
-            },
+            plugin.answers(),
             plugin.remarks(),
         ]
     }));
@@ -362,8 +370,6 @@ fn written<T: DeserializeOwned>(job: &Path) -> Result<Option<Vec<T>>, (PathBuf, 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn report(name: &str, calls: u64) -> PluginReport {
@@ -415,10 +421,10 @@ mod tests {
         assert_eq!(
             plugin_table(&[html, report("idle", 0), bad, once]),
             "\
-plugin          calls  median     99 %  longest   memory  answers                  errors
-html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links  -
-bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        3 trap, 1 timeout, 6 waits too short, 1 wait zero, left out for 13 s
-once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                        failed too often, 1 time, 2 events lost
+plugin          calls  median     99 %  longest   memory  answers                                         errors
+html              100   12 µs  34.5 ms    2.0 s  1.5 MiB  4 fragments, 1234 links                         -
+bad (1a2b3c4d)      4   12 µs  34.5 ms    2.0 s  1.5 MiB  6 waits raised to the shortest, 1 wait of zero  3 trap, 1 timeout, left out for 13 s
+once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                                               failed too often, 1 time, 2 events lost
 "
         );
         assert_eq!(plugin_table(&[report("idle", 0)]), "");
@@ -459,7 +465,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
     #[test]
     fn a_process_goes_on_with_what_the_one_before_has_seen() {
         let job = tempfile::tempdir().unwrap();
-        let first = SeenBefore::open(job.path());
+        let first = EarlierPluginFigures::open(job.path());
         let mut html = seen(
             "html",
             3,
@@ -476,7 +482,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         write(job.path(), &kept).unwrap();
         assert_eq!(read(job.path()).unwrap().unwrap(), reports(&kept));
 
-        let second = SeenBefore::open(job.path());
+        let second = EarlierPluginFigures::open(job.path());
         let mut html = seen(
             "html",
             1,
@@ -502,7 +508,7 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         assert_eq!((html.left_out_s, all[0].left_out_s), (None, None));
         // A third process counts nothing twice.
         write(job.path(), &second.with([])).unwrap();
-        let third = SeenBefore::open(job.path()).with([]);
+        let third = EarlierPluginFigures::open(job.path()).with([]);
         assert_eq!(reports(&third)[1].calls, 3);
     }
 
@@ -511,11 +517,11 @@ once                1   12 µs  34.5 ms    2.0 s  1.5 MiB  -                    
         let job = tempfile::tempdir().unwrap();
         std::fs::create_dir(job.path().join("reports")).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), "[{").unwrap();
-        assert!(SeenBefore::open(job.path()).with([]).is_empty());
+        assert!(EarlierPluginFigures::open(job.path()).with([]).is_empty());
         // The format before durations were stored.
         let old = serde_json::to_string(&[report("html", 2)]).unwrap();
         std::fs::write(job.path().join("reports/plugins.json"), old).unwrap();
-        let rows = SeenBefore::open(job.path()).with([seen("html", 1, "{}")]);
+        let rows = EarlierPluginFigures::open(job.path()).with([seen("html", 1, "{}")]);
         assert_eq!(reports(&rows)[0].calls, 3);
     }
 

@@ -2,18 +2,33 @@
 
 use std::path::{Path, PathBuf};
 
-use opilio_profile::{Faults, Given, Layer, Profile, Seed, Seeds};
+use opilio_profile::{Diagnostics, Layer, Profile, ProfileContext, Seed, Seeds};
 use opilio_stacks::builtin_plugins;
 
 use crate::changes;
 use crate::directory::{self, FrozenProfile, JobError};
+use crate::overrides;
+
+/// Change of a job's settings that is tried before it is kept.
+#[derive(Clone, Copy, Debug)]
+pub enum TrialChange<'t> {
+    /// Settings that apply to the whole job.
+    Settings {
+        /// Name of the text in errors.
+        name: &'t str,
+        /// The settings, in TOML.
+        text: &'t str,
+    },
+    /// Overrides in place of the live overrides of the job: the name in errors and the text of each.
+    Overrides(&'t [(String, String)]),
+}
 
 /// Error of a job's profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// The profile has errors.
     #[error("{0}")]
-    Faults(Faults),
+    Faults(Diagnostics),
     /// The job directory cannot be used.
     #[error(transparent)]
     Job(#[from] JobError),
@@ -27,17 +42,17 @@ pub fn frozen_profile(directory: &Path) -> Result<Profile, ProfileError> {
     changed_profile(directory, None)
 }
 
-/// Returns the profile of a job with one more change: the change's name and its text.
+/// Returns the profile of a job with one more change.
 ///
 /// # Errors
 /// See [`ProfileError`].
 pub fn changed_profile(
     directory: &Path,
-    change: Option<(&str, &str)>,
+    change: Option<TrialChange<'_>>,
 ) -> Result<Profile, ProfileError> {
-    let given = Given {
+    let given = ProfileContext {
         builtins: builtin_plugins(),
-        ..Given::default()
+        ..ProfileContext::default()
     };
     frozen_with(directory, given, change).map(|(profile, _)| profile)
 }
@@ -47,21 +62,21 @@ pub fn changed_profile(
 ///
 /// # Errors
 /// See [`ProfileError`].
-pub fn frozen(directory: &Path, given: Given) -> Result<(Profile, PathBuf), ProfileError> {
+pub fn frozen(directory: &Path, given: ProfileContext) -> Result<(Profile, PathBuf), ProfileError> {
     frozen_with(directory, given, None)
 }
 
-/// Returns the same with one more change: its name in errors, and its text.
+/// Returns the same with one more change.
 fn frozen_with(
     directory: &Path,
-    given: Given,
-    change: Option<(&str, &str)>,
+    given: ProfileContext,
+    change: Option<TrialChange<'_>>,
 ) -> Result<(Profile, PathBuf), ProfileError> {
     let copy = FrozenProfile::read(directory)?;
     let (again, _) = Seeds::parse("--seed", &given.seeds.join("\n"));
     let mut seeds = vec![copy.seeds.clone()];
     seeds.extend(given.seeds);
-    let given = Given {
+    let given = ProfileContext {
         seeds,
         seeds_elsewhere: true,
         name: Some(copy.name.clone()),
@@ -83,8 +98,8 @@ fn frozen_with(
 fn layered(
     directory: &Path,
     copy: &FrozenProfile,
-    change: Option<(&str, &str)>,
-    given: &Given,
+    change: Option<TrialChange<'_>>,
+    given: &ProfileContext,
 ) -> Result<Profile, ProfileError> {
     let unreadable = |source| JobError::io(directory, source);
     let own = Layer {
@@ -95,10 +110,22 @@ fn layered(
     };
     let below = changes::layers(directory).map_err(unreadable)?;
     let mut above = changes::changes(directory, &copy.base).map_err(unreadable)?;
-    above.extend(change.map(|(file, text)| Layer {
+    let layer = |file: &str, text: &str| Layer {
         file: file.to_owned(),
         text: text.to_owned(),
         base: copy.base.clone(),
-    }));
+    };
+    if let Some(TrialChange::Settings { name, text }) = change {
+        above.push(layer(name, text));
+    }
+    match change {
+        Some(TrialChange::Overrides(live)) => {
+            above.extend(live.iter().map(|(name, text)| layer(name, text)));
+        }
+        _ => {
+            let live = overrides::read(directory).map_err(unreadable)?;
+            above.extend(live.iter().map(|one| one.layer(&copy.base)));
+        }
+    }
     Profile::layered(below, own, above, given).map_err(ProfileError::Faults)
 }

@@ -3,20 +3,29 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use jiff::Timestamp;
 use opilio_frontier::Statistics;
+use serde::Serialize;
 
 use crate::End;
 
 use crate::alerts::Alert;
+use crate::ledger::VisitCounts;
 use crate::plugin_report::PluginReport;
+use crate::queue_tally::QueueTally;
+use crate::seed_outcome::SeedOutcomes;
 
 /// A crawl at one moment.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Time since this process began to crawl.
     pub elapsed: Duration,
+    /// State of the crawl, in a word: `running`, `pausing`, `paused` or `ending`.
+    pub state: &'static str,
     /// The frontier's counters, over all processes of the job.
     pub statistics: Statistics,
+    /// Finished visits by outcome, over all processes of the job.
+    pub visits: VisitCounts,
     /// Number of visits finished by this process.
     pub uris: u64,
     /// Bytes of content received by this process.
@@ -29,17 +38,12 @@ pub struct Progress {
     pub alerts: Vec<Alert>,
     /// The busiest queues of this process, the busiest first.
     pub busiest: Vec<(String, QueueTally)>,
-}
-
-/// Work that one queue has done in this process.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct QueueTally {
-    /// Visits finished.
-    pub uris: u64,
-    /// Content received, in bytes.
-    pub bytes: u64,
-    /// Fetch status of the last visit.
-    pub last_status: i32,
+    /// Number of queues that back off after failures, at the last count.
+    pub failing: u64,
+    /// One of these queues, with its tally.
+    pub failing_queue: Option<(String, QueueTally)>,
+    /// Time before which nothing is due.
+    pub waits_until: Option<Timestamp>,
 }
 
 /// A crawl that has ended.
@@ -47,6 +51,8 @@ pub struct QueueTally {
 pub struct Summary {
     /// Reason for the end.
     pub end: End,
+    /// Outcomes of the seeds.
+    pub seeds: SeedOutcomes,
     /// Progress at the end.
     pub progress: Progress,
     /// WARC files that this process finished.
@@ -59,4 +65,17 @@ pub struct Summary {
     pub logs: PathBuf,
     /// Every plugin with its figures.
     pub plugins: Vec<PluginReport>,
+    /// Files that were handed over, for each receiver.
+    pub handovers: Vec<HandoverTotals>,
+}
+
+/// Files that a process has handed over to a store or a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HandoverTotals {
+    /// URL of the store, or `on-close` for the command.
+    pub to: String,
+    /// Number of archive files and indexes that this process has handed over.
+    pub files: u64,
+    /// Number of archive files and indexes that were not handed over yet.
+    pub left: u64,
 }

@@ -16,9 +16,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::census::QueueStates;
-use crate::directory::write_text;
 use crate::figures::first_visits;
 use crate::ledger::Totals;
+use crate::text_file::write_text;
 
 /// Time between samples and number of samples kept, for each tier: five minutes, an hour, a day, a month.
 const TIERS: [(Duration, usize); 4] = [
@@ -247,8 +247,6 @@ pub fn thinned(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn sample(second: u64) -> Sample {

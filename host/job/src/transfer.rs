@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! journal ─┐
-//! crawl log ─┼► UriReader ─► Imported ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
-//! JSON lines ─┘                                                                     ├► CDXJ
-//!                                                                                   └► journal
+//! crawl log ─┼► UriReader ─► ImportedRecord ─► net effect ─► include | schedule ─► frontier ─┬► JSON lines
+//! JSON lines ─┘                                                                           ├► CDXJ
+//!                                                                                         └► journal
 //! ```
 //! `docs/TRANSFER.md` describes the files and the treatment of each line. This module does not decide scope, queues or revisits:
 //! the caller supplies the profile's answers.
@@ -16,29 +16,30 @@ mod import;
 mod input;
 mod journal;
 mod json_lines;
-mod net;
+mod net_effect;
 mod reader;
 mod sorter;
 
 #[cfg(test)]
-mod trial;
+mod test_frontier;
 
 use std::io;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use opilio_frontier::{QueueReport, Standing, UriRecord};
+use opilio_frontier::{LastOutcome, QueueReport, UriRecord};
 use opilio_uri::{HopPath, Uri};
 use serde::{Deserialize, Serialize};
 
 pub use cdxj::write_cdxj;
-pub use export::{Selection, write_json_lines, write_queues};
+pub use export::{Outcomes, Selection, StateSelector, write_json_lines, write_queues};
 pub use import::{
-    BAD_LINES_SHOWN, DoneUris, Gathered, Import, ImportProgress, ImportReport, SourceReport, import,
+    BAD_LINES_SHOWN, DoneUris, Import, ImportProgress, ImportReport, MergedUris, SourceReport,
+    import,
 };
-pub use input::{Damage, LINE_BYTES_MAX};
+pub use input::{InputDamage, LINE_BYTES_MAX};
 pub use journal::write_journal;
-pub use reader::{BadLine, Extent, Format, Problem, UriReader};
+pub use reader::{BadLine, ImportFormat, InputSummary, LineProblem, UriReader};
 pub use sorter::{Sorted, Sorter};
 
 /// Returns a URI in the form of an export line.
@@ -54,7 +55,7 @@ pub fn queue_as_json(report: QueueReport) -> serde_json::Value {
 
 /// The content of one line, or of all lines about one URI together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
+pub struct ImportedRecord {
     /// The URI, normalised.
     pub uri: Uri,
     /// The hops from the seed; none if the line does not state them.
@@ -74,8 +75,8 @@ pub struct Imported {
 /// The finish of a URI in another crawl, as far as the line states it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finish {
-    /// The frontier's term for it; never [`Standing::Open`].
-    pub standing: Standing,
+    /// The frontier's term for it; never [`LastOutcome::Open`].
+    pub standing: LastOutcome,
     /// HTTP status, or a code of the glossary.
     pub status: Option<i32>,
     /// Time of the finish.
@@ -88,10 +89,10 @@ pub struct Finish {
     pub size: Option<u64>,
 }
 
-impl Imported {
+impl ImportedRecord {
     /// Returns a URI about which only its discovery is known.
-    fn found(uri: Uri) -> Imported {
-        Imported {
+    fn found(uri: Uri) -> ImportedRecord {
+        ImportedRecord {
             uri,
             hop_path: None,
             via: None,
@@ -105,7 +106,7 @@ impl Imported {
 
 impl Finish {
     /// Returns a finish about which only the standing is known.
-    fn of(standing: Standing) -> Finish {
+    fn of(standing: LastOutcome) -> Finish {
         Finish {
             standing,
             status: None,
@@ -152,5 +153,5 @@ pub enum TransferError {
     Write(#[source] io::Error),
     /// The frontier failed.
     #[error("the frontier fails")]
-    Frontier(#[from] opilio_frontier::Error),
+    Frontier(#[from] opilio_frontier::FrontierError),
 }

@@ -69,9 +69,29 @@ pub mod serialised {
     }
 }
 
+/// A `#[serde(with)]` module that stores a timestamp, if there is one, as its milliseconds.
+pub mod serialised_option {
+    use jiff::Timestamp;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    /// Writes the milliseconds.
+    pub fn serialize<S: Serializer>(
+        time: &Option<Timestamp>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        time.map(super::floor).serialize(serializer)
+    }
+
+    /// Reads the milliseconds.
+    pub fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Timestamp>, D::Error> {
+        Ok(Option::<super::Millis>::deserialize(deserializer)?.map(super::timestamp))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]

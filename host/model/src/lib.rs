@@ -8,10 +8,13 @@
 //! names are those of profiles and of plugins' cases. `host/frontier/src/format.rs` fails if the store format changes.
 
 pub mod instant;
+pub mod seconds;
 
 mod addresses;
 mod archive_format;
 mod content_state;
+mod error_chain;
+mod fetch_status;
 mod kept_value;
 mod past_visit;
 mod politeness;
@@ -22,6 +25,8 @@ mod strategy;
 pub use addresses::{AddressFamily, NameServer};
 pub use archive_format::ArchiveFormat;
 pub use content_state::ContentState;
+pub use error_chain::error_chain;
+pub use fetch_status::{is_error_response, is_fetched, status_remedy, status_words};
 pub use kept_value::{KeptChange, KeptValue, KeptValues};
 pub use past_visit::{PastVisit, SHORT_DIGEST_BYTES};
 pub use politeness::Politeness;

@@ -49,7 +49,7 @@ pub struct AlertsFile {
     pub walls_percent: u8,
 
     /// Queues that back off after failures, in percent of those that hold URIs, at which there is an alert. It needs ten or
-    /// more queues that hold URIs; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
+    /// more queues that hold URIs, or that all of them back off; 0 for no such alert. Default `50`: so many hosts are seldom down at once.
     #[schemars(range(max = 100))]
     pub failing_hosts_percent: u8,
 

@@ -7,6 +7,7 @@ use opilio_model::ArchiveFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::archive_store::{ArchiveStore, ArchiveStoreFile};
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::check::{Part, quote};
 use crate::duration::DurationWritten;
@@ -102,6 +103,9 @@ pub struct ArchiveFile {
     /// line.
     pub on_close_timeout: DurationWritten,
 
+    /// A store that takes over the files.
+    pub store: ArchiveStoreFile,
+
     /// Payloads that are not stored a second time.
     pub duplicates: DuplicatesFile,
 }
@@ -189,6 +193,8 @@ pub struct Archive {
     pub on_close: Vec<String>,
     /// Longest time for the command.
     pub on_close_timeout: Duration,
+    /// The store that takes over the files.
+    pub store: Option<ArchiveStore>,
     /// Payloads that are not stored twice.
     pub duplicates: Duplicates,
 }
@@ -241,6 +247,7 @@ impl Default for ArchiveFile {
             fsync: "5s".into(),
             on_close: Vec::new(),
             on_close_timeout: "1h".into(),
+            store: ArchiveStoreFile::default(),
             duplicates: DuplicatesFile::default(),
         }
     }
@@ -315,6 +322,8 @@ impl ArchiveFile {
             more_directories.push(each.directory(&at.to_string(), written));
         }
         self.check_command(&mut part);
+        let has_command = !self.on_close.is_empty();
+        let store = self.store.check(part.part("store"), base, has_command);
         let duplicates = self.duplicates.check(part.part("duplicates"), base);
         if self.format == ArchiveFormat::Arc && duplicates.across_uris {
             part.refuse(
@@ -341,6 +350,7 @@ impl ArchiveFile {
             fsync,
             on_close: self.on_close.clone(),
             on_close_timeout: part.positive_duration("on-close-timeout", &self.on_close_timeout),
+            store,
             duplicates,
         }
     }

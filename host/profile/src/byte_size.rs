@@ -171,7 +171,6 @@ impl JsonSchema for SizeWritten {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
     use proptest::prelude::*;
 

@@ -5,14 +5,13 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use crate::document::{Document, Spot, child};
+use crate::diagnostic::{Diagnostic, Level};
+use crate::document::{Document, Spot, child, dotted};
 use crate::explain::{Origin, leaves, origin};
-use crate::fault::{Fault, Level};
 use crate::file::ProfileFile;
-use crate::needed::{Needed, needed};
-use crate::overrides::dotted;
 use crate::profile::Profile;
-use crate::shape::toml_text;
+use crate::schema_check::toml_text;
+use crate::setting_stages::{Needed, needed};
 
 /// Settings that few operators change: internals and safety limits. A table stands for all settings in it.
 const EXPERT: &[&str] = &[
@@ -35,6 +34,9 @@ const EXPERT: &[&str] = &[
     "/fetch/allow-ports",
     "/fetch/first-byte-timeout",
     "/cookies/per-host",
+    "/browser/page-requests",
+    "/browser/requests-per-server",
+    "/browser/pages-per-process",
     "/revisit/history",
     "/revisit/fade-after",
     "/frontier/queue-key",
@@ -49,6 +51,11 @@ const EXPERT: &[&str] = &[
     "/archive/compression-level",
     "/archive/more-directories",
     "/archive/on-close-timeout",
+    "/archive/store/read-back",
+    "/archive/store/uploads",
+    "/archive/store/retry-min",
+    "/archive/store/retry-max",
+    "/archive/store/finish-within",
     "/limits/outlinks",
     "/limits/plugin-content",
     "/limits/memory",
@@ -67,7 +74,7 @@ const LEVELS: [(&str, Level); 6] = [
 
 /// A setting of a profile.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub struct SettingEntry {
     /// Its JSON Pointer.
     pub pointer: String,
     /// Its name with its tables, such as `politeness.min-delay`.
@@ -86,7 +93,7 @@ pub struct Entry {
     pub description: String,
 }
 
-impl Entry {
+impl SettingEntry {
     /// The value as TOML writes it on one line.
     pub fn toml(&self) -> String {
         toml_text(&self.value)
@@ -95,7 +102,7 @@ impl Entry {
 
 /// A setting in a text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct SettingInText {
     /// JSON Pointer to it in the text.
     pub at: String,
     /// JSON Pointer to the setting. For an override it is the pointer that the setting has outside of overrides.
@@ -109,7 +116,7 @@ pub struct Said {
 }
 
 /// All settings in a text, in the order of their names, and an empty list of overrides. Parts that are not TOML are left out.
-pub fn said(text: &str) -> Vec<Said> {
+pub fn said(text: &str) -> Vec<SettingInText> {
     let (document, _) = Document::parse("", text);
     let mut found = Vec::new();
     leaves(&document.value, "", &mut |at, value| {
@@ -141,16 +148,16 @@ pub fn fault_in(
     pointer: &str,
     problem: String,
     suggestion: Option<String>,
-) -> Fault {
+) -> Diagnostic {
     let (document, _) = Document::parse(file, text);
-    Fault {
+    Diagnostic {
         suggestion,
         ..document.fault(pointer, Spot::Key, Level::Error, problem)
     }
 }
 
-fn of_text(at: &str, pointer: &str, value: &Value, in_override: bool) -> Said {
-    Said {
+pub(crate) fn of_text(at: &str, pointer: &str, value: &Value, in_override: bool) -> SettingInText {
+    SettingInText {
         at: at.to_owned(),
         pointer: pointer.to_owned(),
         key: dotted(pointer),
@@ -176,14 +183,14 @@ pub fn assignment(written: &str) -> String {
 impl Profile {
     /// All settings of the profile with their values without overrides, in the order of their names. A setting without a value is
     /// left out.
-    pub fn catalogue(&self) -> Vec<Entry> {
+    pub fn catalogue(&self) -> Vec<SettingEntry> {
         let value = self.written_with(&[], &[]);
         let mut entries = Vec::new();
         leaves(&value, "", &mut |pointer, value| {
             if value.is_null() {
                 return;
             }
-            entries.push(Entry {
+            entries.push(SettingEntry {
                 pointer: pointer.to_owned(),
                 key: dotted(pointer),
                 value: value.clone(),
@@ -209,15 +216,6 @@ pub(crate) fn level(pointer: &str) -> Level {
         .iter()
         .find(|(table, _)| is_within(pointer, table))
         .map_or(Level::Error, |(_, level)| *level)
-}
-
-/// The name of a level in schemas.
-pub(crate) fn level_word(level: Level) -> &'static str {
-    match level {
-        Level::Info => "info",
-        Level::Warning => "warning",
-        Level::Error => "error",
-    }
 }
 
 fn is_within(pointer: &str, table: &str) -> bool {
@@ -282,7 +280,7 @@ pub(crate) fn mark(schema: &mut Value) {
             }
             let level = level(pointer);
             if level != Level::Error {
-                says.insert("x-opilio-level".to_owned(), level_word(level).into());
+                says.insert("x-opilio-level".to_owned(), level.as_str().into());
             }
             if !says.is_empty() {
                 marks.push((at, pointer.to_owned(), says));

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use crate::byte_size::{ByteSize, SizeWritten};
 use crate::count::CountWritten;
+use crate::diagnostic::{Diagnostics, FAULTS_MAX, Level};
 use crate::document::{Document, Spot, child};
 use crate::duration::{DurationWritten, parse_duration};
-use crate::fault::{FAULTS_MAX, Faults, Level};
 
 /// Collects the errors of one document. A value that already has an error is not reported twice.
 pub(crate) struct Check<'d> {
     pub(crate) document: &'d Document,
-    pub(crate) faults: Faults,
+    pub(crate) faults: Diagnostics,
     reported: usize,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Part<'c, 'd> {
 }
 
 impl<'d> Check<'d> {
-    pub(crate) fn new(document: &'d Document, faults: Faults) -> Self {
+    pub(crate) fn new(document: &'d Document, faults: Diagnostics) -> Self {
         Self {
             document,
             faults,

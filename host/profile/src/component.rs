@@ -19,7 +19,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// The origin of a component, and its plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Component {
+pub enum ComponentReference {
     /// Embedded in the binary, by the plugin's name.
     Builtin(String),
     /// A file, or a folder in which one of the files with the extension `wasm` has the plugin.
@@ -67,7 +67,7 @@ impl fmt::Display for ComponentProblem {
 
 impl std::error::Error for ComponentProblem {}
 
-impl Component {
+impl ComponentReference {
     /// Parses a reference; relative paths start at `base`. It does not check that the component exists.
     ///
     /// # Errors
@@ -118,7 +118,7 @@ impl Component {
     }
 }
 
-impl fmt::Display for Component {
+impl fmt::Display for ComponentReference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Builtin(name) => return write!(f, "{BUILTIN}{name}"),
@@ -361,8 +361,6 @@ fn is_digest(digest: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const DIGEST: &str = "sha256:9da5b3ad9d659c648084c39cfa0d512288d26a2145949795e1daafc3d4deb05e";
@@ -374,7 +372,7 @@ mod tests {
 
     #[track_caller]
     fn refused(written: &str, problem: &str) {
-        let found = Component::parse(written, Path::new("")).unwrap_err();
+        let found = ComponentReference::parse(written, Path::new("")).unwrap_err();
         assert!(found.problem.contains(problem), "{found}");
     }
 
@@ -465,9 +463,13 @@ mod tests {
 
     #[test]
     fn a_plugin_is_named_after_the_hash() {
-        let component = |written: &str| Component::parse(written, Path::new("/base")).unwrap();
-        assert_eq!(component("builtin:html"), Component::Builtin("html".into()));
-        let Component::File { path, plugin } = component("./folder#stories") else {
+        let component =
+            |written: &str| ComponentReference::parse(written, Path::new("/base")).unwrap();
+        assert_eq!(
+            component("builtin:html"),
+            ComponentReference::Builtin("html".into())
+        );
+        let ComponentReference::File { path, plugin } = component("./folder#stories") else {
             panic!("no file")
         };
         assert_eq!(

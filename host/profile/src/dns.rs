@@ -226,7 +226,6 @@ impl DnsFile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[track_caller]

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::fault::{FAULTS_MAX, Fault, Faults, Level, Place};
+use crate::diagnostic::{Diagnostic, Diagnostics, FAULTS_MAX, Level, TextPosition};
 
 /// A profile's text, its value, and the places of its parts.
 #[derive(Debug, Clone)]
@@ -31,6 +31,12 @@ pub fn toml_value(text: &str) -> Option<Value> {
     faults.is_empty().then_some(document.value)
 }
 
+/// The value of a TOML text. If the text has errors, it is the value of its other parts, as the checker of profiles reads them.
+#[must_use]
+pub fn toml_parts(text: &str) -> Value {
+    Document::parse("", text).0.value
+}
+
 /// The place of a value, in bytes of the text.
 #[derive(Debug, Clone)]
 struct Spans {
@@ -52,7 +58,7 @@ pub(crate) enum Spot {
 
 impl Document {
     /// Parses TOML, and continues after syntax errors as far as possible.
-    pub(crate) fn parse(file: &str, text: &str) -> (Self, Faults) {
+    pub(crate) fn parse(file: &str, text: &str) -> (Self, Diagnostics) {
         let parsed = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
                 .name("profile".to_owned())
@@ -71,9 +77,9 @@ impl Document {
         }
     }
 
-    fn parse_here(file: &str, text: &str) -> (Self, Faults) {
+    fn parse_here(file: &str, text: &str) -> (Self, Diagnostics) {
         let mut document = Self::empty(file, text);
-        let mut faults = Faults::default();
+        let mut faults = Diagnostics::default();
         let (table, errors) = DeTable::parse_recoverable(text);
         for error in errors.iter().take(FAULTS_MAX) {
             faults.push(document.syntax_fault(error));
@@ -83,7 +89,7 @@ impl Document {
         (document, faults)
     }
 
-    fn unparsed(file: &str, text: &str, problem: String) -> (Self, Faults) {
+    fn unparsed(file: &str, text: &str, problem: String) -> (Self, Diagnostics) {
         let document = Self::empty(file, text);
         let fault = document.fault("", Spot::Key, Level::Error, problem);
         (document, fault.into())
@@ -157,15 +163,21 @@ impl Document {
     }
 
     /// An error of this document at the value that the pointer names, or at its nearest existing parent.
-    pub(crate) fn fault(&self, pointer: &str, spot: Spot, level: Level, problem: String) -> Fault {
+    pub(crate) fn fault(
+        &self,
+        pointer: &str,
+        spot: Spot,
+        level: Level,
+        problem: String,
+    ) -> Diagnostic {
         let (source, span) = self.span(pointer, spot);
         let own = (&self.file, &self.text);
         let (file, text) = source
             .and_then(|source| self.sources.get(source))
             .map_or(own, |(file, text)| (file, text));
-        Fault {
+        Diagnostic {
             file: file.clone(),
-            place: Some(Place::of(text, span)),
+            place: Some(TextPosition::of(text, span)),
             pointer: pointer.to_owned(),
             level,
             problem,
@@ -194,10 +206,10 @@ impl Document {
         }
     }
 
-    fn syntax_fault(&self, error: &toml::de::Error) -> Fault {
+    fn syntax_fault(&self, error: &toml::de::Error) -> Diagnostic {
         let span = error.span().unwrap_or(0..0);
-        let place = Place::of(&self.text, span);
-        Fault {
+        let place = TextPosition::of(&self.text, span);
+        Diagnostic {
             file: self.file.clone(),
             place: Some(place),
             pointer: String::new(),
@@ -211,7 +223,7 @@ impl Document {
         &mut self,
         table: &DeTable<'_>,
         pointer: &str,
-        faults: &mut Faults,
+        faults: &mut Diagnostics,
     ) -> Map<String, Value> {
         let mut object = Map::new();
         for (key, value) in table {
@@ -230,7 +242,12 @@ impl Document {
     }
 
     /// Converts a value to JSON. Whole floats become integers, as JSON Schema defines these; dates become texts.
-    fn json(&mut self, value: &Spanned<DeValue<'_>>, pointer: &str, faults: &mut Faults) -> Value {
+    fn json(
+        &mut self,
+        value: &Spanned<DeValue<'_>>,
+        pointer: &str,
+        faults: &mut Diagnostics,
+    ) -> Value {
         // The parser limits each dotted key and each nesting of values, but not both together.
         let nested = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
         if nested && pointer.bytes().filter(|byte| *byte == b'/').count() > DEPTH_MAX {
@@ -314,6 +331,15 @@ fn each_within(value: &Value, mut found: impl FnMut((&str, &Value))) {
 /// The pointer to a key of the value at `pointer`.
 pub(crate) fn child(pointer: &str, key: &str) -> String {
     format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// The pointer `/politeness/min-delay` in its dotted form, as in a table header.
+pub(crate) fn dotted(pointer: &str) -> String {
+    pointer
+        .trim_start_matches('/')
+        .replace('/', ".")
+        .replace("~1", "/")
+        .replace("~0", "~")
 }
 
 /// The last key of a pointer, and the pointer to its parent.

@@ -8,6 +8,7 @@ use opilio_model::{Politeness, QueueSettings, Strategy};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
+use crate::browser::{Browser, BrowserFile};
 use crate::check::Check;
 use crate::cookies::{Cookies, CookiesFile};
 use crate::fetch::{Fetch, FetchFile};
@@ -19,27 +20,29 @@ use crate::queue::{QueueFile, ServerGroup};
 use crate::quotas::QuotasFile;
 use crate::retry::{Retry, RetryFile};
 use crate::revisit::{Revisit, RevisitFile};
-use crate::robots::{Robots, RobotsFile};
-use crate::stacks::{Stacks, StacksFile};
+use crate::robots::{RobotsFile, RobotsSettings};
+use crate::stacks::{StackSettings, StacksFile};
 use crate::uri::{UriFile, UriPrecedencePolicy, UriSettings};
 
 /// Settings that may differ from URI to URI.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Settings {
+pub struct EffectiveSettings {
     /// Whether the document is fetched once or again and again.
     pub strategy: Strategy,
     /// Plugins of each stage.
-    pub stacks: Stacks,
+    pub stacks: StackSettings,
     /// Settings of plugins from overrides.
     pub plugins: PluginSettings,
     /// Politeness delay of its queue. The value in [`QueueSettings`] applies.
     pub politeness: Politeness,
     /// Whether robots.txt is obeyed.
-    pub robots: Robots,
+    pub robots: RobotsSettings,
     /// Fetch settings.
     pub fetch: Fetch,
     /// Whether cookies are kept.
     pub cookies: Cookies,
+    /// Whether pages are rendered in a browser, and what is archived of them. The other settings of browsers belong to the job.
+    pub browser: Browser,
     /// Failures that are retried. The number and times of retries in [`QueueSettings`] apply.
     pub retry: Retry,
     /// Queues with which its queue is limited. The value of [`Profile::server_group`](crate::Profile::server_group) applies.
@@ -52,7 +55,7 @@ pub struct Settings {
 
 /// A URI with the facts known about it. Overrides that match by an unknown fact do not match.
 #[derive(Debug, Clone, Copy)]
-pub struct Context<'c> {
+pub struct UriContext<'c> {
     /// The URI.
     pub uri: &'c Uri,
     /// The seed from which it was found, as the seed's normalised URI.
@@ -63,7 +66,7 @@ pub struct Context<'c> {
     pub media_type: Option<&'c str>,
 }
 
-impl<'c> Context<'c> {
+impl<'c> UriContext<'c> {
     /// Makes a context with only a URI.
     pub const fn of(uri: &'c Uri) -> Self {
         Self {
@@ -85,6 +88,7 @@ pub(crate) struct Overridable {
     robots: RobotsFile,
     fetch: FetchFile,
     cookies: CookiesFile,
+    browser: BrowserFile,
     retry: RetryFile,
     revisit: RevisitFile,
     queue: QueueFile,
@@ -101,6 +105,7 @@ impl From<&ProfileFile> for Overridable {
             robots: written.robots.clone(),
             fetch: written.fetch.clone(),
             cookies: written.cookies.clone(),
+            browser: written.browser.clone(),
             retry: written.retry.clone(),
             revisit: written.revisit.clone(),
             queue: written.queue.clone(),
@@ -114,10 +119,10 @@ impl Overridable {
     pub(crate) fn check(
         &self,
         check: &mut Check<'_>,
-        stacks: Stacks,
+        stacks: StackSettings,
         folder: &Path,
         files: &mut Files,
-    ) -> (Settings, QueueSettings) {
+    ) -> (EffectiveSettings, QueueSettings) {
         let (politeness, bandwidth) = self.politeness.check(check.part("politeness"));
         let retry = self.retry.check(check.part("retry"));
         let (queue, server_group) = self.queue.check(check.part("queue"));
@@ -133,7 +138,7 @@ impl Overridable {
             domain_quota,
             ..queue
         };
-        let settings = Settings {
+        let settings = EffectiveSettings {
             strategy: self.strategy,
             stacks,
             plugins: PluginSettings::default(),
@@ -141,6 +146,7 @@ impl Overridable {
             robots: self.robots.check(check.part("robots")),
             fetch: self.fetch.check(check.part("fetch"), folder),
             cookies: self.cookies.check(check.part("cookies"), folder),
+            browser: self.browser.check(check.part("browser"), folder),
             retry,
             server_group,
             revisit: self.revisit.check(check.part("revisit")),
@@ -151,7 +157,7 @@ impl Overridable {
 }
 
 /// Each override is valid by itself. If two contradict each other, the longer wait applies.
-impl Settings {
+impl EffectiveSettings {
     pub(crate) fn reconciled(mut self) -> Self {
         let retry = &mut self.retry;
         reconcile(&mut self.politeness, retry.delay, &mut retry.delay_max);

@@ -7,20 +7,20 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::catalogue::is_expert;
-use crate::document::{Document, Spot, child};
-use crate::effective::Context;
-use crate::fault::Level;
-use crate::needed::{Needed, needed};
-use crate::overrides::{dotted, pointer_in};
+use crate::diagnostic::Level;
+use crate::document::{Document, Spot, child, dotted};
+use crate::effective::UriContext;
+use crate::overrides::pointer_in;
 use crate::profile::Profile;
-use crate::shape::toml_text;
+use crate::schema_check::toml_text;
+use crate::setting_stages::{Needed, needed};
 
 /// One setting as it applies to a URI.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Explained {
+pub struct SettingExplanation {
     /// Its name with its tables, such as `politeness.min-delay`.
     pub key: String,
-    /// Its value. [`Explained::toml`] formats it as in a profile.
+    /// Its value. [`SettingExplanation::toml`] formats it as in a profile.
     pub value: Value,
     /// The origin of the value.
     pub place: Origin,
@@ -43,7 +43,7 @@ pub enum Origin {
     },
 }
 
-impl Explained {
+impl SettingExplanation {
     /// The value as TOML writes it on one line.
     pub fn toml(&self) -> String {
         toml_text(&self.value)
@@ -62,12 +62,12 @@ impl fmt::Display for Origin {
 impl Profile {
     /// All values that apply to a URI, each with its file and line, in the order of their names. A setting without a value is
     /// left out. Settings of plugins that are not written have their defaults from the plugin.
-    pub fn explain(&self, uri: &Uri) -> Vec<Explained> {
-        self.explain_with(&Context::of(uri))
+    pub fn explain(&self, uri: &Uri) -> Vec<SettingExplanation> {
+        self.explain_with(&UriContext::of(uri))
     }
 
     /// The same as [`Profile::explain`], for a URI with more facts.
-    pub fn explain_with(&self, context: &Context<'_>) -> Vec<Explained> {
+    pub fn explain_with(&self, context: &UriContext<'_>) -> Vec<SettingExplanation> {
         let (of_uris, of_queues) = self.matching(context);
         let settings = self.effective_with(context);
         let value = self.written_with(&of_uris, &of_queues);
@@ -86,7 +86,7 @@ impl Profile {
             } else {
                 &of_uris
             };
-            explained.push(Explained {
+            explained.push(SettingExplanation {
                 key: dotted(pointer),
                 expert: is_expert(pointer),
                 value,

@@ -60,12 +60,12 @@ pub enum BreakerAction {
 
 /// Breaker: the number of plugin errors that is too many, and the action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Breaker {
-    /// Number of errors among the last [`Breaker::calls`] that is too many; `None`: never. At least 1, at most `calls`.
+pub struct BreakerSettings {
+    /// Number of errors among the last [`BreakerSettings::calls`] that is too many; `None`: never. At least 1, at most `calls`.
     pub faults: Option<u32>,
     /// Number of last calls that are counted; at least 1.
     pub calls: u32,
-    /// The action as written; [`Breaker::action_at`] gives the effective one.
+    /// The action as written; [`BreakerSettings::action_at`] gives the effective one.
     pub then: Option<BreakerAction>,
     /// Time for which it is left out; longer than zero.
     pub rest: Duration,
@@ -82,7 +82,7 @@ impl OnFault {
     }
 }
 
-impl Breaker {
+impl BreakerSettings {
     /// The action at a stage.
     pub fn action_at(&self, stage: Stage) -> BreakerAction {
         self.then.unwrap_or(match stage {
@@ -104,7 +104,7 @@ impl Default for BreakerFile {
 }
 
 impl BreakerFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Breaker {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> BreakerSettings {
         let faults = part
             .count_limit("faults", &self.faults)
             .map(|faults| u32::try_from(faults).unwrap_or(u32::MAX));
@@ -116,7 +116,7 @@ impl BreakerFile {
             );
             part.refuse("faults", problem, "raise calls, or write fewer faults");
         }
-        Breaker {
+        BreakerSettings {
             faults,
             calls: self.calls,
             then: self.then,

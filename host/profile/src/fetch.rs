@@ -11,9 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::byte_size::{ByteSize, MEMORY_MAX, SizeWritten};
 use crate::check::{Part, quote};
-use crate::credentials::{SecretFile, SecretSource};
 use crate::dns::HostPattern;
 use crate::duration::DurationWritten;
+use crate::secret::{SecretFile, SecretSource};
 
 /// Headers that only the fetcher may set. A profile that sets one would make false requests.
 const OWN_HEADERS: [&str; 14] = [

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::actions::ActionsFile;
 use crate::alerts::AlertsFile;
 use crate::archive::ArchiveFile;
+use crate::browser::BrowserFile;
 use crate::canonicalization::CanonicalizationFile;
 use crate::checkpoint::CheckpointFile;
 use crate::cookies::CookiesFile;
@@ -31,9 +32,11 @@ use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
 use crate::stacks::StacksFile;
+use crate::streams::EventStreamFile;
 use crate::tables::TableFile;
 use crate::telemetry::TelemetryFile;
 use crate::uri::UriFile;
+use crate::webhooks::WebhookFile;
 
 /// A profile: the seeds of a crawl, its politeness, its plugins, and its archive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -101,6 +104,9 @@ pub struct ProfileFile {
     /// Whether cookies are kept.
     pub cookies: CookiesFile,
 
+    /// Rendering of pages in a browser.
+    pub browser: BrowserFile,
+
     /// User names and passwords for servers that require them, under names that you choose. Default `{}`: no credentials are
     /// sent.
     pub credentials: BTreeMap<String, CredentialFile>,
@@ -141,6 +147,12 @@ pub struct ProfileFile {
 
     /// Alerts about problems of the crawl.
     pub alerts: AlertsFile,
+
+    /// URLs that get events of the crawl as JSON, under names that you choose. Default `{}`: no events are sent.
+    pub webhooks: BTreeMap<String, WebhookFile>,
+
+    /// Subjects of NATS that get events of the crawl as JSON, under names that you choose. Default `{}`: no events are sent.
+    pub streams: BTreeMap<String, EventStreamFile>,
 
     /// Checkpoints that a running crawl makes by itself.
     pub checkpoint: CheckpointFile,
@@ -191,6 +203,7 @@ impl Default for ProfileFile {
             dns: DnsFile::default(),
             fetch: FetchFile::default(),
             cookies: CookiesFile::default(),
+            browser: BrowserFile::default(),
             credentials: BTreeMap::new(),
             logins: BTreeMap::new(),
             retry: RetryFile::default(),
@@ -204,6 +217,8 @@ impl Default for ProfileFile {
             archive: ArchiveFile::default(),
             logs: LogsFile::default(),
             alerts: AlertsFile::default(),
+            webhooks: BTreeMap::new(),
+            streams: BTreeMap::new(),
             checkpoint: CheckpointFile::default(),
             telemetry: TelemetryFile::default(),
             limits: LimitsFile::default(),

@@ -67,12 +67,12 @@ pub enum QueueKey {
 
 /// Assignment of URIs to queues, and order of the queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frontier {
+pub struct FrontierSettings {
     /// Property that the URIs of one queue share.
     pub queue_key: QueueKey,
     /// Number of queues over which one key is spread; 1 to 64.
     pub parallel_queues: u32,
-    /// The number as written; [`Frontier::embed_preference`] gives the effective one.
+    /// The number as written; [`FrontierSettings::embed_preference`] gives the effective one.
     pub embed_preference_hops: Option<u8>,
     /// Floor: queues of this precedence or a higher number issue no URIs; at least 1. `None`: no floor.
     pub precedence_floor: Option<u8>,
@@ -86,7 +86,7 @@ pub struct Frontier {
     pub cache: ByteSize,
 }
 
-impl Frontier {
+impl FrontierSettings {
     /// Most embed hops from their page at which URIs go first, for documents of this strategy; 0 for none.
     pub fn embed_preference(&self, strategy: Strategy) -> u8 {
         self.embed_preference_hops.unwrap_or(match strategy {
@@ -112,8 +112,8 @@ impl Default for FrontierFile {
 }
 
 impl FrontierFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Frontier {
-        Frontier {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> FrontierSettings {
+        FrontierSettings {
             queue_key: self.queue_key,
             parallel_queues: self.parallel_queues,
             embed_preference_hops: self.embed_preference_hops,

@@ -3,11 +3,11 @@
 
 mod account;
 mod beans;
+mod output;
 mod policies;
 mod rules;
 mod settings;
 mod sheets;
-mod written;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use self::beans::{Bean, Beans, Property};
 use self::settings::{SETTINGS, Unit, each, known_as};
-use crate::profile::Given;
+use crate::profile::ProfileContext;
 use crate::seeds;
 
 /// Extractors in Heritrix and in Opilio.
@@ -43,7 +43,7 @@ pub struct ImportedProfile {
     /// The profile.
     pub toml: String,
     /// Parts that could not be converted.
-    pub left: Vec<LeftOut>,
+    pub left: Vec<UnconvertedPart>,
     /// File of seeds that the configuration names, if no file was to be read. The profile then does not name it.
     pub seeds_file: Option<String>,
 }
@@ -59,7 +59,7 @@ pub enum NamedFiles<'f> {
 
 /// A part that could not be converted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LeftOut {
+pub struct UnconvertedPart {
     /// Its line in the file.
     pub line: usize,
     /// The bean: its id and its class.
@@ -88,7 +88,7 @@ struct Import {
     plugins: BTreeMap<String, Option<Instance>>,
     tables: BTreeMap<String, Value>,
     overrides: Vec<SheetOverride>,
-    left: BTreeSet<LeftOut>,
+    left: BTreeSet<UnconvertedPart>,
 }
 
 /// Settings, besides that of the seeds, that an import may make from file names.
@@ -116,12 +116,12 @@ pub fn import_heritrix(
         NamedFiles::In(folder) => (Some(folder.to_owned()), None),
         NamedFiles::Unread => (None, import.take_seeds_file()?),
     };
-    let given = Given {
+    let given = ProfileContext {
         builtins: builtins.to_vec(),
         name: Some("imported".to_owned()),
         seeds_elsewhere: true,
         base,
-        ..Given::default()
+        ..ProfileContext::default()
     };
     let toml = import.checked(&given);
     Ok(ImportedProfile {
@@ -347,7 +347,7 @@ impl Import {
     }
 
     fn leave(&mut self, line: usize, bean: &str, problem: &str) {
-        self.left.insert(LeftOut {
+        self.left.insert(UnconvertedPart {
             line,
             bean: bean.to_owned(),
             problem: problem.to_owned(),

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::builtin_profiles;
 use crate::check::{nearest, quote};
+use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{Document, Spot, child};
-use crate::fault::{Fault, Faults, Level};
-use crate::ready;
 use crate::stack_edit;
 
 /// Most layers, and deepest chain of profiles that extend each other.
 const LAYERS_MAX: usize = 32;
 
 /// Settings that are paths, relative to the file that has them; `*` matches any key or item. Overrides may have them, too.
-const PATHS: [&str; 10] = [
+const PATHS: [&str; 15] = [
     "seeds-file",
     "plugins/*/component",
     "tables/*/file",
@@ -27,6 +27,11 @@ const PATHS: [&str; 10] = [
     "fetch/proxy-password/file",
     "archive/dictionary",
     "archive/duplicates/history/*",
+    "archive/store/access-key-id/file",
+    "archive/store/secret-access-key/file",
+    "archive/store/session-token/file",
+    "webhooks/*/secret/file",
+    "streams/*/credentials/file",
 ];
 
 /// One text of a profile's layers.
@@ -56,7 +61,7 @@ impl Layers {
     ///
     /// # Errors
     /// A layer that cannot be read, or that extends itself, at the line that names it.
-    pub(crate) fn follow(own: Layer) -> Result<Self, Faults> {
+    pub(crate) fn follow(own: Layer) -> Result<Self, Diagnostics> {
         let mut followed = Followed::default();
         followed.bases_of(&own, &mut vec![identity(&own)]);
         if followed.faults.is_empty() {
@@ -72,16 +77,16 @@ impl Layers {
 
     /// The profile's own layer with its syntax errors. It is for errors that can be reported even if the extended layers cannot
     /// be read.
-    pub(crate) fn alone(own: &Layer) -> (Document, Faults) {
+    pub(crate) fn alone(own: &Layer) -> (Document, Diagnostics) {
         let (document, faults) = Document::parse(&own.file, &own.text);
         // A stack edit may refer to plugins of layers that are missing here.
-        let whole = over(None, document, &mut Faults::default());
+        let whole = over(None, document, &mut Diagnostics::default());
         (whole, faults)
     }
 
     /// All layers as one document, with their syntax errors and errors in stack edits. Paths start at the base of the profile's
     /// own layer, or are absolute.
-    pub(crate) fn document(&self) -> (Document, Faults) {
+    pub(crate) fn document(&self) -> (Document, Diagnostics) {
         let (own, mut faults) = Document::parse(&self.own.file, &self.own.text);
         let mut whole: Option<Document> = None;
         for layer in &self.below {
@@ -112,7 +117,7 @@ impl Layers {
 struct Followed {
     layers: Vec<Layer>,
     seen: Vec<String>,
-    faults: Faults,
+    faults: Diagnostics,
 }
 
 impl Followed {
@@ -135,14 +140,13 @@ impl Followed {
                 fault.suggestion = suggestion;
                 self.faults.push(fault);
             };
-            let base = match named_layer(name, &layer.base) {
-                Ok(base) => base,
+            let (base, id) = match named_layer(name, &layer.base) {
+                Ok(found) => found,
                 Err((problem, suggestion)) => {
                     refuse(problem, suggestion);
                     continue;
                 }
             };
-            let id = identity(&base);
             if way.contains(&id) {
                 let problem = format!("{} extends itself", quote(name));
                 refuse(problem, Some("remove it from one of them".to_owned()));
@@ -164,18 +168,20 @@ impl Followed {
     }
 }
 
-/// A built-in layer by its name, or a file relative to the folder.
-fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<String>)> {
-    if let Some(text) = ready::text(name) {
-        return Ok(Layer {
+/// A built-in layer by its name, or a file relative to the folder; with its identity.
+fn named_layer(name: &str, folder: &Path) -> Result<(Layer, String), (String, Option<String>)> {
+    if let Some(text) = builtin_profiles::text(name) {
+        let layer = Layer {
             file: format!("{name}.toml"),
             text: text.to_owned(),
             base: folder.to_owned(),
-        });
+        };
+        // A file of this name is another profile, which may extend the built-in one.
+        return Ok((layer, format!("built-in {name}")));
     }
     let path = folder.join(name);
     let text = crate::profile::read(&path).map_err(|problem| {
-        let near = nearest(name, ready::names());
+        let near = nearest(name, builtin_profiles::names());
         let is_path = name.contains(['/', '.', '\\']);
         let suggestion = match near {
             Some(near) if !is_path => format!("did you mean {}?", quote(near)),
@@ -185,14 +191,16 @@ fn named_layer(name: &str, folder: &Path) -> Result<Layer, (String, Option<Strin
         let shown = quote(&path.display().to_string());
         (format!("profile {shown} {problem}"), Some(suggestion))
     })?;
-    Ok(Layer {
+    let layer = Layer {
         file: path.display().to_string(),
         text,
         base: path.parent().unwrap_or(Path::new("")).to_owned(),
-    })
+    };
+    let id = identity(&layer);
+    Ok((layer, id))
 }
 
-/// The identity of a layer: the same for two paths to one file.
+/// The identity of a layer from a file: the same for two paths to one file.
 fn identity(layer: &Layer) -> String {
     let path = Path::new(&layer.file);
     match path.canonicalize() {
@@ -202,7 +210,7 @@ fn identity(layer: &Layer) -> String {
 }
 
 /// Lays a document over another, or over the defaults if there is no other.
-fn over(lower: Option<Document>, upper: Document, faults: &mut Faults) -> Document {
+fn over(lower: Option<Document>, upper: Document, faults: &mut Diagnostics) -> Document {
     let upper_value = upper.value.clone();
     let mut merged = lower.unwrap_or_else(|| upper.nothing());
     let sources = merged.sources_len();
@@ -224,7 +232,7 @@ struct Merging<'m> {
     /// The lower document. It gets the places of the upper one.
     lower: &'m mut Document,
     upper: &'m Document,
-    faults: &'m mut Faults,
+    faults: &'m mut Diagnostics,
 }
 
 impl Merging<'_> {
@@ -352,8 +360,8 @@ fn absolute(text: &str, base: &Path) -> Option<String> {
 }
 
 /// An error of a file as a whole.
-pub(crate) fn fault_of_file(file: &str, problem: String) -> Fault {
-    Fault {
+pub(crate) fn fault_of_file(file: &str, problem: String) -> Diagnostic {
+    Diagnostic {
         file: file.to_owned(),
         place: None,
         pointer: String::new(),

@@ -5,12 +5,14 @@
 //! column and suggestion. This crate opens no component, socket or job folder. Defaults are in the `Default` of each written
 //! part. Their reasons are in the doc comment of the field, which is also its description in the JSON Schema for editors.
 
+mod builtin_profiles;
 mod profile;
-mod ready;
 
 mod actions;
 mod alerts;
 mod archive;
+mod archive_store;
+mod browser;
 mod canonicalization;
 mod checkpoint;
 mod component;
@@ -35,6 +37,7 @@ mod record;
 mod retry;
 mod revisit;
 mod robots;
+mod secret;
 mod seeds;
 mod stacks;
 mod tables;
@@ -46,26 +49,30 @@ mod effective;
 mod explain;
 mod match_index;
 mod matching;
-mod needed;
 mod overrides;
 mod plugin_settings;
 mod queue_name;
 mod schema;
+mod setting_stages;
 mod stack_edit;
 mod time_of_day;
 
 mod byte_size;
 mod count;
+mod diagnostic;
 mod duration;
-mod fault;
 
 mod check;
 mod document;
+mod edit;
 mod file;
 mod layer;
 mod relations;
-mod shape;
-mod written;
+mod schema_check;
+mod streams;
+mod toml_text;
+mod webhooks;
+mod written_override;
 
 pub use opilio_model::{
     AddressFamily, ArchiveFormat, GroupSettings, NameServer, Politeness, PrecedencePolicy,
@@ -77,33 +84,34 @@ pub use alerts::{Alerts, AlertsFile};
 pub use archive::{
     Archive, ArchiveCompression, ArchiveDigest, ArchiveFile, Duplicates, DuplicatesFile,
 };
+pub use archive_store::{ArchiveStore, ArchiveStoreFile, StoreBucket, StoreKeys, StorePlace};
+pub use browser::{Browser, BrowserFile, Render};
 pub use byte_size::{ByteSize, SizeProblem, SizeWritten};
 pub use canonicalization::{CanonicalizationFile, RegexRuleFile, RuleFile, RuleName};
-pub use catalogue::{Entry, Said, assignment, fault_in, said};
+pub use catalogue::{SettingEntry, SettingInText, assignment, fault_in, said};
 pub use check::nearest;
 pub use checkpoint::{CheckpointFile, PeriodicCheckpoints};
-pub use component::{Component, ComponentProblem, Image};
+pub use component::{ComponentProblem, ComponentReference, Image};
 pub use cookies::{Cookies, CookiesFile};
 pub use count::CountWritten;
-pub use credentials::{
-    Credential, CredentialFile, Login, LoginFile, SecretFile, SecretProblem, SecretSource,
-};
+pub use credentials::{Credential, CredentialFile, Login, LoginFile};
+pub use diagnostic::{Diagnostic, Diagnostics, Level, TextPosition};
 pub use dns::{Dns, DnsFile, HostPattern, Hosts};
-pub use document::toml_value;
+pub use document::{toml_parts, toml_value};
 pub use duration::{
     DURATION_MAX, DurationProblem, DurationWritten, format_duration, parse_duration,
 };
-pub use effective::{Context, Settings};
-pub use explain::{Explained, Origin};
-pub use fault::{Fault, Faults, Level, Place};
-pub use fault_policy::{Breaker, BreakerAction, BreakerFile, OnFault};
+pub use edit::{EditError, SettingChange, edit_toml};
+pub use effective::{EffectiveSettings, UriContext};
+pub use explain::{Origin, SettingExplanation};
+pub use fault_policy::{BreakerAction, BreakerFile, BreakerSettings, OnFault};
 pub use fetch::{AllowedAddresses, Fetch, FetchFile, FetchProxy, ProxyNames, TlsTrust};
 pub use file::{Extends, ProfileFile};
-pub use frontier::{Frontier, FrontierFile, QueueKey};
+pub use frontier::{FrontierFile, FrontierSettings, QueueKey};
 pub use group::GroupFile;
-pub use heritrix::{ImportedProfile, LeftOut, NamedFiles, import_heritrix};
+pub use heritrix::{ImportedProfile, NamedFiles, UnconvertedPart, import_heritrix};
 pub use layer::Layer;
-pub use limits::{Limits, LimitsFile};
+pub use limits::{CrawlLimits, LimitsFile};
 pub use logs::{Logs, LogsFile};
 pub use matching::MatchFile;
 pub use operator::{Operator, OperatorFile};
@@ -113,18 +121,22 @@ pub use plugin_settings::{PluginSettings, complete_settings};
 pub use plugins::{Instance, PluginFile};
 pub use politeness::PolitenessFile;
 pub use precedence_file::PrecedenceList;
-pub use profile::{Given, Profile};
+pub use profile::{Profile, ProfileContext};
 pub use queue::{QueueFile, QueuePrecedencePolicy, ServerGroup};
 pub use quotas::{JobQuotas, QuotaFile, QuotasFile};
-pub use record::{Record, RecordFile};
+pub use record::{RecordFile, RecordingSettings};
 pub use retry::{ErrorClass, Retry, RetryFile};
 pub use revisit::{Revisit, RevisitFile, StrippedEqual, UnchangedHeaders};
-pub use robots::{Robots, RobotsFile, RobotsPolicy};
+pub use robots::{RobotsFile, RobotsPolicy, RobotsSettings};
 pub use schema::editor_schema;
+pub use secret::{SecretFile, SecretProblem, SecretSource};
 pub use seeds::{Seed, Seeds};
-pub use stacks::{Stacks, StacksFile, Stage};
-pub use tables::{Table, TableFile, TableKind, TableSource};
+pub use stacks::{StackSettings, StacksFile, Stage};
+pub use streams::{EventStream, EventStreamFile};
+pub use tables::{TableFile, TableKind, TableSettings, TableSource};
 pub use telemetry::{Telemetry, TelemetryFile, traces_address};
 pub use time_of_day::TimeOfDay;
+pub use toml_text::TomlText;
 pub use uri::{CostPolicy, UriFile, UriPrecedencePolicy, UriSettings};
-pub use written::Written;
+pub use webhooks::{EventKind, Webhook, WebhookFile};
+pub use written_override::{WrittenOverride, dotted_key};

@@ -72,7 +72,7 @@ pub struct LimitsFile {
 
 /// Limits at which a crawl ends, and limits for one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct CrawlLimits {
     /// Documents after which the crawl ends; `None`: no limit.
     pub documents: Option<u64>,
     /// Answered fetches after which the crawl ends; `None`: no limit.
@@ -119,8 +119,8 @@ impl Default for LimitsFile {
 }
 
 impl LimitsFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Limits {
-        Limits {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> CrawlLimits {
+        CrawlLimits {
             documents: part.count_limit("documents", &self.documents),
             fetched: part.count_limit("fetched", &self.fetched),
             succeeded: part.count_limit("succeeded", &self.succeeded),

@@ -5,12 +5,13 @@ use opilio_uri::{Uri, surt_prefix_from_line};
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::check::{Part, quote};
 use crate::frontier::QueueKey;
-use crate::needed::Needed;
 use crate::queue::is_queue_name;
-use crate::shape::toml_text;
+use crate::schema_check::toml_text;
+use crate::setting_stages::Needed;
 use crate::time_of_day::TimeOfDay;
 
 /// Largest compiled pattern in bytes.
@@ -162,14 +163,16 @@ impl Conditions {
                     .media_type
                     .is_some_and(|found| is_of_type(found, wanted))
             })
-            && self
-                .time
-                .as_ref()
-                .is_none_or(|time| subject.now.is_some_and(|now| time.contains(now)))
+            && (self.time.is_none() || subject.now.is_some_and(|now| self.includes_time(now)))
             && self
                 .regex
                 .as_ref()
                 .is_none_or(|regex| subject.uri.is_some_and(|uri| regex.is_match(uri)))
+    }
+
+    /// Whether they name no part of the day, or `now` is in it.
+    pub(crate) fn includes_time(&self, now: Timestamp) -> bool {
+        self.time.as_ref().is_none_or(|time| time.contains(now))
     }
 
     /// Whether they name a part of the day, and `now` is in it.
@@ -315,17 +318,43 @@ fn plain_host(host: &str) -> String {
 }
 
 impl MatchFile {
+    /// SURT prefixes of all URIs that can match; `None` if the conditions name no sites. URIs with these prefixes do not all match.
+    pub fn surt_prefixes(&self) -> Option<Vec<String>> {
+        let of_site = |name: &String| {
+            let surt = Uri::parse(&format!("http://{name}/")).ok()?.surt();
+            Some(surt.trim_end_matches(")/").to_owned())
+        };
+        let (surt, host, domain) = (&self.surt, &self.host, &self.domain);
+        let prefixes: Option<Vec<String>> = match (&**host, &**domain, &**surt) {
+            ([], [], []) => None,
+            ([], [], surt) => surt
+                .iter()
+                .map(|line| surt_prefix_from_line(line).ok()?)
+                .collect(),
+            ([], domain, _) => domain.iter().map(of_site).collect(),
+            (host, ..) => host.iter().map(of_site).collect(),
+        };
+        prefixes
+    }
+
     /// Formats the conditions in the form of a profile, on one line and without empty conditions: `match = { domain =
     /// ["example.org"] }`.
     pub fn toml(&self) -> String {
+        format!("match = {}", toml_text(&Value::Object(self.conditions())))
+    }
+
+    /// The conditions by name, without empty ones.
+    pub fn conditions(&self) -> Map<String, Value> {
         // Texts and numbers always have a JSON form.
-        let mut value = serde_json::to_value(self).unwrap_or_default();
-        if let Some(keys) = value.as_object_mut() {
-            keys.retain(|_, said| {
-                !said.is_null() && said.as_array().is_none_or(|list| !list.is_empty())
-            });
+        match serde_json::to_value(self).unwrap_or_default() {
+            Value::Object(mut keys) => {
+                keys.retain(|_, said| {
+                    !said.is_null() && said.as_array().is_none_or(|list| !list.is_empty())
+                });
+                keys
+            }
+            _ => Map::new(),
         }
-        format!("match = {}", toml_text(&value))
     }
 
     pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Conditions {

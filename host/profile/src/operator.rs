@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, quote};
-use crate::fault::Level;
+use crate::diagnostic::Level;
 
 /// Domains that are used in examples. A webmaster who looks up a crawler there finds nobody (RFC 2606, RFC 6761).
 const PLACEHOLDERS: [&str; 7] = [

@@ -13,17 +13,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::browser::BrowserFile;
 use crate::canonicalization::CanonicalizationFile;
 use crate::check::{Check, Part, quote};
 use crate::cookies::CookiesFile;
-use crate::document::{Document, Spot, child};
-use crate::effective::{Overridable, Settings, reconciled_queue};
-use crate::fault::{Faults, Level};
+use crate::diagnostic::{Diagnostics, Level};
+use crate::document::{Document, Spot, child, dotted};
+use crate::effective::{EffectiveSettings, Overridable, reconciled_queue};
 use crate::fetch::FetchFile;
 use crate::frontier::QueueKey;
 use crate::match_index::MatchIndex;
 use crate::matching::{Conditions, MatchFile, Subject};
-use crate::needed::{Needed, is_overridable, needed};
 use crate::plugin_settings::{self, PluginOverrideFile, PluginSettings, PluginsOverride};
 use crate::plugins::{self, Implied, Instance, PluginFile};
 use crate::politeness::PolitenessFile;
@@ -35,6 +35,7 @@ use crate::relations;
 use crate::retry::RetryFile;
 use crate::revisit::RevisitFile;
 use crate::robots::RobotsFile;
+use crate::setting_stages::{Needed, is_overridable, needed};
 use crate::stack_edit::{self, StacksOverrideFile};
 use crate::stacks::refuse_unknown;
 use crate::uri::UriFile;
@@ -86,7 +87,7 @@ pub(crate) struct Overrides {
 }
 
 /// Settings by the overrides from which they are made: those that match the URI, and those that match its queue.
-type Resolved = HashMap<(Vec<u32>, Vec<u32>), (Arc<Settings>, Arc<QueueSettings>)>;
+type Resolved = HashMap<(Vec<u32>, Vec<u32>), (Arc<EffectiveSettings>, Arc<QueueSettings>)>;
 
 #[derive(Debug)]
 struct Override {
@@ -189,13 +190,25 @@ impl Overrides {
         })
     }
 
+    /// Whether the override with this number matches.
+    pub(crate) fn matches(&self, number: usize, subject: &Subject<'_>) -> bool {
+        let found = self.list.get(number);
+        found.is_some_and(|found| found.conditions.matches(subject))
+    }
+
+    /// Whether the override with this number applies at this time of day.
+    pub(crate) fn is_time_of(&self, number: usize, now: Timestamp) -> bool {
+        let found = self.list.get(number);
+        found.is_some_and(|found| found.conditions.includes_time(now))
+    }
+
     /// The settings of the profile with these overrides applied.
     pub(crate) fn resolve(
         &self,
         document: &Document,
         of_uris: Vec<u32>,
         of_queues: Vec<u32>,
-    ) -> Option<(Arc<Settings>, Arc<QueueSettings>)> {
+    ) -> Option<(Arc<EffectiveSettings>, Arc<QueueSettings>)> {
         let key = (of_uris, of_queues);
         {
             let resolved = self.resolved.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,11 +220,11 @@ impl Overrides {
         let plugins = PluginSettings::of(value.get("plugins"));
         // Each override is valid, so they are valid together.
         let written = Overridable::deserialize(value).ok()?;
-        let mut check = Check::new(document, Faults::default());
+        let mut check = Check::new(document, Diagnostics::default());
         let stacks = written.stacks.stacks();
         let (settings, queue) =
             written.check(&mut check, stacks, &self.folder, &mut self.files.clone());
-        let settings = Settings {
+        let settings = EffectiveSettings {
             plugins,
             ..settings.reconciled()
         };
@@ -260,8 +273,8 @@ pub(crate) fn pointer_in(number: u32, pointer: &str) -> String {
 }
 
 /// Removes settings from the overrides that cannot be overridden, and reports them.
-pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Faults {
-    let mut faults = Faults::default();
+pub(crate) fn take_out_what_is_fixed(document: &Document, value: &mut Value) -> Diagnostics {
+    let mut faults = Diagnostics::default();
     let tables = value.get_mut("override").and_then(Value::as_array_mut);
     for (number, table) in tables.into_iter().flatten().enumerate() {
         let Some(table) = table.as_object_mut() else {
@@ -328,15 +341,6 @@ fn why_fixed(pointer: &str) -> (String, String) {
         format!("{name} is needed {} and cannot be overridden", Needed::Job),
         "write it above the overrides, in its own table".to_owned(),
     )
-}
-
-/// The pointer `/politeness/min-delay` in its dotted form.
-pub(crate) fn dotted(pointer: &str) -> String {
-    pointer
-        .trim_start_matches('/')
-        .replace('/', ".")
-        .replace("~1", "/")
-        .replace("~0", "~")
 }
 
 /// Checks all overrides.
@@ -613,10 +617,10 @@ impl OverrideFile {
         let Ok(written) = Overridable::deserialize(value) else {
             return;
         };
-        let mut silent = Check::new(check.document, Faults::default());
+        let mut silent = Check::new(check.document, Diagnostics::default());
         let (settings, _) = written.check(
             &mut silent,
-            crate::stacks::Stacks::default(),
+            crate::stacks::StackSettings::default(),
             around.folder,
             &mut around.files,
         );
@@ -685,11 +689,12 @@ impl JsonSchema for OverrideFile {
 
     /// The tables of the profile with settings that can be overridden, without defaults.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let tables: [(&str, Schema); 10] = [
+        let tables: [(&str, Schema); 11] = [
             ("politeness", PolitenessFile::json_schema(generator)),
             ("robots", RobotsFile::json_schema(generator)),
             ("fetch", FetchFile::json_schema(generator)),
             ("cookies", CookiesFile::json_schema(generator)),
+            ("browser", BrowserFile::json_schema(generator)),
             ("retry", RetryFile::json_schema(generator)),
             ("revisit", RevisitFile::json_schema(generator)),
             (

@@ -94,7 +94,7 @@ pub struct PluginLimits {
     pub log: ByteSize,
     /// Calls at the same time; `None`: as many as there are lanes.
     pub instances: Option<u64>,
-    /// Links taken of one document before repeats are removed; `None`: it follows [`crate::Limits::outlinks`].
+    /// Links taken of one document before repeats are removed; `None`: it follows [`crate::CrawlLimits::outlinks`].
     pub links: Option<u32>,
     /// Fragments taken of one document.
     pub fragments: u32,

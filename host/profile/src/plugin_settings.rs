@@ -8,10 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::needed::{Needed, needed};
 use crate::overrides::merge;
 use crate::plugins::PluginFile;
-use crate::shape::Shape;
+use crate::schema_check::Shape;
+use crate::setting_stages::{Needed, needed};
 use crate::stacks::{StacksFile, Stage};
 
 /// Settings of plugins in matching overrides.

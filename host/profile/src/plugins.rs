@@ -8,15 +8,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::check::{Part, nearest, quote};
-use crate::component::{Component, is_plugin_name};
-use crate::fault::{Fault, Faults, Level};
-use crate::fault_policy::{Breaker, BreakerFile, OnFault};
+use crate::component::{ComponentReference, is_plugin_name};
+use crate::diagnostic::{Diagnostic, Diagnostics, Level};
+use crate::fault_policy::{BreakerFile, BreakerSettings, OnFault};
 use crate::plugin_limits::{PluginLimits, PluginLimitsFile};
 use crate::stacks::refuse_unknown;
 
 /// Suggests the built-in plugin of the same name for an instance without a component.
-pub(crate) fn missing_components(faults: Faults, builtins: &[String]) -> Faults {
-    let meant = |mut fault: Fault| {
+pub(crate) fn missing_components(faults: Diagnostics, builtins: &[String]) -> Diagnostics {
+    let meant = |mut fault: Diagnostic| {
         let name = fault
             .pointer
             .strip_prefix("/plugins/")
@@ -88,7 +88,7 @@ pub struct Instance {
     /// Its name in stacks, logs and reports: lower-case words joined by hyphens.
     pub name: String,
     /// The origin of its component.
-    pub component: Component,
+    pub component: ComponentReference,
     /// SHA-256 that the component's file must have.
     pub sha256: Option<[u8; 32]>,
     /// Whether its registry is accessed over plain HTTP.
@@ -103,7 +103,7 @@ pub struct Instance {
     /// Effect on a URI or document when it fails; `None`: the default of its stage.
     pub on_fault: Option<OnFault>,
     /// Breaker: the number of plugin errors that is too many, and the action.
-    pub breaker: Breaker,
+    pub breaker: BreakerSettings,
     /// Whether its component's file is watched.
     pub watch: bool,
 }
@@ -155,9 +155,11 @@ impl PluginFile {
             digest
         });
         let pinned = match &component {
-            Component::Builtin(_) => true,
-            Component::File { .. } => self.sha256.is_some(),
-            Component::Image { image, .. } => self.sha256.is_some() || image.digest().is_some(),
+            ComponentReference::Builtin(_) => true,
+            ComponentReference::File { .. } => self.sha256.is_some(),
+            ComponentReference::Image { image, .. } => {
+                self.sha256.is_some() || image.digest().is_some()
+            }
         };
         if !pinned {
             let problem = format!("component of {} is not pinned", quote(name));
@@ -168,7 +170,7 @@ impl PluginFile {
                 "add sha256 = \"…\" once it is finished",
             );
         }
-        if self.watch && !matches!(component, Component::File { .. }) {
+        if self.watch && !matches!(component, ComponentReference::File { .. }) {
             let problem = "only a file is watched".to_owned();
             part.refuse("watch", problem, "remove watch");
         } else if self.watch && self.sha256.is_some() {
@@ -179,7 +181,7 @@ impl PluginFile {
                 "remove watch, or sha256 for as long as it is written",
             );
         }
-        if self.insecure && !matches!(component, Component::Image { .. }) {
+        if self.insecure && !matches!(component, ComponentReference::Image { .. }) {
             part.refuse(
                 "insecure",
                 "the component comes from no registry".to_owned(),
@@ -205,10 +207,10 @@ impl PluginFile {
         part: &mut Part<'_, '_>,
         base: &Path,
         builtins: &[String],
-    ) -> Component {
-        match Component::parse(&self.component, base) {
+    ) -> ComponentReference {
+        match ComponentReference::parse(&self.component, base) {
             Ok(component) => {
-                if let Component::Builtin(name) = &component
+                if let ComponentReference::Builtin(name) = &component
                     && !builtins.contains(name)
                 {
                     let problem = format!("no built-in plugin {}", quote(name));
@@ -223,7 +225,7 @@ impl PluginFile {
             Err(found) => {
                 part.refuse("component", found.problem, &found.remedy);
                 // A placeholder until the error is reported: a profile with an error is never used.
-                Component::File {
+                ComponentReference::File {
                     path: base.join(&self.component),
                     plugin: None,
                 }
@@ -236,7 +238,7 @@ impl PluginFile {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Implied {
     limits: PluginLimits,
-    breaker: Breaker,
+    breaker: BreakerSettings,
 }
 
 impl Implied {
@@ -306,7 +308,7 @@ impl Instance {
     pub(crate) fn implied(name: &str, implied: Implied) -> Self {
         Self {
             name: name.to_owned(),
-            component: Component::Builtin(name.to_owned()),
+            component: ComponentReference::Builtin(name.to_owned()),
             sha256: None,
             insecure: false,
             settings: Value::Object(Map::new()),

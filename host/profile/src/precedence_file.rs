@@ -166,7 +166,6 @@ fn fingerprint(uri: &Uri) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     fn read(text: &[u8]) -> Result<PrecedenceList, Vec<String>> {

@@ -17,16 +17,17 @@ use serde_json::Value;
 use crate::actions::Actions;
 use crate::alerts::Alerts;
 use crate::archive::Archive;
+use crate::builtin_profiles;
 use crate::checkpoint::PeriodicCheckpoints;
 use crate::credentials::{Credential, Login};
+use crate::diagnostic::{Diagnostics, Level};
 use crate::dns::Dns;
 use crate::document::{Document, Spot};
-use crate::effective::{Context, Settings};
-use crate::fault::{Faults, Level};
+use crate::effective::{EffectiveSettings, UriContext};
 use crate::file::ProfileFile;
-use crate::frontier::Frontier;
+use crate::frontier::FrontierSettings;
 use crate::layer::Layer;
-use crate::limits::Limits;
+use crate::limits::CrawlLimits;
 use crate::logs::Logs;
 use crate::matching::Subject;
 use crate::operator::Operator;
@@ -35,12 +36,13 @@ use crate::plugins::Instance;
 use crate::queue::ServerGroup;
 use crate::queue_name;
 use crate::quotas::JobQuotas;
-use crate::ready;
-use crate::record::Record;
+use crate::record::RecordingSettings;
 use crate::relations;
 use crate::seeds::{Seed, Seeds};
-use crate::tables::Table;
+use crate::streams::EventStream;
+use crate::tables::TableSettings;
 use crate::telemetry::Telemetry;
+use crate::webhooks::Webhook;
 
 /// A checked profile: every value is valid, and every default filled in.
 ///
@@ -51,7 +53,7 @@ pub struct Profile {
     pub name: String,
     /// Purpose of the crawl.
     pub description: Option<String>,
-    /// Seeds of the profile, of its seeds file and of the command line. Empty only with [`Given::seeds_elsewhere`].
+    /// Seeds of the profile, of its seeds file and of the command line. Empty only with [`ProfileContext::seeds_elsewhere`].
     pub seeds: Seeds,
     /// URIs that are fetched at the same time; at least 1.
     pub workers: usize,
@@ -62,9 +64,9 @@ pub struct Profile {
     /// Every plugin instance by name: those with a table, and built-in ones that a stack names.
     pub plugins: BTreeMap<String, Instance>,
     /// Lists for look-ups by plugins, by name.
-    pub tables: BTreeMap<String, Table>,
+    pub tables: BTreeMap<String, TableSettings>,
     /// Plugin calls that are recorded as files.
-    pub record: Record,
+    pub record: RecordingSettings,
     /// Lifetime of addresses, and addresses that are not looked up.
     pub dns: Dns,
     /// User names and passwords for servers that require them.
@@ -72,7 +74,7 @@ pub struct Profile {
     /// Forms that are sent before a site is crawled.
     pub logins: Vec<Login>,
     /// Assignment of URIs to queues, and order of the queues. Identity: frozen when the job is made.
-    pub frontier: Frontier,
+    pub frontier: FrontierSettings,
     /// Limits of a server group for its queues together.
     pub group: GroupSettings,
     /// Quotas of seeds and of the crawl. [`Profile::queue_settings`] has those of queues, hosts and domains.
@@ -86,17 +88,21 @@ pub struct Profile {
     pub logs: Logs,
     /// Alerts about problems of the crawl.
     pub alerts: Alerts,
+    /// URLs that get events of the crawl.
+    pub webhooks: Vec<Webhook>,
+    /// Subjects of NATS that get events.
+    pub streams: Vec<EventStream>,
     /// Checkpoints that a running crawl makes by itself.
     pub checkpoint: PeriodicCheckpoints,
     /// Target of traces, and the share of URIs that is traced.
     pub telemetry: Telemetry,
     /// Limits at which the crawl ends.
-    pub limits: Limits,
+    pub limits: CrawlLimits,
     /// Settings of the job's folder `action`.
     pub actions: Actions,
     /// Notes, and warnings that [`Profile::check_job`] refuses. They do not refuse the profile.
-    pub notices: Faults,
-    pub(crate) settings: Arc<Settings>,
+    pub notices: Diagnostics,
+    pub(crate) settings: Arc<EffectiveSettings>,
     pub(crate) queue_settings: Arc<QueueSettings>,
     pub(crate) overrides: Arc<Overrides>,
     settings_hash: u64,
@@ -108,7 +114,7 @@ pub struct Profile {
 
 /// Facts for the check of a profile that the profile itself does not have.
 #[derive(Debug, Clone, Default)]
-pub struct Given {
+pub struct ProfileContext {
     /// Names of the plugins that are embedded in the binary.
     pub builtins: Vec<String>,
     /// Name of the crawl if the profile has none; `None`: the profile's file name. It is for a copy that a job has frozen under
@@ -133,12 +139,12 @@ impl Profile {
 
     /// The names of the built-in profiles.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        ready::names()
+        builtin_profiles::names()
     }
 
     /// The text of a built-in profile, to copy and change.
     pub fn builtin_text(name: &str) -> Option<&'static str> {
-        ready::text(name)
+        builtin_profiles::text(name)
     }
 
     /// The JSON Schema of a profile, for editors.
@@ -150,8 +156,8 @@ impl Profile {
     ///
     /// # Errors
     /// The warnings.
-    pub fn check_job(&self) -> Result<(), Faults> {
-        let warnings: Faults = self
+    pub fn check_job(&self) -> Result<(), Diagnostics> {
+        let warnings: Diagnostics = self
             .notices
             .iter()
             .filter(|fault| fault.level >= Level::Warning)
@@ -166,7 +172,7 @@ impl Profile {
 
     /// Checks seeds that are added to a job of this profile. Warnings should refuse the seeds, because the job would not restart
     /// with them. There may also be notes.
-    pub fn check_seeds(&self, seeds: &[Seed]) -> Faults {
+    pub fn check_seeds(&self, seeds: &[Seed]) -> Diagnostics {
         let faults = relations::of_seeds(self, seeds).map(|remark| {
             let problem = remark.problem;
             let mut fault = self
@@ -180,20 +186,20 @@ impl Profile {
 
     /// The settings of a URI without further facts. The call is cheap. Make it again for each URI and do not keep the result,
     /// since overrides and changes of a running job are applied here.
-    pub fn effective(&self, uri: &Uri) -> Arc<Settings> {
-        self.effective_with(&Context::of(uri))
+    pub fn effective(&self, uri: &Uri) -> Arc<EffectiveSettings> {
+        self.effective_with(&UriContext::of(uri))
     }
 
     /// The settings of a response: as [`Profile::effective`], with overrides for its media type.
-    pub fn effective_response(&self, uri: &Uri, media_type: &str) -> Arc<Settings> {
-        self.effective_with(&Context {
+    pub fn effective_response(&self, uri: &Uri, media_type: &str) -> Arc<EffectiveSettings> {
+        self.effective_with(&UriContext {
             media_type: Some(media_type),
-            ..Context::of(uri)
+            ..UriContext::of(uri)
         })
     }
 
     /// The settings of a URI, by all facts known about it.
-    pub fn effective_with(&self, context: &Context<'_>) -> Arc<Settings> {
+    pub fn effective_with(&self, context: &UriContext<'_>) -> Arc<EffectiveSettings> {
         let (of_uris, of_queues) = self.matching(context);
         self.resolve(of_uris, of_queues).0
     }
@@ -272,7 +278,7 @@ impl Profile {
     }
 
     /// The overrides that match a URI, and those that match its queue.
-    pub(crate) fn matching(&self, context: &Context<'_>) -> (Vec<u32>, Vec<u32>) {
+    pub(crate) fn matching(&self, context: &UriContext<'_>) -> (Vec<u32>, Vec<u32>) {
         if self.overrides.is_empty() {
             return (Vec::new(), Vec::new());
         }
@@ -308,11 +314,11 @@ impl Profile {
         })
     }
 
-    fn resolve(
+    pub(crate) fn resolve(
         &self,
         of_uris: Vec<u32>,
         of_queues: Vec<u32>,
-    ) -> (Arc<Settings>, Arc<QueueSettings>) {
+    ) -> (Arc<EffectiveSettings>, Arc<QueueSettings>) {
         let base = || (Arc::clone(&self.settings), Arc::clone(&self.queue_settings));
         if of_uris.is_empty() && of_queues.is_empty() {
             return base();
@@ -320,6 +326,11 @@ impl Profile {
         self.overrides
             .resolve(&self.document, of_uris, of_queues)
             .unwrap_or_else(base)
+    }
+
+    /// The profile in its written form, with defaults for missing values and without overrides.
+    pub fn values(&self) -> Value {
+        self.written_with(&[], &[])
     }
 
     /// The profile with defaults, and with these overrides applied.
@@ -362,7 +373,7 @@ impl Profile {
     }
 
     /// The settings without overrides. They are for tasks of the whole job, such as loading the plugins of every stack.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &EffectiveSettings {
         &self.settings
     }
 
@@ -374,6 +385,19 @@ impl Profile {
     /// The profile's name in errors: the path it was read from.
     pub fn file(&self) -> &str {
         &self.document.file
+    }
+
+    /// The JSON Pointer of the first setting by which pages are rendered; `None` if no page is, whatever its URI.
+    pub fn renders_by(&self) -> Option<String> {
+        let values = self.values();
+        let overrides = values.get("override").and_then(Value::as_array);
+        let overridden = (0..overrides.map_or(0, Vec::len))
+            .map(|number| format!("/override/{number}/browser/render"));
+        let mut pointers = std::iter::once("/browser/render".to_owned()).chain(overridden);
+        pointers.find(|pointer| {
+            let render = values.pointer(pointer).and_then(Value::as_str);
+            render.is_some_and(|render| render != "never")
+        })
     }
 }
 

@@ -35,7 +35,7 @@ pub struct RecordFile {
 
 /// Plugin calls that are recorded.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct RecordingSettings {
     /// Failed calls of each plugin and kind of error.
     pub faults: u32,
     /// The share of all calls; 0 to 1.
@@ -48,7 +48,7 @@ pub struct Record {
     pub files: u32,
 }
 
-impl Record {
+impl RecordingSettings {
     /// Whether any call other than failed ones may be recorded.
     pub fn is_on(&self) -> bool {
         self.files > 0 && (self.sample > 0.0 || !self.uris.is_empty())
@@ -73,7 +73,7 @@ impl RecordFile {
         &self,
         mut part: Part<'_, '_>,
         known: impl Iterator<Item = &'k str> + Clone,
-    ) -> Record {
+    ) -> RecordingSettings {
         let mut sound = Vec::new();
         let mut uris = part.part("uris");
         for (index, pattern) in self.uris.iter().enumerate() {
@@ -93,7 +93,7 @@ impl RecordFile {
                 plugins.refuse(&index.to_string(), problem, &suggestion);
             }
         }
-        Record {
+        RecordingSettings {
             faults: self.faults,
             sample: self.sample,
             // Each was compiled above; together they may still be too large.

@@ -1,6 +1,8 @@
 //! Relations between settings: each is one sentence, and all are in this module. Values that are invalid by themselves are not
 //! checked again.
 
+mod waits;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,15 +10,15 @@ use opilio_model::Strategy;
 use opilio_uri::Uri;
 
 use crate::check::{Check, quote};
+use crate::diagnostic::Level;
 use crate::document::Spot;
 use crate::duration::format_duration;
-use crate::effective::Settings;
-use crate::fault::Level;
+use crate::effective::EffectiveSettings;
 use crate::fault_policy::{BreakerAction, OnFault};
 use crate::fetch::{AllowedAddresses, Fetch};
 use crate::operator::contact_problem;
-use crate::profile::{Given, Profile};
-use crate::robots::{Robots, RobotsPolicy};
+use crate::profile::{Profile, ProfileContext};
+use crate::robots::{RobotsPolicy, RobotsSettings};
 use crate::seeds::{self, Seed};
 use crate::stacks::Stage;
 use crate::uri::UriPrecedencePolicy;
@@ -24,7 +26,7 @@ use crate::uri::UriPrecedencePolicy;
 /// Usual shortest delay. A shorter one is reported when servers of other people are crawled.
 const MIN_DELAY_USUAL: Duration = Duration::from_millis(500);
 
-pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
+pub(crate) fn check(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
     delays_and_times(profile, check);
     memory_holds_more_than_bodies(profile, check);
     seeds_are_there(profile, given, check);
@@ -35,6 +37,7 @@ pub(crate) fn check(profile: &Profile, given: &Given, check: &mut Check<'_>) {
     plugins_are_used(profile, check);
     faults_are_dealt_with(profile, check);
     revisits_are_timed(profile, check);
+    waits::have_an_effect(profile, check);
 }
 
 fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
@@ -62,6 +65,13 @@ fn delays_and_times(profile: &Profile, check: &mut Check<'_>) {
             ("/fetch/total-timeout", fetch.total_timeout),
         );
     }
+    // A page loads within its whole time.
+    at_most(
+        check,
+        "",
+        ("/browser/load-time", settings.browser.load_time),
+        ("/browser/page-time", settings.browser.page_time),
+    );
     // The lifetime of an address is kept between these two.
     at_most(
         check,
@@ -100,7 +110,7 @@ fn memory_holds_more_than_bodies(profile: &Profile, check: &mut Check<'_>) {
 }
 
 /// Checks settings that may be overridden: of the profile itself, or with an override at the pointer `at`.
-pub(crate) fn of_settings(settings: &Settings, at: &str, check: &mut Check<'_>) {
+pub(crate) fn of_settings(settings: &EffectiveSettings, at: &str, check: &mut Check<'_>) {
     let (politeness, retry) = (&settings.politeness, &settings.retry);
     let revisit = &settings.revisit;
     // The delay is kept between these two.
@@ -181,7 +191,7 @@ fn a_proxy_gets_both_or_neither(fetch: &Fetch, at: &str, check: &mut Check<'_>) 
 }
 
 /// A custom robots.txt, and other robots whose rules may count, must be written.
-fn robots_have_what_their_policy_needs(robots: &Robots, at: &str, check: &mut Check<'_>) {
+fn robots_have_what_their_policy_needs(robots: &RobotsSettings, at: &str, check: &mut Check<'_>) {
     let (problem, suggestion) = match robots.policy {
         RobotsPolicy::Custom if robots.text.is_empty() => (
             "the policy is \"custom\", and there is no text",
@@ -266,7 +276,7 @@ fn at_most(
 }
 
 /// A crawl needs seeds, unless its job knows its seeds already.
-fn seeds_are_there(profile: &Profile, given: &Given, check: &mut Check<'_>) {
+fn seeds_are_there(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
     let faulty = ["/seeds", "/seeds-file"]
         .iter()
         .any(|at| check.faults.covers(at));
@@ -280,7 +290,7 @@ fn seeds_are_there(profile: &Profile, given: &Given, check: &mut Check<'_>) {
 }
 
 /// An operator who crawls servers of others gives contact details. A profile may leave them open, a job may not.
-fn operator_can_be_reached(profile: &Profile, given: &Given, check: &mut Check<'_>) {
+fn operator_can_be_reached(profile: &Profile, given: &ProfileContext, check: &mut Check<'_>) {
     if let Some(url) = &given.contact_url {
         if let Some((level, problem)) = contact_problem(url) {
             let mut fault = check.document.fault("", Spot::Key, level, problem);

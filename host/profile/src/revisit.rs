@@ -14,11 +14,14 @@ use crate::duration::DurationWritten;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct RevisitFile {
-    /// Wait if no evaluator answers, or if it is not known whether the content has changed. Default `"3d"`: between the
-    /// shortest and the longest wait, as in earlier adaptive crawls.
+    /// Wait if no wait evaluator answers for a document, or if one fails at its first visit. An evaluator that answers for
+    /// every document has waits of its own: those of `adaptive` are `initial-wait` after the first visit and `default-wait` if
+    /// the content state is unknown. Default `"3d"`: between the shortest and the longest wait, as in earlier adaptive
+    /// crawls.
     pub default_wait: DurationWritten,
 
-    /// Shortest wait between two visits of one URI. Default `"1h"`: more frequent visits of a news page are seldom worth the
+    /// Shortest wait between two visits of one URI, whatever an evaluator answers. Shorter waits in the settings of an
+    /// evaluator have no effect. Default `"1h"`: more frequent visits of a news page are seldom worth the
     /// load.
     pub min_wait: DurationWritten,
 

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::check::{Part, quote};
+use crate::diagnostic::Level;
 use crate::duration::DurationWritten;
-use crate::fault::Level;
 
 /// Whether robots.txt is obeyed (RFC 9309), the robots whose rules count, and the lifetime of a copy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,7 +61,7 @@ pub enum RobotsPolicy {
 
 /// Whether robots.txt is obeyed, the robots whose rules count, and the lifetime of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Robots {
+pub struct RobotsSettings {
     /// Policy for robots.txt.
     pub policy: RobotsPolicy,
     /// Lifetime of a copy; longer than zero.
@@ -120,7 +120,7 @@ impl Default for RobotsFile {
 }
 
 impl RobotsFile {
-    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> Robots {
+    pub(crate) fn check(&self, mut part: Part<'_, '_>) -> RobotsSettings {
         if !self.policy.obeys() {
             part.note(
                 "policy",
@@ -138,7 +138,7 @@ impl RobotsFile {
                     .refuse(&place.to_string(), problem, suggestion);
             }
         }
-        Robots {
+        RobotsSettings {
             policy: self.policy,
             expires: part.positive_duration("expires", &self.expires),
             text: self.text.clone(),

@@ -9,8 +9,8 @@ use std::path::Path;
 use opilio_uri::{Uri, implied_surt_prefix, surt_prefix_from_line};
 
 use crate::check::{Part, quote};
+use crate::diagnostic::{Diagnostic, Diagnostics, Level, TextPosition};
 use crate::document::{Document, Spot};
-use crate::fault::{Fault, Faults, Level, Place};
 
 /// Most errors of one seeds file that are reported one by one. A file of a million lines may be of the wrong kind.
 const SEED_FAULTS_MAX: usize = 50;
@@ -63,9 +63,9 @@ impl Seeds {
     }
 
     /// Reads a list of seeds, one a line. `file` is its name in errors.
-    pub fn parse(file: &str, text: &str) -> (Self, Faults) {
+    pub fn parse(file: &str, text: &str) -> (Self, Diagnostics) {
         let mut seeds = Self::default();
-        let mut faults = Faults::default();
+        let mut faults = Diagnostics::default();
         let mut more = 0usize;
         let mut start = 0;
         for line in text.split_inclusive('\n') {
@@ -75,9 +75,9 @@ impl Seeds {
             match read(trimmed) {
                 Ok(read) => seeds.add(read),
                 Err(_) if faults.len() >= SEED_FAULTS_MAX => more += 1,
-                Err((problem, suggestion)) => faults.push(Fault {
+                Err((problem, suggestion)) => faults.push(Diagnostic {
                     file: file.to_owned(),
-                    place: Some(Place::of(text, begin..begin + trimmed.len())),
+                    place: Some(TextPosition::of(text, begin..begin + trimmed.len())),
                     pointer: String::new(),
                     level: Level::Error,
                     problem,
@@ -87,7 +87,7 @@ impl Seeds {
         }
         if more > 0 {
             let problem = format!("{more} more lines are not seeds either");
-            faults.push(Fault {
+            faults.push(Diagnostic {
                 file: file.to_owned(),
                 place: None,
                 pointer: String::new(),
@@ -130,9 +130,9 @@ pub(crate) fn check(
     file: Option<&str>,
     base: &Path,
     given: &[String],
-) -> (Seeds, Faults) {
+) -> (Seeds, Diagnostics) {
     let mut seeds = Seeds::default();
-    let mut faults = Faults::default();
+    let mut faults = Diagnostics::default();
     let mut list = part.part("seeds");
     for (index, text) in written.iter().enumerate() {
         match read(text.trim()) {
@@ -179,7 +179,7 @@ pub(crate) fn check(
 }
 
 /// An error for a profile without seeds.
-pub(crate) fn none_given(document: &Document) -> Fault {
+pub(crate) fn none_given(document: &Document) -> Diagnostic {
     let pointer = if document.has("/seeds") {
         "/seeds"
     } else {

@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::check::{Check, Part, quote};
+use crate::diagnostic::Level;
 use crate::document::{Spot, child};
-use crate::fault::Level;
-use crate::needed::is_overridable;
 use crate::overrides::{Surroundings, check_plugin, pointer_in};
+use crate::setting_stages::is_overridable;
 use crate::stacks::{StacksFile, Stage};
 
 /// The key besides the stages: extractors of `extract` that are skipped.
@@ -294,7 +294,6 @@ impl JsonSchema for StacksOverrideFile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[track_caller]

@@ -68,7 +68,7 @@ pub struct StacksFile {
 
 /// Plugins of each stage: names of [`crate::Profile::plugins`], which all exist there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Stacks {
+pub struct StackSettings {
     /// Filters that decide whether a URI belongs to the crawl. If all pass, it does not.
     pub scope: Vec<String>,
     /// Precedence plugins, which rank URIs and queues.
@@ -183,7 +183,7 @@ impl fmt::Display for Stage {
     }
 }
 
-impl Stacks {
+impl StackSettings {
     /// The instances of a stage, in order.
     pub fn stage(&self, stage: Stage) -> &[String] {
         match stage {
@@ -263,8 +263,8 @@ impl Default for StacksFile {
 
 impl StacksFile {
     /// The stacks as written; only if they are known to be valid.
-    pub(crate) fn stacks(&self) -> Stacks {
-        Stacks {
+    pub(crate) fn stacks(&self) -> StackSettings {
+        StackSettings {
             scope: self.scope.clone(),
             precedence: self.precedence.clone(),
             pre_fetch: self.pre_fetch.clone(),
@@ -308,7 +308,7 @@ impl StacksFile {
         instances: &mut BTreeMap<String, Instance>,
         builtins: &[String],
         implied: Implied,
-    ) -> Stacks {
+    ) -> StackSettings {
         let stacks = self.stacks();
         for stage in Stage::ALL {
             let names = stacks.stage(stage);

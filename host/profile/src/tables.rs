@@ -50,7 +50,7 @@ pub enum TableKind {
 
 /// A list that the host holds for plugins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct TableSettings {
     /// The kind of its keys.
     pub kind: TableKind,
     /// The place of its rows.
@@ -87,7 +87,7 @@ pub(crate) fn check_all(
     files: &BTreeMap<String, TableFile>,
     mut part: Part<'_, '_>,
     base: &Path,
-) -> BTreeMap<String, Table> {
+) -> BTreeMap<String, TableSettings> {
     let mut tables = BTreeMap::new();
     for (name, file) in files {
         if !is_plugin_name(name) {
@@ -103,7 +103,7 @@ pub(crate) fn check_all(
 }
 
 impl TableFile {
-    fn check(&self, mut part: Part<'_, '_>, base: &Path) -> Table {
+    fn check(&self, mut part: Part<'_, '_>, base: &Path) -> TableSettings {
         let reload = part.duration_limit("reload", &self.reload);
         let source = match &self.file {
             Some(file) => {
@@ -128,7 +128,7 @@ impl TableFile {
                 "write file = \"blocked.txt\"",
             );
         }
-        Table {
+        TableSettings {
             kind: self.kind,
             source,
             reload,

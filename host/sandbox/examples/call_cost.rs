@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Fault, Kept,
-    Kind, Notes, Plugin, PluginConfig, Stage, Table, Tables, Visit, spawn_lane,
+    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Fault, Kind,
+    Notes, Plugin, PluginConfig, SharedKeptValues, Stage, Table, Tables, Visit, spawn_lane,
 };
 use serde_json::{Value, json};
 
@@ -301,7 +301,7 @@ fn empty_component() -> Result<Vec<u8>, Failure> {
     let mut module = wat::parse_file(
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/empty.wat"),
     )?;
-    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8, false)?;
+    embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)?;
     Ok(ComponentEncoder::default()
         .validate(true)
         .module(&module)?
@@ -328,7 +328,7 @@ fn document(content: &[u8]) -> Document {
         fragment: None,
         content: Bytes::copy_from_slice(content),
         notes: Notes::new(),
-        kept: Kept::default(),
+        kept: SharedKeptValues::default(),
     })
 }
 

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use opilio_sandbox::{Document, Engine, EngineConfig, Plugin, PluginConfig};
+use opilio_sandbox::{Document, Engine, EngineConfig, Plugin};
 
-use pages::{Failure, URI, document, read};
+use pages::{Failure, URI, document, read, shipped};
 
 /// Times that each page is read.
 const ROUNDS: usize = 7;
@@ -54,23 +54,10 @@ fn main() -> Result<(), Failure> {
         read(Path::new(&path), &mut pages)?;
     }
     let engine = Engine::new(EngineConfig::default())?;
-    let mut loaded = BTreeMap::new();
-    let mut stack = Vec::new();
-    for name in STACK {
-        let shipped = opilio_builtin::find(name).ok_or("an extractor does not ship")?;
-        let component = match loaded.get(shipped.name) {
-            Some(component) => component,
-            None => {
-                let component = engine.load(shipped.component, shipped.name)?;
-                loaded.entry(shipped.name).or_insert(component)
-            }
-        };
-        let plugin = Some(name.to_owned());
-        stack.push(component.configure(PluginConfig {
-            plugin,
-            ..PluginConfig::default()
-        })?);
-    }
+    let stack: Vec<Plugin> = STACK
+        .iter()
+        .map(|name| shipped(&engine, name))
+        .collect::<Result<_, _>>()?;
 
     let mut measured = Vec::new();
     for page in &pages {

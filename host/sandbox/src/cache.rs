@@ -8,6 +8,7 @@ use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
 /// Last bytes of an entry. The number is the version of its layout. The compiled component comes first, so that the file can be
@@ -195,19 +196,12 @@ impl Key {
             digest.update((part.len() as u64).to_le_bytes());
             digest.update(part);
         }
-        Self(hex(&digest.finalize()))
+        Self(HEXLOWER.encode(&digest.finalize()))
     }
-}
-
-/// Bytes in lower-case hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

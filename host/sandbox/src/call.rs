@@ -9,19 +9,23 @@ use wasmtime::component::{Instance, InstancePre, ResourceTable};
 use wasmtime::{ResourceLimiter, Store, Trap, WasmBacktrace};
 
 use crate::Keep;
+use crate::answer_cache::Trace;
 use crate::engine::Shared;
 use crate::fault::{Fault, FaultKind};
-use crate::kept::Owner;
+use crate::kept_values::Owner;
 use crate::limits::Limits;
 use crate::log_line::{LogLevel, LogLine, LogSink};
 use crate::notes::{clip, is_unprintable};
-use crate::remembered::Trace;
 use crate::table::{Shelf, Tables};
 use crate::ticker::ticks;
 use crate::wasi::Wasi;
 
 /// Elements of all tables of an instance; components hold their functions in them.
 const TABLE_ELEMENTS_MAX: usize = 100_000;
+/// Name of the task of a call that asks a component for its plugins. It stands in place of a URI.
+pub(crate) const DESCRIBE: &str = "describe";
+/// Name of the task of a call that configures a plugin.
+pub(crate) const CONFIGURE: &str = "configure";
 /// Frames of a backtrace that are kept.
 const FRAMES_MAX: usize = 64;
 /// Longest message of a plugin error, in bytes. It may quote the guest.
@@ -69,6 +73,18 @@ pub(crate) struct Occasion {
     pub(crate) callee: Arc<Callee>,
     /// The URI in work, or the name of another task.
     pub(crate) uri: Arc<str>,
+}
+
+impl Occasion {
+    /// Whether the call is for the plugin itself and not for a document.
+    fn is_setup(&self) -> bool {
+        matches!(&*self.uri, DESCRIBE | CONFIGURE)
+    }
+}
+
+/// Whether a line is a warning or an error. The sink gets it after a call that has succeeded; others it gets at once.
+pub(crate) fn is_warning(line: &LogLine) -> bool {
+    matches!(line.level, LogLevel::Warn | LogLevel::Error)
 }
 
 /// Resources that a call used, whatever its result.
@@ -126,6 +142,11 @@ pub(crate) fn call<R>(
     };
     let mut state = store.into_data();
     state.print_unfinished();
+    // The error of a failed call has its lines. Before any document the reader may have nothing else.
+    if answer.is_ok() || occasion.is_setup() {
+        let warnings = state.log.iter().filter(|line| is_warning(line));
+        warnings.for_each(|line| (state.sink)(line));
+    }
     let answer =
         answer.map_err(|(problem, otherwise)| fault(problem, otherwise, occasion, state.log));
     let used = Used {
@@ -233,9 +254,14 @@ fn plain(name: &str) -> String {
     format!("{:#}", rustc_demangle::demangle(name))
 }
 
-/// The guest's last error message, such as the message of its panic.
+/// The guest's last error message, such as the message of its panic; or its last warning, such as the text of an exception that
+/// it printed.
 fn last_words(log: &[LogLine]) -> Option<&str> {
-    let said = log.iter().rfind(|line| line.level == LogLevel::Error)?;
+    let last = |level| {
+        let said = |line: &&LogLine| line.level == level && !line.message.trim().is_empty();
+        log.iter().rfind(said)
+    };
+    let said = last(LogLevel::Error).or_else(|| last(LogLevel::Warn))?;
     Some(clip(said.message.trim(), WORDS_BYTES_MAX))
 }
 

@@ -155,8 +155,6 @@ impl FromIterator<Candidate> for Candidates {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn candidate(uri: &str, context: &str, via: Option<&str>) -> Candidate {

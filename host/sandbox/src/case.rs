@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-pub use self::answer::{Answer, Difference};
+pub use self::answer::{CallResult, Difference};
 pub use self::call::{
     Call, CallProblem, CandidateFacts, DocumentFacts, FinishedFacts, KeptFacts, QueueFacts,
     StageName, VisitFacts,
@@ -25,7 +25,7 @@ pub use self::call::{
 pub use self::lookups::{TableFacts, looking_up};
 pub(crate) use self::lookups::{note_kind, note_row, note_rows};
 pub use self::recording::{
-    FaultWritten, LimitsWritten, Outcome, Recording, RecordingError, Replay,
+    CallOutcome, FaultWritten, LimitsWritten, Recording, RecordingError, Replay,
 };
 
 use crate::{Component, ConfigureError, Fault, Plugin, PluginConfig};
@@ -47,7 +47,7 @@ pub struct Case {
     /// The call.
     pub call: Call,
     /// The expected answer.
-    pub expected: Answer,
+    pub expected: CallResult,
     /// Reason for the expected answer, if it is not obvious.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
@@ -98,13 +98,13 @@ impl Examiner {
     ///
     /// # Errors
     /// Any result other than an answer.
-    pub fn ask(&mut self, case: &Case) -> Result<Answer, CaseProblem> {
+    pub fn ask(&mut self, case: &Case) -> Result<CallResult, CaseProblem> {
         let plugin = match (self.plugin(case), &case.call) {
             (
                 Err(CaseProblem::Configure(ConfigureError::Settings { faults, .. })),
                 Call::Configure {},
             ) => {
-                return Ok(Answer::settings_faults(&faults));
+                return Ok(CallResult::settings_faults(&faults));
             }
             (configured, _) => configured?,
         };
@@ -158,7 +158,7 @@ impl Case {
     ///
     /// # Errors
     /// The difference.
-    pub fn compare(&self, answer: &Answer) -> Result<(), Difference> {
+    pub fn compare(&self, answer: &CallResult) -> Result<(), Difference> {
         self.expected.compare(answer, &self.call)
     }
 }
@@ -270,7 +270,7 @@ impl CaseFile {
     ///
     /// # Errors
     /// The file cannot be read or written, or is no longer a list of cases.
-    pub fn bless(path: &Path, answers: &[(String, Answer)]) -> Result<(), CasesError> {
+    pub fn bless(path: &Path, answers: &[(String, CallResult)]) -> Result<(), CasesError> {
         let io = |source| CasesError::Read {
             path: path.to_owned(),
             source,
@@ -288,7 +288,7 @@ impl CaseFile {
 }
 
 /// The text of a case file with these answers in place of the expected ones.
-fn blessed(text: &str, answers: &[(String, Answer)]) -> serde_json::Result<String> {
+fn blessed(text: &str, answers: &[(String, CallResult)]) -> serde_json::Result<String> {
     #[derive(Deserialize)]
     struct Written<'a> {
         id: String,
@@ -316,8 +316,6 @@ fn blessed(text: &str, answers: &[(String, Answer)]) -> serde_json::Result<Strin
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -329,7 +327,7 @@ mod tests {
 ]
 "#;
         let fault = |pointer: &str| {
-            Answer::settings_faults(&[crate::SettingsFault {
+            CallResult::settings_faults(&[crate::SettingsFault {
                 pointer: pointer.to_owned(),
                 problem: String::new(),
             }])

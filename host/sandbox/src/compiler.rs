@@ -7,7 +7,8 @@
 //!
 //! A component may occupy the compiler for any time, and take any memory: no bound on its size predicts it. So the program of the
 //! host also runs as a child that only compiles ([`run_compiler`]). The child ends after an idle time, and when its parent ends.
-//! Tests and embedders have no such program. They compile in their own process, with only the bounds of [`crate::code`].
+//! Tests and embedders have no such program. They compile in their own process, with only the bounds of
+//! [`crate::function_bounds`].
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
@@ -19,8 +20,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cache::Entry;
-use crate::functions::Functions;
-use crate::{code, engine, snapshot};
+use crate::function_cache::Functions;
+use crate::{engine, function_bounds, snapshot};
 
 /// Bounds on the compilation of one component.
 #[derive(Clone, Copy, Debug)]
@@ -180,7 +181,7 @@ fn work(
 }
 
 fn prepare(engine: &wasmtime::Engine, component: &[u8]) -> Result<Entry, Refusal> {
-    code::check(component).map_err(Refusal::Costly)?;
+    function_bounds::check(component).map_err(Refusal::Costly)?;
     let refusal = match snapshot::instrument(component) {
         Ok((_, instrumented)) => match precompile(engine, &instrumented) {
             Ok(compiled) => {
@@ -364,8 +365,8 @@ impl Spent {
     }
 }
 
-/// The `main` of a child: compiles the requests from standard input until it ends. Functions are shared with other children through
-/// the directory of cached components, the child's second argument.
+/// The `main` of a child: compiles the requests from standard input until it ends. Functions are shared with other children
+/// through the directory of cached components, the child's second argument.
 pub fn run_compiler(cache: Option<OsString>) -> ExitCode {
     let cache = cache.map(PathBuf::from);
     let functions = Arc::new(Functions::in_directory(cache.as_deref()));
@@ -448,8 +449,6 @@ fn read_frame(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Runs this shell script as the child, in place of the compiler.

@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 use wasmtime::component::InstancePre;
 
 use crate::Description;
-use crate::cache::{Cache, Key, hex};
-use crate::call::{CallState, Callee, Occasion, Problem, call, one_line};
+use crate::cache::{Cache, Key};
+use crate::call::{CallState, Callee, DESCRIBE, Occasion, Problem, call, one_line};
 use crate::compiler::{Refusal, Task};
 use crate::configure::{self, ConfigureError, PluginConfig};
 use crate::contract::{self, Contract, Exported};
@@ -18,6 +19,7 @@ use crate::exports::Exports;
 use crate::fault::Fault;
 use crate::limits::Limits;
 use crate::plugin::Plugin;
+use crate::preparation::{Preparation, report_preparation};
 use crate::wasi;
 
 /// Largest component, in bytes. Python's, the largest known, have 18 MB.
@@ -168,9 +170,9 @@ impl std::fmt::Debug for Loaded {
 impl Component {
     pub(crate) fn load(shared: Arc<Shared>, bytes: &[u8], origin: &str) -> Result<Self, LoadError> {
         check_kind_of_file(bytes, origin)?;
-        let sha256 = hex(&Sha256::digest(bytes));
+        let sha256 = HEXLOWER.encode(&Sha256::digest(bytes));
         let (compiled, refusal) =
-            prepare(&shared, bytes, &sha256).map_err(|refusal| refused(refusal, origin))?;
+            prepare(&shared, bytes, &sha256, origin).map_err(|refusal| refused(refusal, origin))?;
         check_imports(&shared, &compiled, origin)?;
         let contract = contract_of(&shared, &compiled, origin)?;
         let program = Program::new(&shared, contract, &compiled)
@@ -255,9 +257,10 @@ fn prepare(
     shared: &Shared,
     bytes: &[u8],
     sha256: &str,
+    origin: &str,
 ) -> Result<(wasmtime::component::Component, Option<String>), Refusal> {
     let key = Key::of(&["prepared", &shared.compatibility, sha256]);
-    compiled(shared, &key, Task::Prepare, bytes)
+    compiled(shared, &key, Task::Prepare, bytes, origin)
 }
 
 /// The component from the cache under this key. If it is missing, it is compiled and cached.
@@ -266,12 +269,16 @@ pub(crate) fn compiled(
     key: &Key,
     task: Task,
     bytes: &[u8],
+    origin: &str,
 ) -> Result<(wasmtime::component::Component, Option<String>), Refusal> {
     let known = shared.cache.as_ref();
     if let Some(known) = known.and_then(|cache| cached(shared, cache, key)) {
         return Ok(known);
     }
-    let entry = shared.compiler.run(&shared.engine, task, bytes)?;
+    report_preparation(Preparation::Compiling(origin));
+    let entry = shared.compiler.run(&shared.engine, task, bytes);
+    report_preparation(Preparation::Compiled);
+    let entry = entry?;
     if let Some(cache) = &shared.cache {
         cache.write(key, &entry);
     }
@@ -396,7 +403,7 @@ fn describe(
 ) -> Result<Vec<Description>, LoadError> {
     let occasion = Occasion {
         callee: Callee::unready(origin, None, Limits::default()),
-        uri: "describe".into(),
+        uri: DESCRIBE.into(),
     };
     let (answer, _) = call(shared, &program.instance, &occasion, |store, instance| {
         if let Err(error) = program.exports.check_types(store, &instance) {

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use data_encoding::HEXLOWER;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::cache::{Key, hex};
-use crate::call::{Callee, Occasion, Problem, call, one_line};
+use crate::cache::Key;
+use crate::call::{CONFIGURE, Callee, Occasion, Problem, call, one_line};
 use crate::compiler::{Refusal, Task};
 use crate::component::{Loaded, Program, cached, compiled};
 use crate::fault::Fault;
@@ -195,7 +196,8 @@ fn first(
         snapshot::take(&context, store, instance)
     })?;
     Ok(snapshot.and_then(|snapshot| {
-        compiled(&component.shared, key, Task::Compile, &snapshot)
+        let (shared, origin) = (&component.shared, &component.origin);
+        compiled(shared, key, Task::Compile, &snapshot, origin)
             .map(|(component, _)| component)
             .map_err(Refusal::problem)
     }))
@@ -234,7 +236,7 @@ fn configuration(
         });
     }
     let settings = canonical(&settings);
-    let settings_sha256 = hex(&Sha256::digest(&settings));
+    let settings_sha256 = HEXLOWER.encode(&Sha256::digest(&settings));
     let name = instance.as_deref().unwrap_or(&description.name);
     let callee = Arc::new(Callee {
         name: name.into(),
@@ -294,7 +296,7 @@ fn try_configure<R>(
             callee.described.clone(),
             callee.limits.clone(),
         ),
-        uri: "configure".into(),
+        uri: CONFIGURE.into(),
     };
     let program = &component.program;
     let (answer, _) = call(

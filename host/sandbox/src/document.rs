@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use bytes::Bytes;
 use encoding_rs::{Encoding, UTF_8};
 
-use crate::kept::Kept;
+use crate::kept_values::SharedKeptValues;
 use crate::notes::Notes;
 use crate::{Fragment, FragmentContent, Header, Span};
 
@@ -31,7 +31,7 @@ pub struct DocumentParts {
     /// Notes that all documents of the visit share: clone them into each.
     pub notes: Notes,
     /// Kept values that all documents of the visit share.
-    pub kept: Kept,
+    pub kept: SharedKeptValues,
 }
 
 /// A response, or a fragment of one. Clones are the same document.
@@ -215,7 +215,7 @@ impl Document {
     }
 
     /// Values that plugins keep with the URI and its site.
-    pub fn kept(&self) -> &Kept {
+    pub fn kept(&self) -> &SharedKeptValues {
         &self.0.parts.kept
     }
 
@@ -266,8 +266,6 @@ fn range(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use encoding_rs::{GBK, ISO_2022_JP, REPLACEMENT, UTF_16LE, WINDOWS_1252};
 
     use super::*;
@@ -283,7 +281,7 @@ mod tests {
             fragment: None,
             content: Bytes::copy_from_slice(content),
             notes: Notes::new(),
-            kept: Kept::default(),
+            kept: SharedKeptValues::default(),
         })
     }
 

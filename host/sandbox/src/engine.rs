@@ -18,7 +18,7 @@ use crate::cache::Cache;
 use crate::call::CallState;
 use crate::compiler::Compiler;
 use crate::component::{Component, LoadError};
-use crate::functions::Functions;
+use crate::function_cache::Functions;
 use crate::imports;
 use crate::lane::WASM_STACK_BYTES_MAX;
 use crate::log_line::{LogSink, to_tracing};

@@ -23,7 +23,7 @@ pub struct Fault {
     /// The guest's frames at a trap, innermost first, one a line: function, and file and line if the component has debug
     /// information. Empty for errors other than traps.
     pub backtrace: Box<[String]>,
-    /// Log lines of the plugin during the call. The sink got them as well.
+    /// Log lines of the plugin during the call. The sink does not get those that are warnings or errors.
     pub log: Vec<LogLine>,
 }
 

@@ -108,6 +108,12 @@ impl Matcher {
     }
 }
 
+/// Whether a plugin with these patterns wants to be called for documents of this media type (lower-case, without parameters) and
+/// URI. Invalid patterns match no document.
+pub fn handles(patterns: &Handles, media_type: &str, uri: &str) -> bool {
+    Matcher::new(patterns).is_ok_and(|matcher| matcher.matches(media_type, uri))
+}
+
 impl Pattern {
     fn parse(text: &str) -> Result<Self, HandlesProblem> {
         let short = crate::notes::clip(text, MEDIA_TYPE_BYTES_MAX);
@@ -153,8 +159,6 @@ fn is_token(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn handles(media_types: &[&str], uris: &[&str]) -> Handles {

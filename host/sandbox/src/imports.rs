@@ -2,16 +2,16 @@
 
 use wasmtime::component::{HasSelf, Linker, Resource};
 
+use crate::answer_cache::{OfCandidates, OfDocument, OfVisit};
 use crate::bindings::opilio::plugin::{counters, documents, log, tables, types};
-use crate::call::CallState;
+use crate::call::{CallState, is_warning};
 use crate::candidates::{Candidates, Column};
 use crate::case;
 use crate::document::Document;
-use crate::kept::{Kept, Owner, Place};
+use crate::kept_values::{Owner, Place, SharedKeptValues};
 use crate::log_line::{LogLevel, LogLine};
 use crate::notes::{clip, is_unprintable};
 use crate::queue::Queue;
-use crate::remembered::{OfCandidates, OfDocument, OfVisit};
 use crate::visit::{Visit, instant, millis};
 
 /// Different counters that are summed up within a call before they reach the statistics.
@@ -78,7 +78,7 @@ impl CallState {
         Ok(self.table.get(visit)?)
     }
 
-    fn keep(&mut self, kept: &Kept, place: Place, name: String, value: String) {
+    fn keep(&mut self, kept: &SharedKeptValues, place: Place, name: String, value: String) {
         self.is_unrepeatable();
         if kept.set(self.owner(), place, name, value).is_err() {
             self.kept_dropped += 1;
@@ -574,7 +574,9 @@ impl CallState {
             level,
             message: kept.chars().map(printable).collect(),
         };
-        (self.sink)(&line);
+        if !is_warning(&line) {
+            (self.sink)(&line);
+        }
         self.log.push(line);
     }
 }

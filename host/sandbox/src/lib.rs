@@ -13,8 +13,9 @@
 //!   call at once. Beyond [`EngineConfig::instances_max`] they wait for one another.
 //! - The calling thread's stack must be larger than [`WASM_STACK_BYTES_MAX`] by a good margin. Otherwise a guest's deep recursion
 //!   kills the process instead of trapping. [`spawn_lane`] starts such threads.
-//! - A trap, a timeout or an invalid answer is a [`Fault`]: returned, and counted in [`Statistics`].
+//! - A trap, a timeout or an invalid answer is a [`Fault`]: returned, and counted in [`PluginStatistics`].
 
+mod answer_cache;
 mod answers;
 #[expect(
     missing_docs,
@@ -25,7 +26,6 @@ mod cache;
 mod call;
 mod candidates;
 mod case;
-mod code;
 mod compiler;
 mod component;
 mod configure;
@@ -35,10 +35,11 @@ mod document;
 mod engine;
 mod exports;
 mod fault;
-mod functions;
+mod function_bounds;
+mod function_cache;
 mod handles;
 mod imports;
-mod kept;
+mod kept_values;
 mod lane;
 mod limits;
 mod log_line;
@@ -46,8 +47,8 @@ mod model;
 mod notes;
 mod permits;
 mod plugin;
+mod preparation;
 mod queue;
-mod remembered;
 mod settings;
 mod settings_schema;
 mod snapshot;
@@ -72,10 +73,10 @@ pub use bindings::opilio::plugin::types::{
 };
 pub use candidates::Candidates;
 pub use case::{
-    Answer, Call, CallProblem, CandidateFacts, Case, CaseFile, CaseProblem, CasesError,
-    Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten, FinishedFacts,
-    KeptFacts, LimitsWritten, Outcome, QueueFacts, Recording, RecordingError, Replay, StageName,
-    TableFacts, VisitFacts, looking_up,
+    Call, CallOutcome, CallProblem, CallResult, CandidateFacts, Case, CaseFile, CaseProblem,
+    CasesError, Difference as AnswerDifference, DocumentFacts, Examiner, FaultWritten,
+    FinishedFacts, KeptFacts, LimitsWritten, QueueFacts, Recording, RecordingError, Replay,
+    StageName, TableFacts, VisitFacts, looking_up,
 };
 pub use compiler::{compile_in_child, run_compiler};
 pub use component::{COMPONENT_BYTES_MAX, Component, LoadError};
@@ -85,16 +86,17 @@ pub use describe::DescriptionProblem;
 pub use document::{Document, DocumentParts, FragmentProblem};
 pub use engine::{Engine, EngineConfig, EngineError};
 pub use fault::{Fault, FaultKind};
-pub use handles::HandlesProblem;
-pub use kept::{Keep, Keeper, Kept, KeptChanges};
+pub use handles::{HandlesProblem, handles};
+pub use kept_values::{Keep, Keeper, KeptChanges, SharedKeptValues};
 pub use lane::{LANE_STACK_BYTES, WASM_STACK_BYTES_MAX, spawn_lane};
 pub use limits::Limits;
 pub use log_line::{LogLevel, LogLine, LogSink};
 pub use notes::{Annotation, Notes, is_unprintable};
 pub use opilio_model::{ContentState, KeptChange, KeptValue, KeptValues, PastVisit};
 pub use plugin::{Extraction, Plugin, Start, Wait};
+pub use preparation::{Preparation, PreparationObserver, observe_preparation, report_preparation};
 pub use queue::Queue;
-pub use statistics::Statistics;
+pub use statistics::PluginStatistics;
 pub use table::{Row, Table, TableKind, TableProblem, Tables};
-pub use times::Times;
+pub use times::DurationHistogram;
 pub use visit::Visit;

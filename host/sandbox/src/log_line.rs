@@ -30,8 +30,9 @@ impl fmt::Display for LogLine {
     }
 }
 
-/// The sink of log lines. It is called on the thread of the call while the call runs, so it must be quick. The default passes
-/// lines to `tracing` under the target `opilio::plugin`.
+/// The sink of log lines. It is called on the thread of the call, so it must be quick. Lines of the levels debug and info come at
+/// once. Warnings and errors come after the call; if the call fails, they are in its [`Fault`](crate::Fault) instead. The default
+/// passes lines to `tracing` under the target `opilio::plugin`.
 pub type LogSink = Arc<dyn Fn(&LogLine) + Send + Sync>;
 
 /// The default sink.

@@ -125,8 +125,6 @@ pub(crate) fn clip(text: &str, bytes_max: usize) -> &str {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn texts(notes: &Notes) -> Vec<String> {

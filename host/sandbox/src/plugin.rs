@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use wasmtime::Store;
 use wasmtime::component::{Instance, Resource};
 
+use crate::answer_cache::{About, Answers, Remembered, Said, Trace};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
@@ -24,8 +25,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::handles::Matcher;
 use crate::permits::Permits;
 use crate::queue::Queue;
-use crate::remembered::{About, Answers, Remembered, Said, Trace};
-use crate::statistics::Statistics;
+use crate::statistics::PluginStatistics;
 use crate::visit::{Visit, instant};
 use crate::{
     Comparison, Description, Difference, Finished, Fragment, Kind, Limits, Link, Observation,
@@ -49,7 +49,7 @@ struct Ready {
     component_sha256: String,
     origin: String,
     start: Start,
-    statistics: Mutex<Statistics>,
+    statistics: Mutex<PluginStatistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
     /// Whether it has been called, and whether a call has read more than URIs; see [`Plugin::judges_by_uri`].
@@ -220,7 +220,7 @@ impl Plugin {
     }
 
     /// Its statistics so far.
-    pub fn statistics(&self) -> Statistics {
+    pub fn statistics(&self) -> PluginStatistics {
         self.0
             .statistics
             .lock()
@@ -569,7 +569,7 @@ impl Plugin {
         (answer, used)
     }
 
-    fn note(&self, work: impl FnOnce(&mut Statistics)) {
+    fn note(&self, work: impl FnOnce(&mut PluginStatistics)) {
         let mut statistics = self
             .0
             .statistics

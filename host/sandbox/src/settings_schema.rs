@@ -223,8 +223,6 @@ fn parts(node: &Value) -> Vec<&Value> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use serde_json::json;
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::FaultKind;
-use crate::times::Times;
+use crate::times::DurationHistogram;
 
 /// Name for counts under too many or unfit names.
 pub(crate) const OTHER_COUNTER: &str = "other";
@@ -12,13 +12,13 @@ const COUNTER_NAME_BYTES_MAX: usize = 64;
 
 /// Figures of one plugin since it was configured, all clones of a [`Plugin`](crate::Plugin) together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Statistics {
+pub struct PluginStatistics {
     /// Calls, including those with plugin errors.
     pub calls: u64,
     /// Plugin errors by kind; kinds that did not occur are absent.
     pub faults: BTreeMap<FaultKind, u64>,
     /// Wall-clock times of calls, with instantiation, without waiting for a free instance.
-    pub times: Times,
+    pub times: DurationHistogram,
     /// Most linear memory of a call, in bytes.
     pub memory_max: u64,
     /// The plugin's own counters, by name.
@@ -34,7 +34,7 @@ pub struct Statistics {
     pub kept_dropped: u64,
 }
 
-impl Statistics {
+impl PluginStatistics {
     /// Plugin errors of all kinds.
     pub fn faults_all(&self) -> u64 {
         self.faults.values().sum()
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn counts_under_too_many_or_unfit_names_go_to_other() {
-        let mut statistics = Statistics::default();
+        let mut statistics = PluginStatistics::default();
         for (name, n) in [
             ("a", 1),
             ("B", 10),
@@ -117,10 +117,10 @@ mod tests {
 
     #[test]
     fn figures_of_two_plugins_are_added() {
-        let mut one = Statistics {
+        let mut one = PluginStatistics {
             calls: 2,
             memory_max: 7,
-            ..Statistics::default()
+            ..PluginStatistics::default()
         };
         one.count("a", 1, 2);
         one.output("links", 3);
@@ -128,7 +128,7 @@ mod tests {
         one.faults.insert(FaultKind::Trap, 1);
         one.times.add(std::time::Duration::from_millis(1));
         let mut both = one.clone();
-        let other = Statistics {
+        let other = PluginStatistics {
             memory_max: 9,
             ..one.clone()
         };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_counter_stops_at_the_largest_number() {
-        let mut statistics = Statistics::default();
+        let mut statistics = PluginStatistics::default();
         statistics.count("a", u64::MAX, 2);
         statistics.count("a", 1, 2);
         assert_eq!(statistics.counters["a"], u64::MAX);

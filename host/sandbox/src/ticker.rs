@@ -121,8 +121,6 @@ pub(crate) fn ticks(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::sync::atomic::AtomicU64;
     use std::time::Instant;
 

@@ -14,7 +14,7 @@ const BUCKETS: usize = ((LAST_DOUBLING - FIRST_DOUBLING) * PER_DOUBLING) as usiz
 /// Durations, counted by size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
-pub struct Times {
+pub struct DurationHistogram {
     buckets: [u64; BUCKETS],
     count: u64,
     total: Duration,
@@ -30,8 +30,8 @@ struct Written {
     max_ns: u64,
 }
 
-impl From<Times> for Written {
-    fn from(times: Times) -> Written {
+impl From<DurationHistogram> for Written {
+    fn from(times: DurationHistogram) -> Written {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let buckets = times.buckets.iter().copied().enumerate();
         Written {
@@ -42,12 +42,12 @@ impl From<Times> for Written {
     }
 }
 
-impl From<Written> for Times {
-    fn from(written: Written) -> Times {
-        let mut times = Times {
+impl From<Written> for DurationHistogram {
+    fn from(written: Written) -> DurationHistogram {
+        let mut times = DurationHistogram {
             total: Duration::from_nanos(written.total_ns),
             max: Duration::from_nanos(written.max_ns),
-            ..Times::default()
+            ..DurationHistogram::default()
         };
         for (bucket, count) in written.buckets {
             // A bucket past the last one counts as the last.
@@ -59,7 +59,7 @@ impl From<Written> for Times {
     }
 }
 
-impl Default for Times {
+impl Default for DurationHistogram {
     fn default() -> Self {
         Self {
             buckets: [0; BUCKETS],
@@ -70,7 +70,7 @@ impl Default for Times {
     }
 }
 
-impl Times {
+impl DurationHistogram {
     /// Number of durations.
     pub fn count(&self) -> u64 {
         self.count
@@ -148,8 +148,6 @@ fn end_of(bucket: usize) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -177,7 +175,7 @@ mod tests {
 
     #[test]
     fn quantiles_are_near_what_they_stand_for_and_never_past_the_longest() {
-        let mut times = Times::default();
+        let mut times = DurationHistogram::default();
         assert_eq!(times.quantile(0.5), Duration::ZERO);
         for milliseconds in 1..=1000 {
             times.add(Duration::from_millis(milliseconds));
@@ -198,17 +196,17 @@ mod tests {
 
     #[test]
     fn what_is_written_down_is_read_again_and_added_to() {
-        let mut times = Times::default();
+        let mut times = DurationHistogram::default();
         for milliseconds in [1, 1, 200, 300_000] {
             times.add(Duration::from_millis(milliseconds));
         }
         let written = serde_json::to_string(&times).unwrap();
-        let mut read: Times = serde_json::from_str(&written).unwrap();
+        let mut read: DurationHistogram = serde_json::from_str(&written).unwrap();
         assert_eq!(read, times);
         read.add_all(&times);
         assert_eq!((read.count(), read.total()), (8, times.total() * 2));
         assert_eq!(read.quantile(0.5), times.quantile(0.5));
-        let damaged = serde_json::from_str::<Times>(r#"{"buckets": [[100000, 2]]}"#);
+        let damaged = serde_json::from_str::<DurationHistogram>(r#"{"buckets": [[100000, 2]]}"#);
         assert_eq!(damaged.unwrap().count(), 2);
     }
 }

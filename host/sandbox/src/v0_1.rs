@@ -4,6 +4,7 @@
 use wasmtime::component::{Instance, InstancePre, Resource};
 use wasmtime::{Result, Store};
 
+use crate::answer_cache::OfCandidates;
 use crate::bindings::exports::opilio::plugin::{
     extractor as today_extractor, wait_evaluator as today_wait_evaluator,
 };
@@ -13,7 +14,6 @@ use crate::contract::Contract;
 use crate::describe::Callable;
 use crate::document::Document;
 use crate::exports::{NotExported, exports, guest};
-use crate::remembered::OfCandidates;
 use crate::visit::Visit;
 use crate::{Description, Ruling, SettingsFault, Span, Stage, StripProblem};
 

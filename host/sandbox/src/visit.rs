@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::kept::Kept;
+use crate::kept_values::SharedKeptValues;
 use crate::notes::Notes;
 use crate::{Candidate, ContentState, Neighbourhood, PastVisit, Signal};
 
@@ -49,7 +49,7 @@ pub struct Visit {
     /// Notes, shared with the documents of the visit.
     pub notes: Notes,
     /// Kept values, shared with the documents of the visit.
-    pub kept: Kept,
+    pub kept: SharedKeptValues,
 }
 
 impl Visit {
@@ -74,7 +74,7 @@ impl Visit {
             neighbourhood: Vec::new(),
             measures: BTreeMap::new(),
             notes: Notes::new(),
-            kept: Kept::default(),
+            kept: SharedKeptValues::default(),
         }
     }
 

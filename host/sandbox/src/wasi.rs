@@ -72,6 +72,8 @@ const WRITE_BYTES_MAX: usize = 4_096;
 const HANDLES_MAX: u32 = 1_024;
 /// Longest line of printed text. A longer one is split.
 const LINE_BYTES_MAX: usize = 4 << 10;
+/// Beginning of a line that Rust prints after a panic. Its advice is for programs with an environment.
+const BACKTRACE_HINT: &[u8] = b"note: run with `RUST_BACKTRACE=1`";
 
 /// Whether an import belongs to inert WASI.
 pub(crate) fn offers(import: &str) -> bool {
@@ -522,14 +524,15 @@ impl CallState {
             _ => LogLevel::Info,
         };
         let line = line.strip_suffix(b"\r").unwrap_or(line);
+        if line.starts_with(BACKTRACE_HINT) {
+            return;
+        }
         self.log_line(level, &String::from_utf8_lossy(line));
     }
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

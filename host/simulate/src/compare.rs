@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::plot::labels;
-use crate::report::Report;
+use crate::report::{MIB, Report};
 
 /// A value that is measured of each run.
 #[derive(Clone, Copy, Debug)]
@@ -37,8 +37,8 @@ const MEASURES: [Measure; 18] = [
         Some(report.visits.unchanged as f64)
     }),
     less("requests", "", |report| Some(report.visits.requests as f64)),
-    less("stored", "MB", |report| {
-        Some(report.visits.stored as f64 / 1e6)
+    less("stored", "MiB", |report| {
+        Some(report.visits.stored as f64 / MIB)
     }),
     less("overdue", "days", Report::overdue),
     less("starved", "pages", |report| Some(report.starved as f64)),
@@ -135,7 +135,7 @@ impl Comparison {
                 json!({
                     "profile": name,
                     "value": estimate(&row.values[this]),
-                    "more-than": more_than.collect::<Vec<_>>(),
+                    "more_than": more_than.collect::<Vec<_>>(),
                 })
             });
             json!({

@@ -80,7 +80,7 @@ pub struct PageRequest {
 }
 
 /// The result of beginning a visit.
-pub enum Begun {
+pub enum VisitStart {
     /// A request is made: hand the answer to [`SimulatedCrawl::receive`].
     Asks(Box<PageRequest>),
     /// The URI is not fetched, or waits for its server's robots.txt. The frontier has its outcome.
@@ -167,7 +167,7 @@ impl SimulatedCrawl {
         let config = policy::frontier_config_at(&profile, move || {
             Timestamp::from_millisecond(hands.load(Ordering::Relaxed)).unwrap_or_default()
         });
-        let config = opilio_frontier::Config {
+        let config = opilio_frontier::FrontierConfig {
             // Simulations are never resumed.
             survives: false,
             ..config
@@ -256,14 +256,14 @@ impl SimulatedCrawl {
     ///
     /// # Errors
     /// Returned if the store fails.
-    pub fn begin(&self, issue: Issue, now: Timestamp) -> Result<Begun, SimulationError> {
+    pub fn begin(&self, issue: Issue, now: Timestamp) -> Result<VisitStart, SimulationError> {
         let stacks = self.plugins.stacks.clone();
         let pipeline = Arc::new(Pipeline::new(issue, self.profile.clone(), stacks, now));
         let visit = SimulatedVisit::new(self, &pipeline, now, Transfer::default());
         if pipeline.issue.visit_after.is_some() {
             let outcome = at_once(opilio_visit::consider(&pipeline, &visit))?;
             visit.finish(outcome)?;
-            return Ok(Begun::Ended(Box::new(visit.end.into_inner())));
+            return Ok(VisitStart::Ended(Box::new(visit.end.into_inner())));
         }
         let conclusion = match pipeline.over_quota() {
             Some(conclusion) => conclusion,
@@ -271,7 +271,7 @@ impl SimulatedCrawl {
                 Admission::Ends(conclusion) => *conclusion,
                 Admission::Fetch(permit) => {
                     let memory = opilio_visit::memory(&pipeline, &visit)?;
-                    return Ok(Begun::Asks(Box::new(PageRequest {
+                    return Ok(VisitStart::Asks(Box::new(PageRequest {
                         headers: pipeline.request_headers(&pipeline.issue.uri, &permit),
                         pipeline,
                         permit,
@@ -281,7 +281,7 @@ impl SimulatedCrawl {
             },
         };
         at_once(opilio_visit::finish(&pipeline, &visit, conclusion))?;
-        Ok(Begun::Ended(Box::new(visit.end.into_inner())))
+        Ok(VisitStart::Ended(Box::new(visit.end.into_inner())))
     }
 
     /// Receives the answer to a request, and hands the outcome to the frontier. It calls plugins, so run it on a thread of

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Read};
 
-use opilio_profile::{DURATION_MAX, Faults};
+use opilio_profile::{DURATION_MAX, Diagnostics};
 
 use crate::scenario::{BUDGET, Scenario};
 use history::{History, Host, Page, Time};
@@ -34,7 +34,7 @@ const GROWTH_MIN: f64 = 0.01;
 pub enum FitError {
     /// Lines that do not belong in a crawl log, each at its place.
     #[error("{0}")]
-    Faults(Faults),
+    Faults(Diagnostics),
     /// The log cannot be read to its end.
     #[error("cannot read {file}")]
     Unreadable {
@@ -87,16 +87,16 @@ pub enum FitError {
         /// The log.
         file: String,
         /// The errors for which the scenario was refused.
-        faults: Faults,
+        faults: Diagnostics,
     },
     /// A defect of Opilio.
     #[error("the scenario that was made is refused: {0}; please report it")]
-    Refused(Faults),
+    Refused(Diagnostics),
 }
 
 /// The result of fitting a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FitResult {
     /// The scenario, as a file.
     pub scenario: String,
     /// Pages in the log.
@@ -114,7 +114,7 @@ pub struct Fitted {
 /// Returns [`FitError`].
 pub fn fit<L: Read>(
     logs: impl IntoIterator<Item = (String, io::Result<L>)>,
-) -> Result<Fitted, FitError> {
+) -> Result<FitResult, FitError> {
     let mut history = History::default();
     for (file, log) in logs {
         match log {
@@ -165,7 +165,7 @@ pub fn fit<L: Read>(
             FitError::Refused(faults)
         });
     }
-    Ok(Fitted {
+    Ok(FitResult {
         scenario: text,
         pages: count,
         revisited,
@@ -325,8 +325,6 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// A log of one host: a page that changes every day, one that never does, and one that has gone; 304s and a clock.
@@ -362,12 +360,12 @@ mod tests {
         text
     }
 
-    fn fit_one(log: &str) -> Result<Fitted, FitError> {
+    fn fit_one(log: &str) -> Result<FitResult, FitError> {
         fit([("crawl.log".to_owned(), Ok(log.as_bytes()))])
     }
 
     /// Fits logs of these lines, named `0.log` and so on.
-    fn fit_all(logs: &[Vec<&str>]) -> Result<Fitted, FitError> {
+    fn fit_all(logs: &[Vec<&str>]) -> Result<FitResult, FitError> {
         let logs = logs.iter().enumerate().map(|(index, lines)| {
             let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
             (format!("{index}.log"), Ok(io::Cursor::new(text)))

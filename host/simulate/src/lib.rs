@@ -23,10 +23,13 @@ mod scenario;
 mod web;
 
 pub use compare::{Comparison, Estimate, Measure, Row};
-pub use crawl::{Begun, EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd};
-pub use fit::{FitError, Fitted, fit};
-pub use plot::{Drawing, PlotError, freshness_over_time, waits_by_rate};
+pub use crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
+pub use fit::{FitError, FitResult, fit};
+pub use plot::{freshness_over_time, waits_by_rate};
 pub use process::{Process, Rates};
 pub use report::{HostVisits, Oracle, Report, Visits, WaitOfPage};
 pub use run::{Simulation, SimulationError};
-pub use scenario::{Closed, Honesty, Instead, Kind, Lists, Scenario, Sites, Slowed, Times};
+pub use scenario::{
+    ClosedPeriods, Honesty, Lists, PageKind, Recurrence, Scenario, ScenarioChanges, SiteGroup,
+    SlowPeriods,
+};

@@ -3,7 +3,7 @@
 
 /// A page's facts, as an oracle knows them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct OraclePage {
     /// Changes a day.
     pub rate: f64,
     /// The importance of the page.
@@ -25,7 +25,7 @@ pub enum Goal {
 
 /// The best plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Plan {
+pub struct OptimalSchedule {
     /// Visits a day of each page, while it exists.
     pub visits: Vec<f64>,
     /// The gain of one more visit a day.
@@ -100,7 +100,7 @@ pub fn captures(rate: f64, visits: f64) -> f64 {
 
 impl Goal {
     /// Returns the visits a day of a page, at this price.
-    fn visits(self, page: Known, price: f64) -> f64 {
+    fn visits(self, page: OraclePage, price: f64) -> f64 {
         if page.rate <= 0.0 || page.weight <= 0.0 {
             return 0.0;
         }
@@ -111,7 +111,7 @@ impl Goal {
         page.rate / gain_inverse(worth)
     }
 
-    fn value(self, pages: &[Known], visits: &[f64]) -> f64 {
+    fn value(self, pages: &[OraclePage], visits: &[f64]) -> f64 {
         let mut total = 0.0;
         let mut reached = 0.0;
         for (page, visits) in pages.iter().zip(visits) {
@@ -133,7 +133,7 @@ impl Goal {
 /// Returns the best regular visits within `budget` visits a day. `limits` are the most visits a day of each host. If a limit
 /// binds, the host's pages have a price of their own above the common one (the constraint of Kolobov et al., SIGIR 2019, for
 /// visits at regular intervals).
-pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Plan {
+pub fn periodic(goal: Goal, pages: &[OraclePage], budget: f64, limits: &[f64]) -> OptimalSchedule {
     let hosts = limits.len();
     let mut of_host: Vec<Vec<usize>> = vec![Vec::new(); hosts];
     for (index, page) in pages.iter().enumerate() {
@@ -166,7 +166,7 @@ pub fn periodic(goal: Goal, pages: &[Known], budget: f64, limits: &[f64]) -> Pla
             visits[*index] = prices.between(high.visits(at), low.visits(at));
         }
     }
-    Plan {
+    OptimalSchedule {
         value: goal.value(pages, &visits),
         price: prices.high,
         visits,
@@ -245,16 +245,17 @@ impl Prices {
 }
 
 /// Returns the best freshness of visits at random times (Azar et al. 2018): `f = max(0, √(μΔ/λ) − Δ)`, its share by weight.
-pub fn memoryless_freshness(pages: &[Known], budget: f64) -> f64 {
-    let visits =
-        |page: Known, price: f64| ((page.weight * page.rate / price).sqrt() - page.rate).max(0.0);
+pub fn memoryless_freshness(pages: &[OraclePage], budget: f64) -> f64 {
+    let visits = |page: OraclePage, price: f64| {
+        ((page.weight * page.rate / price).sqrt() - page.rate).max(0.0)
+    };
     random_visits(pages, budget, visits)
 }
 
 /// Returns the freshness at the maximum of harmonic freshness (Kolobov et al. 2019): `f = (−Δ + √(Δ² + 4μΔ/λ))/2`. No page is
 /// given up there.
-pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
-    let visits = |page: Known, price: f64| {
+pub fn harmonic_freshness(pages: &[OraclePage], budget: f64) -> f64 {
+    let visits = |page: OraclePage, price: f64| {
         // Equal to the formula above, without the difference of two numbers that are nearly equal at high prices.
         let (rate, worth) = (page.rate, page.weight * page.rate / price);
         let root = (rate * rate + 4.0 * worth).sqrt();
@@ -268,7 +269,11 @@ pub fn harmonic_freshness(pages: &[Known], budget: f64) -> f64 {
 }
 
 /// Returns the freshness `f/(f + Δ)` of visits at random times, by weight.
-fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f64) -> f64 {
+fn random_visits(
+    pages: &[OraclePage],
+    budget: f64,
+    visits: impl Fn(OraclePage, f64) -> f64,
+) -> f64 {
     let prices = Prices::of(budget, |price| {
         pages
             .iter()
@@ -294,8 +299,8 @@ fn random_visits(pages: &[Known], budget: f64, visits: impl Fn(Known, f64) -> f6
 mod tests {
     use super::*;
 
-    fn pages(list: &[(f64, f64)]) -> Vec<Known> {
-        let pages = list.iter().map(|&(rate, weight)| Known {
+    fn pages(list: &[(f64, f64)]) -> Vec<OraclePage> {
+        let pages = list.iter().map(|&(rate, weight)| OraclePage {
             rate,
             weight,
             share: 1.0,

@@ -1,41 +1,12 @@
-//! Plots of simulations, as SVG and as PNG: freshness over time, and waits against true rates. Each run has a colour and a mark;
+//! Plots of simulations as SVG: freshness over time, and waits against true rates. Each run has a colour and a mark;
 //! the best possible result is grey.
 
 mod canvas;
 mod chart;
-mod raster;
 
 use crate::report::{Report, WaitOfPage};
 use canvas::{Canvas, Mark, Paint};
 use chart::{Axis, Chart, Line, Look};
-
-/// A plot that could not be drawn, with the reason.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot draw")]
-pub struct PlotError(#[source] Box<dyn std::error::Error + Send + Sync>);
-
-impl PlotError {
-    fn new(problem: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self(problem.into())
-    }
-}
-
-/// A picture. Equal runs make equal bytes.
-#[derive(Clone, Debug)]
-pub struct Drawing {
-    /// The picture as SVG. The viewer supplies the fonts.
-    pub svg: String,
-    /// The picture as PNG, at twice the size, with its letters drawn.
-    pub png: Vec<u8>,
-}
-
-impl Drawing {
-    fn new(canvas: &Canvas) -> Result<Self, PlotError> {
-        let svg = canvas.svg();
-        let png = raster::png(&svg)?;
-        Ok(Self { svg, png })
-    }
-}
 
 /// Colours with a contrast of three and more on white that differ for people with red-green colour blindness, too. They are those
 /// of Okabe and Ito and of Paul Tol, darkened if they were too light.
@@ -58,40 +29,36 @@ const REFERENCE: Paint = Paint::solid([0xbd, 0xbd, 0xbd]);
 
 /// Plots freshness over the measured time, with a line for each named run. The result of the best regular visits on the first
 /// run's web is dashed. The axis begins at 0 or, if all values are above a half, at the value in its title.
-///
-/// # Errors
-/// Returned if the PNG cannot be made from the SVG.
-pub fn freshness_over_time(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
+pub fn freshness_over_time(runs: &[(&str, &Report)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
     let courses = runs.iter().map(|(_, report)| course(report)).collect();
     let Some((_, first)) = runs.first() else {
-        return Drawing::new(&freshness(&Courses::default()));
+        return freshness(&Courses::default()).svg();
     };
-    Drawing::new(&freshness(&Courses {
+    freshness(&Courses {
         note: web_of(first),
         from: first.warm_up,
         to: first.days,
         best: 100.0 * first.oracle.freshness_tried,
         names: labels(&names),
         courses,
-    }))
+    })
+    .svg()
 }
 
 /// Plots the last wait of each page against the page's true rate, with the mark of its run. The best waits for freshness on the
 /// first run's web are beneath, in light grey. Pages that never change have no place on a logarithmic axis; its title says so if
 /// there are any.
-///
-/// # Errors
-/// Returned if the PNG cannot be made from the SVG.
-pub fn waits_by_rate(runs: &[(&str, &Report)]) -> Result<Drawing, PlotError> {
+pub fn waits_by_rate(runs: &[(&str, &Report)]) -> String {
     let names: Vec<&str> = runs.iter().map(|(name, _)| *name).collect();
-    Drawing::new(&waits(&Waits {
+    waits(&Waits {
         note: runs
             .first()
             .map_or_else(String::new, |(_, report)| web_of(report)),
         names: labels(&names),
         pages: (runs.iter().map(|(_, report)| report.waits.as_slice())).collect(),
-    }))
+    })
+    .svg()
 }
 
 /// The data of the first plot: freshness in per cent, times in days.

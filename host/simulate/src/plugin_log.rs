@@ -26,8 +26,6 @@ pub(crate) fn first_of_each_kind(sink: LogSink) -> LogSink {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_sandbox::LogLevel;
 
     use super::*;

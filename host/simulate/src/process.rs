@@ -311,8 +311,6 @@ pub(crate) fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Returns the changes in this many days.

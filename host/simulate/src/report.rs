@@ -7,6 +7,9 @@ use serde_json::{Value, json};
 
 use crate::measure::Sums;
 
+/// Bytes of a mebibyte.
+pub(crate) const MIB: f64 = (1u32 << 20) as f64;
+
 /// All measured values.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -39,7 +42,6 @@ pub struct Report {
 
 /// Requests, counted from the end of the warm-up on unless a field states otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Visits {
     /// Days that were measured.
     pub days: f64,
@@ -93,7 +95,6 @@ pub struct Visits {
 
 /// Requests to one host.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct HostVisits {
     /// Its name.
     pub host: String,
@@ -108,7 +109,6 @@ pub struct HostVisits {
 
 /// Results of an oracle that knows how often each page changes, as shares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[serde(rename_all = "kebab-case")]
 pub struct Oracle {
     /// The best freshness of regular visits, by formula.
     pub freshness: f64,
@@ -215,10 +215,10 @@ impl Report {
             "profile": self.profile,
             "seed": self.seed,
             "days": self.days,
-            "warm-up": self.warm_up,
+            "warm_up": self.warm_up,
             "pages": self.pages,
             "freshness": self.freshness(),
-            "freshness-of-best": self.of_best_freshness(),
+            "freshness_of_best": self.of_best_freshness(),
             "age": self.age(),
             "versions": self.sums.versions,
             "captured": self.sums.captured,
@@ -226,16 +226,16 @@ impl Report {
             "born": self.sums.born,
             "found": self.sums.found,
             "captures": self.captures(),
-            "captures-of-best": self.of_best_captures(),
+            "captures_of_best": self.of_best_captures(),
             "delay": self.delay(),
             "wasted": self.wasted(),
-            "budget-used": self.budget_used(),
+            "budget_used": self.budget_used(),
             "starved": self.starved,
-            "longest-interval": self.longest,
+            "longest_interval": self.longest,
             "visits": self.visits,
             "hosts": self.hosts,
             "oracle": self.oracle,
-            "freshness-over-time": self.freshness_over_time(),
+            "freshness_over_time": self.freshness_over_time(),
             "waits": self.waits,
         })
     }
@@ -350,9 +350,9 @@ impl Report {
         line(
             "bytes",
             format!(
-                "{:.1} MB received, {:.1} MB stored",
-                visits.bytes as f64 / 1e6,
-                visits.stored as f64 / 1e6
+                "{:.1} MiB received, {:.1} MiB stored",
+                visits.bytes as f64 / MIB,
+                visits.stored as f64 / MIB
             ),
         );
         line("overdue", format!("{} on average", days(self.overdue())));

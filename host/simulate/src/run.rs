@@ -12,7 +12,7 @@ use opilio_frontier::{ContentState, Issue, Next};
 use opilio_profile::{Politeness, Profile};
 use opilio_visit::evaluation::OddWait;
 
-use crate::crawl::{Begun, EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd};
+use crate::crawl::{EndKind, PageRequest, ServerAnswer, SimulatedCrawl, VisitEnd, VisitStart};
 use crate::measure::Sums;
 use crate::oracle::{self, Goal};
 use crate::process::{DAY, stream, uniform};
@@ -46,7 +46,7 @@ pub enum SimulationError {
     Crawl(#[from] CrawlError),
     /// The frontier's store failed.
     #[error("the frontier's store failed")]
-    Frontier(#[from] opilio_frontier::Error),
+    Frontier(#[from] opilio_frontier::FrontierError),
     /// The folder for the frontier's store cannot be made.
     #[error("cannot make a folder for the frontier's store")]
     Folder(#[from] std::io::Error),
@@ -301,8 +301,8 @@ impl Run {
         let overdue = issue.overdue.as_secs_f64() / 86_400.0;
         let uri = issue.uri.clone();
         let request = match self.crawl.begin(*issue, self.at(now))? {
-            Begun::Ended(_) => return Ok(()),
-            Begun::Asks(request) => request,
+            VisitStart::Ended(_) => return Ok(()),
+            VisitStart::Asks(request) => request,
         };
         // The budget counts visits; prerequisites come on top.
         self.visits_left -= f64::from(u8::from(place != Place::Robots));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_profile::{Fault, Faults, Level, Written};
+use opilio_profile::{Diagnostic, Diagnostics, Level, TomlText};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -74,12 +74,12 @@ pub struct Scenario {
     /// Requests in flight at once.
     pub workers: usize,
     /// Groups of similar sites.
-    pub sites: Vec<Sites>,
+    pub sites: Vec<SiteGroup>,
 }
 
 /// Similar sites.
 #[derive(Clone, Debug)]
-pub struct Sites {
+pub struct SiteGroup {
     /// First part of their host names.
     pub name: String,
     /// The number of sites.
@@ -99,38 +99,38 @@ pub struct Sites {
     /// Share of answers that are server errors.
     pub failures: f64,
     /// Times and paths that robots.txt forbids; none if it never forbids any.
-    pub closed: Option<Closed>,
+    pub closed: Option<ClosedPeriods>,
     /// Times at which robots.txt asks for a delay; none if it never does.
-    pub slowed: Option<Slowed>,
+    pub slowed: Option<SlowPeriods>,
     /// The feed of new and changed pages, if there is one, and its accuracy.
     pub feed: Lists,
     /// The sitemap, with the same choices.
     pub sitemap: Lists,
     /// Kinds of pages, with their shares of all.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<PageKind>,
 }
 
 /// Times at which a site's robots.txt forbids paths.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Closed {
+pub struct ClosedPeriods {
     /// The times.
-    pub times: Times,
+    pub times: Recurrence,
     /// The forbidden prefix of paths.
     pub path: String,
 }
 
 /// Times at which a site's robots.txt asks for a delay.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Slowed {
+pub struct SlowPeriods {
     /// The times.
-    pub times: Times,
+    pub times: Recurrence,
     /// Delay between requests.
     pub crawl_delay: Duration,
 }
 
 /// Recurring times.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Times {
+pub struct Recurrence {
     /// Days from one to the next, on average.
     pub every: f64,
     /// Days that one of these times lasts.
@@ -154,7 +154,7 @@ pub enum Lists {
 
 /// Similar pages.
 #[derive(Clone, Debug)]
-pub struct Kind {
+pub struct PageKind {
     /// First part of their names, by which overrides of a profile can match them. Without one, names begin with `p` and no
     /// hyphen.
     pub name: Option<String>,
@@ -194,7 +194,7 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns every error at its place, or the error of reading the file.
-    pub fn load(name: &str) -> Result<Self, Faults> {
+    pub fn load(name: &str) -> Result<Self, Diagnostics> {
         if let Some((_, text)) = READY.iter().find(|(ready, _)| *ready == name) {
             return Self::parse(&format!("{name}.toml"), text);
         }
@@ -204,7 +204,7 @@ impl Scenario {
                 _ => format!("cannot be read: {source}"),
             };
             let ready: Vec<&str> = Self::ready().collect();
-            Faults::from(Fault {
+            Diagnostics::from(Diagnostic {
                 file: name.to_owned(),
                 place: None,
                 pointer: String::new(),
@@ -234,11 +234,11 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns every error, at its place.
-    pub fn parse(file: &str, text: &str) -> Result<Self, Faults> {
-        let (written, read) = Written::read::<ScenarioFile>(file, text)?;
+    pub fn parse(file: &str, text: &str) -> Result<Self, Diagnostics> {
+        let (written, read) = TomlText::read::<ScenarioFile>(file, text)?;
         let mut check = Check {
             written,
-            faults: Faults::default(),
+            faults: Diagnostics::default(),
         };
         let stem = Path::new(file).file_stem().unwrap_or_default();
         let start = match &read.start {
@@ -279,11 +279,11 @@ impl Scenario {
     ///
     /// # Errors
     /// Returns the errors that the scenario's file would have, each with its flag.
-    pub fn instead(mut self, instead: &Instead) -> Result<Self, Faults> {
+    pub fn instead(mut self, instead: &ScenarioChanges) -> Result<Self, Diagnostics> {
         self.days = instead.days.unwrap_or(self.days);
         self.warm_up = instead.warm_up.unwrap_or(self.warm_up);
         self.budget = instead.budget.unwrap_or(self.budget);
-        let mut faults = Faults::default();
+        let mut faults = Diagnostics::default();
         for Contradiction {
             pointer,
             problem,
@@ -295,7 +295,7 @@ impl Scenario {
                 "/warm-up" => "--warm-up",
                 _ => "--days",
             };
-            faults.push(Fault {
+            faults.push(Diagnostic {
                 file: flag.to_owned(),
                 place: None,
                 pointer: String::new(),
@@ -419,7 +419,7 @@ impl Scenario {
 
 /// The settings of a command line that replace those of a scenario's file.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Instead {
+pub struct ScenarioChanges {
     /// The whole time, in days.
     pub days: Option<f64>,
     /// The days that are left out of the measures.
@@ -437,8 +437,6 @@ struct Contradiction {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -686,7 +684,7 @@ mod tests {
 
     #[track_caller]
     fn instead(days: f64, budget: f64, expected: &str) {
-        let instead = Instead {
+        let instead = ScenarioChanges {
             days: Some(days),
             warm_up: None,
             budget: Some(budget),

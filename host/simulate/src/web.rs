@@ -11,9 +11,9 @@ use opilio_uri::Uri;
 use rand::Rng;
 
 use crate::measure::{Copy, Sums, Window};
-use crate::oracle::Known;
+use crate::oracle::OraclePage;
 use crate::process::{Around, Changes, DAY, since_monday, stream, uniform};
-use crate::scenario::{Honesty, Kind, Lists, Scenario, Sites};
+use crate::scenario::{Honesty, Lists, PageKind, Scenario, SiteGroup};
 
 pub(crate) use answer::{OfPage, Served};
 
@@ -37,7 +37,7 @@ pub(crate) struct Web {
     pub(crate) pages: Vec<Page>,
     sites: Vec<Site>,
     hosts: HashMap<String, usize>,
-    groups: Vec<Sites>,
+    groups: Vec<SiteGroup>,
     start: Timestamp,
     /// Days from the beginning of the last Monday to the start.
     since_monday: f64,
@@ -134,7 +134,7 @@ impl Web {
         web
     }
 
-    fn add_site(&mut self, group: usize, sites: &Sites, number: u32, days: f64) {
+    fn add_site(&mut self, group: usize, sites: &SiteGroup, number: u32, days: f64) {
         let index = self.sites.len();
         let host = format!("{}-{}.example", sites.name, number + 1);
         self.hosts.insert(host.clone(), index);
@@ -179,7 +179,7 @@ impl Web {
     fn add_page(
         &mut self,
         site: usize,
-        sites: &Sites,
+        sites: &SiteGroup,
         section: u32,
         number: u32,
         born: f64,
@@ -403,14 +403,14 @@ impl Web {
     }
 
     /// Returns the facts for an oracle: pages that exist within the window, with their hosts.
-    pub(crate) fn known(&self) -> Vec<(PageId, Known)> {
+    pub(crate) fn known(&self) -> Vec<(PageId, OraclePage)> {
         let Window { from, to } = self.window;
         let pages = self.pages.iter().enumerate();
         let there = pages.filter(|(_, page)| page.born < to && page.dies > from);
         there
             .map(|(id, page)| {
                 let life = page.dies.min(to) - page.born.max(from);
-                let known = Known {
+                let known = OraclePage {
                     rate: page.changes.rate,
                     weight: page.weight,
                     share: life as f64 / (to - from) as f64,
@@ -485,7 +485,7 @@ fn to_millis(days: f64) -> i64 {
     }
 }
 
-fn choose<'k>(kinds: &'k [Kind], random: &mut rand_pcg::Pcg64Mcg) -> (usize, &'k Kind) {
+fn choose<'k>(kinds: &'k [PageKind], random: &mut rand_pcg::Pcg64Mcg) -> (usize, &'k PageKind) {
     let total: f64 = kinds.iter().map(|kind| kind.share).sum();
     let mut left = uniform(random) * total;
     for (index, kind) in kinds.iter().enumerate() {
@@ -517,8 +517,6 @@ fn header(honesty: Honesty, random: &mut rand_pcg::Pcg64Mcg) -> Header {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::crawl::ServerAnswer;
     use opilio_visit::RequestHeaders;

@@ -1,14 +1,14 @@
 //! A component's description of itself, read without running it: its imports and exports, and the metadata in its standard
 //! custom sections (name, version, authors …), which `wasm-tools metadata` writes. Registries and `plugin list` show it.
 
-use wasmparser::{Encoding, KnownCustom, Parser, Payload};
+use wasmparser::{ComponentExternName, Encoding, KnownCustom, Parser, Payload};
 
 /// Longest text of a custom section that is used, in bytes. The texts are names, addresses and a sentence.
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// A component's description of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ComponentMetadata {
     /// Names of its imports, such as `opilio:plugin/documents@0.2.0`.
     pub imports: Vec<String>,
     /// Names of its exports.
@@ -46,7 +46,7 @@ pub enum AboutProblem {
     CoreModule,
 }
 
-impl About {
+impl ComponentMetadata {
     /// Reads the description in the file. It validates only what it needs for reading.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl About {
         if !component.starts_with(b"\0asm") {
             return Err(AboutProblem::NotWasm);
         }
-        let mut about = About::default();
+        let mut about = ComponentMetadata::default();
         // Components contain modules and components. The metadata of these does not describe the outer one.
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(component) {
@@ -71,14 +71,16 @@ impl About {
                 Payload::End(_) => depth -= 1,
                 Payload::ComponentImportSection(imports) if depth == 1 => {
                     for import in imports {
-                        let name = import.map_err(malformed)?.name.full_name().into_owned();
-                        about.imports.push(name);
+                        about
+                            .imports
+                            .push(full_name(&import.map_err(malformed)?.name));
                     }
                 }
                 Payload::ComponentExportSection(exports) if depth == 1 => {
                     for export in exports {
-                        let name = export.map_err(malformed)?.name.full_name().into_owned();
-                        about.exports.push(name);
+                        about
+                            .exports
+                            .push(full_name(&export.map_err(malformed)?.name));
                     }
                 }
                 Payload::CustomSection(section) if depth == 1 => about.note(&section),
@@ -115,16 +117,20 @@ impl About {
     }
 }
 
+/// The name of an import or export with its whole version: `a:b/c@1` and the suffix `.2.3` make `a:b/c@1.2.3`.
+fn full_name(name: &ComponentExternName<'_>) -> String {
+    let suffix = name.version_suffix.filter(|_| name.implements.is_none());
+    format!("{}{}", name.name, suffix.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
     fn what_a_shipped_component_imports_and_exports_is_read_without_running_it() {
         let html = opilio_builtin::find("html").unwrap();
-        let about = About::read(html.component).unwrap();
+        let about = ComponentMetadata::read(html.component).unwrap();
         let has = |names: &[String], name: &str| names.iter().any(|found| found.starts_with(name));
         assert!(has(&about.exports, "opilio:plugin/setup@"), "{about:?}");
         assert!(has(&about.exports, "opilio:plugin/extractor@"), "{about:?}");
@@ -147,7 +153,7 @@ mod tests {
         component.extend(section("description", "finds stories"));
         component.extend([1, u8::try_from(inner.len()).unwrap()]);
         component.extend(inner);
-        let about = About::read(&component).unwrap();
+        let about = ComponentMetadata::read(&component).unwrap();
         assert_eq!(about.version.as_deref(), Some("1.2.3"));
         assert_eq!(about.description.as_deref(), Some("finds stories"));
     }
@@ -155,7 +161,7 @@ mod tests {
     #[test]
     fn what_is_no_component_is_told_apart() {
         let html = opilio_builtin::find("html").unwrap().component;
-        let problem = |bytes: &[u8]| About::read(bytes).unwrap_err();
+        let problem = |bytes: &[u8]| ComponentMetadata::read(bytes).unwrap_err();
         assert!(matches!(
             problem(b"\0asm\x01\0\0\0"),
             AboutProblem::CoreModule

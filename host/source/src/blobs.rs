@@ -191,8 +191,6 @@ fn refused(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> BlobErr
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

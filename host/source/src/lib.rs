@@ -3,17 +3,17 @@
 //! which matches the pin if there is one. Nothing here runs a component: the sandbox decides whether the bytes are a plugin.
 //!
 //! ```text
-//! Component ── Sources::resolve(component, terms) ──► Found { bytes, sha256, … } ── frozen() ──► Frozen, kept with a job
-//!                  │ Store: index of images ─► SHA-256, components by SHA-256                        │
-//!                  └ registry: pull, push   ◄────────────── Sources::thaw(frozen) ◄──────────────────┘
+//! ComponentReference ── Sources::resolve ──► ResolvedComponent ── frozen() ──► PinnedComponent, kept with a job
+//!                            │ Store: index of images ─► SHA-256, components by SHA-256    │
+//!                            └ registry: pull, push ◄────────── Sources::thaw ◄────────────┘
 //! ```
 //!
 //! Guarantees:
 //! - **A pin is authoritative.** A pinned component in the store is used without a request. A component that differs from its
 //!   pin is refused with both digests.
-//! - **Tags are resolved when a job begins.** The registry is asked then, and [`Found::frozen`] binds the tag to a digest. A
-//!   tag that moves does not change a job that has begun. If the registry cannot be reached, the last known meaning of the
-//!   tag is used and [`Found::note`] reports it.
+//! - **Tags are resolved when a job begins.** The registry is asked then, and [`ResolvedComponent::frozen`] binds the tag to a
+//!   digest. A tag that moves does not change a job that has begun. If the registry cannot be reached, the last known meaning of
+//!   the tag is used and [`ResolvedComponent::note`] reports it.
 //! - **Registries are the operator's choice**: the crawl's protection of private networks is for links in pages and does not
 //!   apply here. Only HTTPS is used, except on this machine or if the profile has `insecure`.
 //! - All calls block, also within an async runtime, and none exceeds its time limits.
@@ -29,10 +29,12 @@ mod blobs;
 mod manifest;
 mod sha256;
 
-pub use about::{About, AboutProblem};
+pub use about::{AboutProblem, ComponentMetadata};
 pub use blobs::{BlobError, Blobs, COMPONENT_BYTES_MAX};
 pub use folder::{FILES_MAX, FolderError};
-pub use registry::{Access, Pushed, RegistryError};
+pub use registry::{Access, PushResult, RegistryError};
 pub use sha256::{Sha256, Sha256Problem};
-pub use sources::{Found, Frozen, SourceError, Sources, SourcesConfig, Terms};
-pub use store::{Kept, Prune, Pruned, Store, StoreError};
+pub use sources::{
+    ComponentConditions, PinnedComponent, ResolvedComponent, SourceError, Sources, SourcesConfig,
+};
+pub use store::{Prune, PruneResult, Store, StoreError, StoredComponent};

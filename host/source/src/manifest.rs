@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::about::About;
+use crate::about::ComponentMetadata;
 use crate::blobs::COMPONENT_BYTES_MAX;
 use crate::sha256::Sha256;
 
@@ -158,7 +158,7 @@ impl Artifact {
     /// Creates the artifact of this component. Tools use `title` as file name when they pull it.
     pub(crate) fn new(
         component: &[u8],
-        about: &About,
+        about: &ComponentMetadata,
         title: &str,
         created: Timestamp,
     ) -> Result<Self, serde_json::Error> {
@@ -203,7 +203,7 @@ impl Artifact {
 }
 
 /// Annotations that registries show, from the component's description of itself.
-fn annotations(about: &About) -> BTreeMap<String, String> {
+fn annotations(about: &ComponentMetadata) -> BTreeMap<String, String> {
     [
         ("version", &about.version),
         ("description", &about.description),
@@ -233,19 +233,17 @@ fn short(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use serde_json::{Value, json};
 
     use super::*;
 
     fn artifact() -> Artifact {
-        let about = About {
+        let about = ComponentMetadata {
             exports: vec!["opilio:plugin/setup@0.2.0".into()],
             imports: vec!["opilio:plugin/log@0.2.0".into()],
             version: Some("1.2.3".into()),
             authors: Some("A Library".into()),
-            ..About::default()
+            ..ComponentMetadata::default()
         };
         Artifact::new(b"component", &about, "stories.wasm", Timestamp::UNIX_EPOCH).unwrap()
     }

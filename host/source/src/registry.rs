@@ -19,7 +19,7 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use reqwest::{Method, StatusCode};
 use url::Url;
 
-use crate::about::{About, AboutProblem};
+use crate::about::{AboutProblem, ComponentMetadata};
 use crate::blobs::COMPONENT_BYTES_MAX;
 use crate::manifest::{Artifact, Layer, MANIFEST, MANIFEST_BYTES_MAX, Manifest, ManifestProblem};
 use crate::sha256::Sha256;
@@ -45,7 +45,7 @@ pub(crate) struct Meaning {
 
 /// The result of a push.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pushed {
+pub struct PushResult {
     /// The image, bound to its manifest. It stays the same when the tag moves.
     pub image: Image,
     /// SHA-256 of the component, for the pin in a profile.
@@ -216,15 +216,16 @@ pub(crate) fn push(
     image: &Image,
     access: &Access,
     now: Timestamp,
-) -> Result<Pushed, RegistryError> {
+) -> Result<PushResult, RegistryError> {
     if image.tag().is_none() {
         let image = Box::new(image.clone());
         return Err(RegistryError::NoTag { image });
     }
-    let about = About::read(component).map_err(|problem| RegistryError::NotAComponent {
-        path: path.to_owned(),
-        problem,
-    })?;
+    let about =
+        ComponentMetadata::read(component).map_err(|problem| RegistryError::NotAComponent {
+            path: path.to_owned(),
+            problem,
+        })?;
     let title = path.file_name().map(|name| name.to_string_lossy());
     let title = title.as_deref().unwrap_or("component.wasm");
     let artifact = Artifact::new(component, &about, title, now).map_err(|problem| {
@@ -237,7 +238,7 @@ pub(crate) fn push(
         push_blob(&mut connection, &artifact.config, artifact.config_sha256).await?;
         push_manifest(&mut connection, &artifact.manifest).await?;
         let manifest = Sha256::of(&artifact.manifest);
-        Ok(Pushed {
+        Ok(PushResult {
             image: image.at(&manifest.to_string()),
             sha256: artifact.layer_sha256,
         })

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use opilio_profile::{Component, Image, Instance};
+use opilio_profile::{ComponentReference, Image, Instance};
 use serde::{Deserialize, Serialize};
 
 use crate::blobs::read_bounded;
 use crate::folder::{self, FolderError};
-use crate::registry::{self, Access, Pushed, RegistryError};
+use crate::registry::{self, Access, PushResult, RegistryError};
 use crate::sha256::Sha256;
 use crate::store::{Store, StoreError};
 
@@ -37,7 +37,7 @@ pub struct SourcesConfig {
 
 /// Conditions for a component.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Terms {
+pub struct ComponentConditions {
     /// The required SHA-256.
     pub sha256: Option<Sha256>,
     /// Whether its registry may be asked over plain HTTP. On this machine that is always allowed.
@@ -46,7 +46,7 @@ pub struct Terms {
 
 /// A component: its bytes and the facts about them.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct ResolvedComponent {
     /// The component.
     pub bytes: Bytes,
     /// The computed digest of the bytes.
@@ -64,7 +64,7 @@ pub struct Found {
 /// The resolved form of a reference, stored with a job when it begins. A tag that moves and a file that changes do not change
 /// a job that has begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frozen {
+pub struct PinnedComponent {
     /// The reference as written, with relative paths resolved.
     pub component: String,
     /// The component's SHA-256.
@@ -147,7 +147,7 @@ impl SourcesConfig {
     }
 }
 
-impl Terms {
+impl ComponentConditions {
     /// The conditions of a plugin in a profile.
     #[must_use]
     pub fn of(instance: &Instance) -> Self {
@@ -158,18 +158,18 @@ impl Terms {
     }
 }
 
-impl Found {
+impl ResolvedComponent {
     /// The form to store with a job that begins with this component, so that the job continues with it.
     #[must_use]
-    pub fn frozen(&self, component: &Component) -> Frozen {
-        Frozen {
+    pub fn frozen(&self, component: &ComponentReference) -> PinnedComponent {
+        PinnedComponent {
             component: component.to_string(),
             sha256: self.sha256,
             image: self.image.clone(),
         }
     }
 
-    fn new(bytes: impl Into<Bytes>, origin: String, component: &Component) -> Self {
+    fn new(bytes: impl Into<Bytes>, origin: String, component: &ComponentReference) -> Self {
         let bytes = bytes.into();
         Self {
             sha256: Sha256::of(&bytes),
@@ -181,7 +181,7 @@ impl Found {
         }
     }
 
-    fn pinned(self, terms: &Terms) -> Result<Self, SourceError> {
+    fn pinned(self, terms: &ComponentConditions) -> Result<Self, SourceError> {
         match terms.sha256 {
             Some(pinned) if pinned != self.sha256 => Err(SourceError::Pin {
                 origin: self.origin,
@@ -219,23 +219,23 @@ impl Sources {
     /// The reason why it is not available.
     pub fn resolve(
         &self,
-        component: &Component,
-        terms: &Terms,
-        plugins_of: &mut dyn FnMut(&Found) -> Result<Vec<String>, String>,
-    ) -> Result<Found, SourceError> {
+        component: &ComponentReference,
+        terms: &ComponentConditions,
+        plugins_of: &mut dyn FnMut(&ResolvedComponent) -> Result<Vec<String>, String>,
+    ) -> Result<ResolvedComponent, SourceError> {
         match component {
-            Component::Builtin(name) => {
+            ComponentReference::Builtin(name) => {
                 let builtin =
                     opilio_builtin::find(name).ok_or_else(|| SourceError::Builtin(name.clone()))?;
                 let bytes = Bytes::from_static(builtin.component);
                 let origin = component.to_string();
-                Found::new(bytes, origin, component).pinned(terms)
+                ResolvedComponent::new(bytes, origin, component).pinned(terms)
             }
-            Component::File { path, .. } if path.is_dir() => {
+            ComponentReference::File { path, .. } if path.is_dir() => {
                 self.in_folder(path, component, terms, plugins_of)
             }
-            Component::File { path, .. } => read(path, component)?.pinned(terms),
-            Component::Image { image, .. } => self.image(image, component, terms),
+            ComponentReference::File { path, .. } => read(path, component)?.pinned(terms),
+            ComponentReference::Image { image, .. } => self.image(image, component, terms),
         }
     }
 
@@ -245,17 +245,19 @@ impl Sources {
     /// The reason why one is not available.
     pub fn resolve_all(
         &self,
-        component: &Component,
-        terms: &Terms,
-    ) -> Result<Vec<Found>, SourceError> {
+        component: &ComponentReference,
+        terms: &ComponentConditions,
+    ) -> Result<Vec<ResolvedComponent>, SourceError> {
         match component {
-            Component::File { path, plugin: None } if path.is_dir() => folder::files(path)?
-                .iter()
-                .map(|file| read(file, component))
-                .collect(),
+            ComponentReference::File { path, plugin: None } if path.is_dir() => {
+                folder::files(path)?
+                    .iter()
+                    .map(|file| read(file, component))
+                    .collect()
+            }
             _ => {
                 // A reference with a plugin name means one component. Only `resolve` searches a folder for the plugin.
-                let mut unasked = |_: &Found| Ok(Vec::new());
+                let mut unasked = |_: &ResolvedComponent| Ok(Vec::new());
                 self.resolve(component, terms, &mut unasked)
                     .map(|found| vec![found])
             }
@@ -267,8 +269,12 @@ impl Sources {
     ///
     /// # Errors
     /// The reason why it is not available.
-    pub fn thaw(&self, frozen: &Frozen, insecure: bool) -> Result<Found, SourceError> {
-        let found = |bytes: Bytes| Found {
+    pub fn thaw(
+        &self,
+        frozen: &PinnedComponent,
+        insecure: bool,
+    ) -> Result<ResolvedComponent, SourceError> {
+        let found = |bytes: Bytes| ResolvedComponent {
             bytes,
             sha256: frozen.sha256,
             origin: frozen.component.clone(),
@@ -303,23 +309,32 @@ impl Sources {
     ///
     /// # Errors
     /// The reason why it is not available.
-    pub fn pull(&self, image: &Image, terms: &Terms) -> Result<(Found, bool), SourceError> {
+    pub fn pull(
+        &self,
+        image: &Image,
+        terms: &ComponentConditions,
+    ) -> Result<(ResolvedComponent, bool), SourceError> {
         let (bytes, bound) = self.fetch(image, terms.sha256, terms.insecure)?;
-        let component = Component::Image {
+        let component = ComponentReference::Image {
             image: image.clone(),
             plugin: None,
         };
-        let found = Found::new(bytes, image.to_string(), &component);
+        let found = ResolvedComponent::new(bytes, image.to_string(), &component);
         let was_there = bound.was_there;
         let image = Some(bound.image);
-        Ok((Found { image, ..found }, was_there))
+        Ok((ResolvedComponent { image, ..found }, was_there))
     }
 
     /// Pushes a component's file under an image's tag.
     ///
     /// # Errors
     /// The file is not a component, or the registry refuses it.
-    pub fn push(&self, path: &Path, image: &Image, insecure: bool) -> Result<Pushed, SourceError> {
+    pub fn push(
+        &self,
+        path: &Path,
+        image: &Image,
+        insecure: bool,
+    ) -> Result<PushResult, SourceError> {
         let bytes = read_file(path)?;
         let access = self.access(insecure);
         Ok(registry::push(path, &bytes, image, &access, (self.now)())?)
@@ -332,7 +347,7 @@ impl Sources {
     pub fn begun<'a>(
         &self,
         job: &Path,
-        components: impl IntoIterator<Item = &'a Frozen>,
+        components: impl IntoIterator<Item = &'a PinnedComponent>,
     ) -> Result<(), SourceError> {
         for frozen in components
             .into_iter()
@@ -346,10 +361,10 @@ impl Sources {
     fn in_folder(
         &self,
         path: &Path,
-        component: &Component,
-        terms: &Terms,
-        plugins_of: &mut dyn FnMut(&Found) -> Result<Vec<String>, String>,
-    ) -> Result<Found, SourceError> {
+        component: &ComponentReference,
+        terms: &ComponentConditions,
+        plugins_of: &mut dyn FnMut(&ResolvedComponent) -> Result<Vec<String>, String>,
+    ) -> Result<ResolvedComponent, SourceError> {
         let folder = path.to_owned();
         let files = folder::files(path)?;
         if let Some(pinned) = terms.sha256 {
@@ -401,9 +416,9 @@ impl Sources {
     fn image(
         &self,
         image: &Image,
-        component: &Component,
-        terms: &Terms,
-    ) -> Result<Found, SourceError> {
+        component: &ComponentReference,
+        terms: &ComponentConditions,
+    ) -> Result<ResolvedComponent, SourceError> {
         let origin = image.to_string();
         let known = self.store.image(image)?;
         // A reference pinned by either digest needs no answer of the registry.
@@ -413,15 +428,15 @@ impl Sources {
             && let Some(bytes) = self.stored(sha256)?
         {
             let manifest = known.filter(|entry| entry.sha256 == sha256);
-            let found = Found::new(bytes, origin, component);
+            let found = ResolvedComponent::new(bytes, origin, component);
             let image = manifest.map(|entry| image.at(&entry.manifest.to_string()));
-            return Found { image, ..found }.pinned(terms);
+            return ResolvedComponent { image, ..found }.pinned(terms);
         }
         match self.fetch(image, terms.sha256, terms.insecure) {
             Ok((bytes, bound)) => {
-                let found = Found::new(bytes, origin, component);
+                let found = ResolvedComponent::new(bytes, origin, component);
                 let image = Some(bound.image);
-                Ok(Found { image, ..found })
+                Ok(ResolvedComponent { image, ..found })
             }
             Err(SourceError::Registry(problem)) if problem.is_passing() => {
                 let stored = match &known {
@@ -431,13 +446,13 @@ impl Sources {
                 let Some((entry, bytes)) = stored else {
                     return Err(problem.into());
                 };
-                let found = Found {
+                let found = ResolvedComponent {
                     image: Some(image.at(&entry.manifest.to_string())),
                     note: Some(format!(
                         "{problem}; used the version of {} from the store",
                         entry.asked.strftime("%Y-%m-%d %H:%M")
                     )),
-                    ..Found::new(bytes, origin, component)
+                    ..ResolvedComponent::new(bytes, origin, component)
                 };
                 found.pinned(terms)
             }
@@ -507,9 +522,13 @@ struct Bound {
     was_there: bool,
 }
 
-fn read(path: &Path, component: &Component) -> Result<Found, SourceError> {
+fn read(path: &Path, component: &ComponentReference) -> Result<ResolvedComponent, SourceError> {
     let bytes = read_file(path)?;
-    Ok(Found::new(bytes, path.display().to_string(), component))
+    Ok(ResolvedComponent::new(
+        bytes,
+        path.display().to_string(),
+        component,
+    ))
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>, SourceError> {

@@ -28,7 +28,7 @@ pub struct Store {
 
 /// A component of a store, with the facts about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredComponent {
     /// Its digest.
     pub sha256: Sha256,
     /// Its size.
@@ -54,9 +54,9 @@ pub struct Prune {
 
 /// The components and files that were, or would be, removed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneResult {
     /// Components.
-    pub components: Vec<Kept>,
+    pub components: Vec<StoredComponent>,
     /// Files whose writing was not finished.
     pub partial: Vec<PathBuf>,
 }
@@ -179,7 +179,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read.
-    pub fn list(&self) -> Result<Vec<Kept>, StoreError> {
+    pub fn list(&self) -> Result<Vec<StoredComponent>, StoreError> {
         let index = self.read()?;
         let mut all = Vec::new();
         for (sha256, bytes) in self.blobs.all()? {
@@ -243,7 +243,7 @@ impl Store {
     ///
     /// # Errors
     /// The store cannot be read or written. Components removed before the error stay removed.
-    pub fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned, StoreError> {
+    pub fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult, StoreError> {
         self.change(|index| {
             let since = prune.unused_for.map(|time| now - time);
             let is_old = |sha256: &Sha256, components: &BTreeMap<Sha256, ComponentEntry>| {
@@ -251,9 +251,9 @@ impl Store {
                 since.is_some_and(|since| used.is_none_or(|used| used < since))
             };
             // The lock is held, so no other process writes here.
-            let mut pruned = Pruned {
+            let mut pruned = PruneResult {
                 partial: [Blobs::at(&self.folder).partial()?, self.blobs.partial()?].concat(),
-                ..Pruned::default()
+                ..PruneResult::default()
             };
             for (sha256, bytes) in self.blobs.all()? {
                 let kept = kept(index, sha256, bytes);
@@ -346,12 +346,12 @@ impl Index {
 }
 
 /// The facts that the index has about a stored component.
-fn kept(index: &Index, sha256: Sha256, bytes: u64) -> Kept {
+fn kept(index: &Index, sha256: Sha256, bytes: u64) -> StoredComponent {
     let entry = index.components.get(&sha256);
     let images = index.images.iter();
     let images = images.filter(|(_, entry)| entry.sha256 == sha256);
     let jobs = entry.map(|entry| entry.jobs.iter().filter(|job| job.is_dir()).cloned());
-    Kept {
+    StoredComponent {
         sha256,
         bytes,
         images: images.map(|(image, _)| image.clone()).collect(),

@@ -4,13 +4,13 @@
 use opilio_sandbox::{Candidates, Ruling, Stage};
 
 use crate::Staged;
-use crate::breaker::{Failure, Unanswered};
+use crate::breaker::{Failure, UnansweredCall};
 
 /// Most candidates of a batch on which a filter may fail one by one before the rest is given up: each may cost its time limit.
 const FAULTS_ALONE_MAX: usize = 8;
 
 /// A filter's answers about candidates.
-pub struct Answers {
+pub struct FilterAnswers {
     /// One for each candidate, in order.
     pub list: Vec<BatchAnswer>,
     /// Calls that failed.
@@ -25,12 +25,12 @@ pub enum BatchAnswer {
     /// Its ruling.
     Ruled(Ruling),
     /// It could not be asked.
-    Failed(Missing),
+    Failed(MissingAnswer),
 }
 
 /// An answer that is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingAnswer {
     /// The reason.
     pub reason: String,
     /// The profile's substitute for the answer: true for accept; none if the filter does not decide then.
@@ -38,8 +38,13 @@ pub struct Missing {
 }
 
 /// Asks a filter about the candidates at the indices in `places`.
-pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[usize]) -> Answers {
-    let mut answers = Answers {
+pub fn ask(
+    staged: &Staged,
+    stage: &Stage,
+    candidates: &Candidates,
+    places: &[usize],
+) -> FilterAnswers {
+    let mut answers = FilterAnswers {
         list: vec![BatchAnswer::NotAsked; candidates.len()],
         failures: Vec::new(),
     };
@@ -95,8 +100,8 @@ pub fn ask(staged: &Staged, stage: &Stage, candidates: &Candidates, places: &[us
     answers
 }
 
-fn missing(unanswered: &Unanswered) -> Missing {
-    Missing {
+fn missing(unanswered: &UnansweredCall) -> MissingAnswer {
+    MissingAnswer {
         reason: unanswered.reason(),
         stands_for: unanswered.stands_for(),
     }

@@ -1,13 +1,13 @@
 //! The profile's policy for plugin errors, single and repeated.
 //!
-//! Every call of a plugin goes through [`Staged::ask`], by way of `ask.rs`. A plugin that failed too often among its last calls
+//! Every call of a plugin goes through [`Staged::ask`], by way of `calls.rs`. A plugin that failed too often among its last calls
 //! is left out for a while (its breaker is open), pauses the crawl, or ends it, as the profile sets.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use opilio_profile::{Breaker as Rule, BreakerAction, OnFault, Stage};
+use opilio_profile::{BreakerAction, BreakerSettings, OnFault, Stage};
 use opilio_sandbox::{Fault, Plugin};
 
 use crate::Staged;
@@ -15,7 +15,7 @@ use crate::Staged;
 /// The breaker of one instance, shared by all its settings and stages.
 #[derive(Debug)]
 pub struct Breaker {
-    rule: Rule,
+    rule: BreakerSettings,
     state: Mutex<State>,
 }
 
@@ -77,7 +77,7 @@ pub enum Consequence {
 
 /// A call without an answer.
 #[derive(Debug)]
-pub struct Unanswered {
+pub struct UnansweredCall {
     /// The failed call; none if the plugin was not called because its breaker is open.
     failure: Option<Box<Failure>>,
     stands_for: Option<bool>,
@@ -85,7 +85,7 @@ pub struct Unanswered {
 
 impl FaultPolicy {
     /// Returns the policy for a plugin at a stage.
-    pub fn at(stage: Stage, on_fault: Option<OnFault>, rule: &Rule) -> FaultPolicy {
+    pub fn at(stage: Stage, on_fault: Option<OnFault>, rule: &BreakerSettings) -> FaultPolicy {
         let default = OnFault::default_at(stage);
         let pauses = on_fault == Some(OnFault::Pause);
         let stands_for = match on_fault.filter(|_| !pauses).unwrap_or(default) {
@@ -102,7 +102,11 @@ impl FaultPolicy {
 
     /// Returns the policy for the guard of a plugin at a stage. Without a setting, an error of the guard has no substitute
     /// answer: it counts as if the plugin itself could not be asked.
-    pub fn of_guard(stage: Stage, on_fault: Option<OnFault>, rule: &Rule) -> FaultPolicy {
+    pub fn of_guard(
+        stage: Stage,
+        on_fault: Option<OnFault>,
+        rule: &BreakerSettings,
+    ) -> FaultPolicy {
         FaultPolicy {
             stands_for: match on_fault {
                 Some(OnFault::Accept) => Some(true),
@@ -117,7 +121,7 @@ impl FaultPolicy {
 
 impl Breaker {
     /// Creates a breaker that has seen no calls.
-    pub fn new(rule: Rule) -> Breaker {
+    pub fn new(rule: BreakerSettings) -> Breaker {
         Breaker {
             rule,
             state: Mutex::default(),
@@ -173,10 +177,13 @@ impl Breaker {
 
 impl Staged {
     /// Calls the plugin, unless its breaker is open.
-    pub fn ask<T>(&self, call: impl FnOnce(&Plugin) -> Result<T, Fault>) -> Result<T, Unanswered> {
+    pub fn ask<T>(
+        &self,
+        call: impl FnOnce(&Plugin) -> Result<T, Fault>,
+    ) -> Result<T, UnansweredCall> {
         let stands_for = self.policy.stands_for;
         if self.breaker.state().open_for.is_some() {
-            return Err(Unanswered {
+            return Err(UnansweredCall {
                 failure: None,
                 stands_for,
             });
@@ -185,7 +192,7 @@ impl Staged {
         let answer = tracing::info_span!("plugin", opilio.plugin = &*self.name)
             .in_scope(|| call(&self.plugin));
         let consequence = self.breaker.count(answer.is_err(), self.policy.then);
-        answer.map_err(|fault| Unanswered {
+        answer.map_err(|fault| UnansweredCall {
             failure: Some(Box::new(Failure {
                 fault: self.named(fault),
                 consequence: consequence.or(each.filter(|_| self.policy.pauses)),
@@ -195,7 +202,7 @@ impl Staged {
     }
 }
 
-impl Unanswered {
+impl UnansweredCall {
     /// Returns the substitute for a filter's missing answer: true for accept; none if the filter does not decide.
     pub fn stands_for(&self) -> Option<bool> {
         self.stands_for
@@ -225,7 +232,7 @@ mod tests {
     use super::*;
 
     fn breaker(faults: Option<u32>, calls: u32, rest: Duration) -> Breaker {
-        Breaker::new(Rule {
+        Breaker::new(BreakerSettings {
             faults,
             calls,
             then: None,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use opilio_profile::Instance;
-use opilio_source::{Blobs, Found, Frozen, Sha256, Sources};
+use opilio_source::{Blobs, PinnedComponent, ResolvedComponent, Sha256, Sources};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,16 +45,16 @@ pub struct JobPlugin {
     pinned: Option<Sha256>,
     /// The component when the job began; none for a built-in one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub frozen: Option<Frozen>,
+    pub frozen: Option<PinnedComponent>,
     /// The replacement of the component.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub replacement: Option<Replaced>,
+    pub replacement: Option<ReplacementComponent>,
 }
 
 /// The component that replaced a plugin's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Replaced {
+pub struct ReplacementComponent {
     /// The source of the component.
     pub component: String,
     /// Its digest.
@@ -171,7 +171,7 @@ impl JobPlugins {
     }
 
     /// Returns the components that the job keeps, for recording their use.
-    pub fn frozen(&self) -> impl Iterator<Item = &Frozen> {
+    pub fn frozen(&self) -> impl Iterator<Item = &PinnedComponent> {
         self.plugins
             .values()
             .filter_map(|kept| kept.frozen.as_ref())
@@ -183,9 +183,9 @@ impl JobPlugins {
         kept: &JobPlugin,
         sources: &Sources,
         insecure: bool,
-    ) -> Result<Found, String> {
+    ) -> Result<ResolvedComponent, String> {
         let frozen = match (&kept.replacement, &kept.frozen) {
-            (Some(replaced), _) => Frozen {
+            (Some(replaced), _) => PinnedComponent {
                 component: replaced.component.clone(),
                 sha256: replaced.sha256,
                 image: None,
@@ -202,7 +202,7 @@ impl JobPlugins {
             .get(frozen.sha256)
             .map_err(|problem| chain(&problem))?;
         match kept {
-            Some(bytes) => Ok(Found {
+            Some(bytes) => Ok(ResolvedComponent {
                 bytes: bytes.into(),
                 sha256: frozen.sha256,
                 origin: frozen.component,
@@ -221,7 +221,7 @@ impl JobPlugins {
         &mut self,
         job: &Path,
         instance: &Instance,
-        replaced: Replaced,
+        replaced: ReplacementComponent,
         bytes: &bytes::Bytes,
     ) -> Result<(), ComponentsError> {
         let kept = self.kept(instance).cloned();
@@ -248,7 +248,7 @@ impl JobPlugin {
     }
 
     /// Returns the entry of an instance at the beginning of a job.
-    pub fn begun(instance: &Instance, found: &Found) -> JobPlugin {
+    pub fn begun(instance: &Instance, found: &ResolvedComponent) -> JobPlugin {
         JobPlugin {
             frozen: Some(found.frozen(&instance.component)),
             ..JobPlugin::of(instance)
@@ -262,14 +262,12 @@ fn blobs(job: &Path) -> Blobs {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use opilio_profile::{Given, Profile};
+    use opilio_profile::{Profile, ProfileContext};
 
     use super::*;
 
     fn instance(text: &str) -> Instance {
-        let given = Given {
+        let given = ProfileContext {
             builtins: vec![
                 "bot-walls".to_owned(),
                 "html".to_owned(),
@@ -277,7 +275,7 @@ mod tests {
             ],
             seeds_elsewhere: true,
             base: Some("/base".into()),
-            ..Given::default()
+            ..ProfileContext::default()
         };
         let text = format!("[stacks]\nscope = []\nextract = ['x']\nwait = []\n[plugins.x]\n{text}");
         let profile = Profile::parse("p.toml", &text, &given).unwrap();
@@ -291,7 +289,7 @@ mod tests {
         let mut list = JobPlugins::read(job).unwrap();
         assert_eq!(list.kept(&instance("component = 'a.wasm'")), None);
         let bytes = bytes::Bytes::from_static(b"new");
-        let replaced = Replaced {
+        let replaced = ReplacementComponent {
             component: "/home/lena/b.wasm".to_owned(),
             sha256: Sha256::of(&bytes),
             plugin: None,
@@ -330,7 +328,7 @@ mod tests {
         let before = instance("component = 'a.wasm'");
         let mut list = JobPlugins::default();
         let frozen = JobPlugin {
-            frozen: Some(Frozen {
+            frozen: Some(PinnedComponent {
                 component: "a.wasm".to_owned(),
                 sha256,
                 image: None,

@@ -78,7 +78,7 @@ pub struct CandidateGuards<'c> {
 
 /// Whether a plugin may see a candidate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum GuardVerdict {
     /// It may.
     Yes,
     /// A guard refuses.
@@ -98,22 +98,22 @@ impl<'c> CandidateGuards<'c> {
     }
 
     /// Returns whether a plugin may see the candidates, one answer for each candidate.
-    pub fn seen_by(&mut self, staged: &Staged) -> Vec<Seen> {
-        let mut seen = vec![Seen::Yes; self.candidates.len()];
+    pub fn seen_by(&mut self, staged: &Staged) -> Vec<GuardVerdict> {
+        let mut seen = vec![GuardVerdict::Yes; self.candidates.len()];
         for guard in &staged.guards {
             for (seen, answer) in seen.iter_mut().zip(self.of(guard)) {
                 match answer {
                     BatchAnswer::NotAsked => {}
                     BatchAnswer::Failed(missing) => {
                         *seen = match missing.stands_for {
-                            Some(true) => Seen::Yes,
-                            Some(false) => Seen::No,
-                            None => Seen::Unknown(missing.reason.clone()),
+                            Some(true) => GuardVerdict::Yes,
+                            Some(false) => GuardVerdict::No,
+                            None => GuardVerdict::Unknown(missing.reason.clone()),
                         }
                     }
                     BatchAnswer::Ruled(ruling) => match allows(&ruling.verdict) {
-                        Some(true) => *seen = Seen::Yes,
-                        Some(false) => *seen = Seen::No,
+                        Some(true) => *seen = GuardVerdict::Yes,
+                        Some(false) => *seen = GuardVerdict::No,
                         None => {}
                     },
                 }

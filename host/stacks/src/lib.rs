@@ -16,12 +16,13 @@ use opilio_profile::{PluginSettings, Stage};
 use opilio_sandbox::{Kind, Plugin};
 use sha2::Digest as _;
 
-mod ask;
 pub mod batch;
 pub mod breaker;
+mod calls;
+mod catalogue;
 pub mod components;
 pub mod guards;
-pub mod known;
+pub mod known_stacks;
 mod load;
 mod pool;
 pub mod recorder;
@@ -31,9 +32,11 @@ mod variants;
 use crate::breaker::{Breaker, FaultPolicy};
 use crate::recorder::Recorder;
 
-pub use known::KnownStacks;
-pub use known::{KnownStack, StackedPlugin};
+pub use catalogue::{ShippedPlugin, shipped_plugins};
+pub use known_stacks::KnownStacks;
+pub use known_stacks::{KnownStack, StackedPlugin};
 pub use load::{Loaded, Loading, load};
+pub use opilio_model::error_chain as chain;
 pub use pool::{PluginSeen, Pool, Replacement};
 pub use thread::{on_plugin_thread, panic_message};
 
@@ -134,7 +137,7 @@ pub struct Stacks {
     pub digest_hash: u64,
     pool: Arc<Pool>,
     /// Stacks that overrides select, as far as they have been used.
-    selected: Mutex<HashMap<(opilio_profile::Stacks, PluginSettings), Selected>>,
+    selected: Mutex<HashMap<(opilio_profile::StackSettings, PluginSettings), Selected>>,
 }
 
 /// Stacks that overrides select.
@@ -189,7 +192,7 @@ impl Stacks {
     /// Selects the plugins that the profile names. `refuse` is called for each that does not fit its stage.
     fn of(
         pool: &Arc<Pool>,
-        written: &opilio_profile::Stacks,
+        written: &opilio_profile::StackSettings,
         said: &PluginSettings,
         refuse: &mut dyn FnMut(Stage, usize, String),
     ) -> Selected {
@@ -247,7 +250,7 @@ impl Stacks {
     }
 
     /// Returns the stacks of the profile itself, with the plugins of another pool.
-    pub fn with(default: &opilio_profile::Settings, pool: Pool) -> Arc<Stacks> {
+    pub fn with(default: &opilio_profile::EffectiveSettings, pool: Pool) -> Arc<Stacks> {
         let none = PluginSettings::default();
         Stacks::of(&Arc::new(pool), &default.stacks, &none, &mut left_out).stacks
     }
@@ -260,8 +263,8 @@ impl Stacks {
     /// Returns the stacks that a URI's settings name, with these plugins.
     pub fn selected(
         self: &Arc<Self>,
-        settings: &opilio_profile::Settings,
-        default: &opilio_profile::Settings,
+        settings: &opilio_profile::EffectiveSettings,
+        default: &opilio_profile::EffectiveSettings,
     ) -> Arc<Stacks> {
         if std::ptr::eq(settings, default)
             || settings.stacks == default.stacks && settings.plugins.is_empty()
@@ -330,7 +333,13 @@ fn left_out(stage: Stage, _: usize, problem: String) {
 
 /// Returns the reason that a plugin does not fit a stage; none if it fits.
 fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
-    let (kind, what) = match stage {
+    let (kind, what) = kind_of(stage);
+    (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is no {what}"))
+}
+
+/// Returns the kind of the plugins of a stage, and its name.
+pub(crate) fn kind_of(stage: Stage) -> (Kind, &'static str) {
+    match stage {
         Stage::Precedence => (Kind::Precedence, "precedence plugin"),
         Stage::Digest => (Kind::DigestStripper, "digest stripper"),
         Stage::Change => (Kind::ChangeEvaluator, "change evaluator"),
@@ -343,18 +352,5 @@ fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
         | Stage::PostFetch
         | Stage::PreExtract
         | Stage::Archive => (Kind::Filter, "filter"),
-    };
-    (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is no {what}"))
-}
-
-/// An error and its causes on one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
     }
-    text
 }

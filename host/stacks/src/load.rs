@@ -6,10 +6,12 @@ use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use opilio_profile::{
-    Component as ComponentOrigin, Fault, Faults, Instance, Level, PluginSettings, Profile,
+    ComponentReference, Diagnostic, Diagnostics, Instance, Level, PluginSettings, Profile,
 };
-use opilio_sandbox::{Component, ConfigureError, Engine, Kind, Limits, Tables};
-use opilio_source::{Found, Sha256, Sources, Terms as SourceTerms};
+use opilio_sandbox::{
+    Component, ConfigureError, Engine, Kind, Limits, Preparation, Tables, report_preparation,
+};
+use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
 use serde_json::Value;
 
 use super::pool::{InForce, Maker, Pool, Terms, described, overridden};
@@ -64,9 +66,9 @@ struct Progress<'l> {
 ///
 /// # Errors
 /// Returns all errors at once, each at its place in the profile.
-pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
+pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
     let profile = loading.profile;
-    let mut faults = Faults::default();
+    let mut faults = Diagnostics::default();
     let mut progress = Progress {
         loading,
         components: HashMap::new(),
@@ -81,7 +83,13 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
     };
     let only = progress.loading.only;
     let is_wanted = |instance: &&Instance| only.is_none_or(|only| only == instance.name);
-    for instance in profile.plugins.values().filter(is_wanted) {
+    let wanted: Vec<&Instance> = profile.plugins.values().filter(is_wanted).collect();
+    for (index, instance) in wanted.iter().enumerate() {
+        report_preparation(Preparation::Plugin {
+            name: &instance.name,
+            number: index + 1,
+            of: wanted.len(),
+        });
         match progress.instance(instance) {
             Ok(one) => {
                 pool.instances.insert(instance.name.clone(), Arc::new(one));
@@ -89,6 +97,7 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
             Err(more) => faults.append(more),
         }
     }
+    report_preparation(Preparation::Done);
     let pool = Arc::new(pool);
     let none = PluginSettings::default();
     let mut refuse = |stage, index, problem| {
@@ -125,10 +134,10 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Faults> {
 }
 
 impl Progress<'_> {
-    fn instance(&mut self, instance: &Instance) -> Result<InForce, Faults> {
+    fn instance(&mut self, instance: &Instance) -> Result<InForce, Diagnostics> {
         let profile = self.loading.profile;
         let at_component =
-            |problem: String| Faults::from(component_fault(profile, instance, problem));
+            |problem: String| Diagnostics::from(component_fault(profile, instance, problem));
         let found = self.found(instance).map_err(at_component)?;
         let component = self.component(&found).map_err(at_component)?;
         let replacement = self
@@ -138,7 +147,7 @@ impl Progress<'_> {
         let named = match &replacement {
             Some(replacement) => replacement.plugin.clone(),
             None => match &instance.component {
-                ComponentOrigin::Builtin(name) => {
+                ComponentReference::Builtin(name) => {
                     opilio_builtin::find(name).map(|builtin| builtin.plugin.to_owned())
                 }
                 other => other.plugin().map(str::to_owned),
@@ -174,7 +183,7 @@ impl Progress<'_> {
                 if self.loading.job.is_some() && lesser.worst() == Some(Level::Warning) {
                     return Err(lesser);
                 }
-                let words = |fault: &Fault| format!("{}: {}", fault.pointer, fault.problem);
+                let words = |fault: &Diagnostic| format!("{}: {}", fault.pointer, fault.problem);
                 self.notes.extend(lesser.iter().map(words));
                 (instance.settings.clone(), settings)
             }
@@ -200,7 +209,7 @@ impl Progress<'_> {
     }
 
     /// Returns the component of an instance: the job's copy, or the one that the profile names now.
-    fn found(&mut self, instance: &Instance) -> Result<Found, String> {
+    fn found(&mut self, instance: &Instance) -> Result<ResolvedComponent, String> {
         let Loading {
             engine,
             sources,
@@ -215,7 +224,7 @@ impl Progress<'_> {
             self.job.insert(&instance.name, kept.clone());
             return Ok(found);
         }
-        let mut plugins_of = |found: &Found| {
+        let mut plugins_of = |found: &ResolvedComponent| {
             let component = engine
                 .load(&found.bytes, &found.origin)
                 .map_err(|problem| chain(&problem))?;
@@ -225,13 +234,13 @@ impl Progress<'_> {
         let found = sources
             .resolve(
                 &instance.component,
-                &SourceTerms::of(instance),
+                &ComponentConditions::of(instance),
                 &mut plugins_of,
             )
             .map_err(|problem| chain(&problem))?;
         self.notes.extend(found.note.clone());
         // Built-in components come with the binary. A watched component must match its file.
-        if !matches!(instance.component, ComponentOrigin::Builtin(_)) && !instance.watch {
+        if !matches!(instance.component, ComponentReference::Builtin(_)) && !instance.watch {
             let kept = JobPlugin::begun(instance, &found);
             self.job.insert(&instance.name, kept);
             self.loaded.insert(found.sha256, found.bytes.clone());
@@ -239,7 +248,7 @@ impl Progress<'_> {
         Ok(found)
     }
 
-    fn component(&mut self, found: &Found) -> Result<Component, String> {
+    fn component(&mut self, found: &ResolvedComponent) -> Result<Component, String> {
         if let Some(component) = self.components.get(&found.sha256) {
             return Ok(component.clone());
         }
@@ -255,7 +264,7 @@ impl Progress<'_> {
 
 /// Returns a note if the file has changed since the job copied the component. The job keeps using its copy.
 fn changed_since(instance: &Instance, kept: &JobPlugin) -> Option<String> {
-    let ComponentOrigin::File { path, .. } = &instance.component else {
+    let ComponentReference::File { path, .. } = &instance.component else {
         return None;
     };
     let begun = kept
@@ -304,14 +313,18 @@ fn limits(instance: &Instance, profile: &Profile) -> Limits {
 }
 
 /// Returns an error at the line that names the component. If only a stack names a built-in component, it is that line.
-fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> Fault {
+fn component_fault(profile: &Profile, instance: &Instance, problem: String) -> Diagnostic {
     profile.fault_at(&format!("/plugins/{}/component", instance.name), &problem)
 }
 
-fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureError) -> Faults {
+fn configure_faults(
+    profile: &Profile,
+    instance: &Instance,
+    problem: &ConfigureError,
+) -> Diagnostics {
     match problem {
         ConfigureError::Settings { faults: list, .. } => {
-            let mut faults = Faults::default();
+            let mut faults = Diagnostics::default();
             for fault in list {
                 let pointer = format!("/plugins/{}/settings{}", instance.name, fault.pointer);
                 faults.push(profile.fault_at(&pointer, &fault.problem));
@@ -320,8 +333,8 @@ fn configure_faults(profile: &Profile, instance: &Instance, problem: &ConfigureE
         }
         ConfigureError::Fault(fault) => {
             let problem = format!("cannot be configured: {}: {}", fault.kind, fault.message);
-            Faults::from(component_fault(profile, instance, problem))
+            Diagnostics::from(component_fault(profile, instance, problem))
         }
-        other => Faults::from(component_fault(profile, instance, chain(other))),
+        other => Diagnostics::from(component_fault(profile, instance, chain(other))),
     }
 }

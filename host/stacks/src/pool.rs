@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use opilio_profile::{
-    Breaker as Rule, Fault, Faults, OnFault, PluginSettings, Profile, Stage, complete_settings,
+    BreakerSettings, Diagnostic, Diagnostics, OnFault, PluginSettings, Profile, Stage,
+    complete_settings,
 };
 use opilio_sandbox::{
-    Component, ConfigureError, Description, Kind, Limits, Plugin, PluginConfig, Statistics, Tables,
+    Component, ConfigureError, Description, Kind, Limits, Plugin, PluginConfig, PluginStatistics,
+    Tables,
 };
 use serde_json::Value;
 
@@ -55,7 +57,7 @@ pub(super) struct InForce {
 pub(super) struct Terms {
     pub(super) filters: Vec<String>,
     pub(super) on_fault: Option<OnFault>,
-    pub(super) rule: Rule,
+    pub(super) rule: BreakerSettings,
     pub(super) variants_max: usize,
 }
 
@@ -75,7 +77,7 @@ pub(super) struct Maker {
 #[derive(Default)]
 struct Earlier {
     /// Statistics of plugins that are no longer called.
-    past: Statistics,
+    past: PluginStatistics,
     /// Plugins that may still be called, with the time of their replacement.
     recent: Vec<(Plugin, Instant)>,
 }
@@ -89,7 +91,7 @@ pub struct PluginSeen {
     /// The plugin in force.
     pub plugin: Plugin,
     /// Statistics of this process, including earlier plugins of the instance.
-    pub statistics: Statistics,
+    pub statistics: PluginStatistics,
     /// The state of the instance's breaker.
     pub breaker: BreakerState,
 }
@@ -142,12 +144,12 @@ impl Maker {
 
     /// Adds the plugin's own name and version to errors of its settings. The profile may use another name, and the line that is
     /// shown need not contain the name at all.
-    pub(super) fn signed(&self, faults: Faults) -> Faults {
+    pub(super) fn signed(&self, faults: Diagnostics) -> Diagnostics {
         let mut plugins = self.component.plugins().iter();
         let version = plugins
             .find(|plugin| plugin.name == self.plugin)
             .map_or("", |plugin| plugin.version.as_str());
-        let signed = |fault: Fault| Fault {
+        let signed = |fault: Diagnostic| Diagnostic {
             problem: format!("{} {version}: {}", self.plugin, fault.problem),
             ..fault
         };
@@ -502,8 +504,8 @@ pub(super) fn overridden(
     profile: &Profile,
     maker: &Maker,
     written: &Value,
-) -> Result<Vec<(Value, Plugin)>, Faults> {
-    let mut faults = Faults::default();
+) -> Result<Vec<(Value, Plugin)>, Diagnostics> {
+    let mut faults = Diagnostics::default();
     let mut variants = Vec::new();
     for (number, name) in profile.overridden_settings() {
         if name != &*maker.name {

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
-use opilio_profile::Record;
-use opilio_sandbox::{Answer, Call, Candidates, Fault, FaultKind, Plugin, Recording, looking_up};
+use opilio_profile::RecordingSettings;
+use opilio_sandbox::{
+    Call, CallResult, Candidates, Fault, FaultKind, Plugin, Recording, looking_up,
+};
 use regex::RegexSet;
 
 /// The recordings, in the job's directory.
@@ -19,7 +21,7 @@ const FOLDER: &str = "recordings";
 /// Keeps calls of a job's plugins.
 #[derive(Debug)]
 pub struct Recorder {
-    rule: Record,
+    rule: RecordingSettings,
     folder: PathBuf,
     /// Count of the calls from which the sample is taken.
     calls: AtomicU64,
@@ -69,7 +71,7 @@ impl Subject<'_> {
 
 impl Recorder {
     /// Creates the recorder for the job in this directory. Existing files count towards the limit.
-    pub fn new(rule: Record, job: &Path) -> Recorder {
+    pub fn new(rule: RecordingSettings, job: &Path) -> Recorder {
         let folder = job.join(FOLDER);
         let files = std::fs::read_dir(&folder).map_or(0, Iterator::count);
         Recorder {
@@ -91,7 +93,7 @@ impl Recorder {
     ) -> Result<T, Fault>
     where
         C: Fn(&Plugin) -> Call,
-        A: FnOnce(&T) -> Answer,
+        A: FnOnce(&T) -> CallResult,
     {
         let is_full = self.files.load(Ordering::Relaxed) >= u64::from(self.rule.files);
         if is_full || self.is_out_of_order.load(Ordering::Relaxed) {
@@ -171,8 +173,6 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn candidate(uri: &str) -> opilio_sandbox::Candidate {

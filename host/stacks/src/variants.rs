@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use opilio_sandbox::{Plugin, Statistics, spawn_lane};
+use opilio_sandbox::{Plugin, PluginStatistics, spawn_lane};
 use serde_json::Value;
 
 use super::pool::Maker;
@@ -35,7 +35,7 @@ pub(super) struct Variants {
     /// Whether a snapshot is being made. Only one is made at a time.
     preparing: Mutex<bool>,
     /// Statistics of variants that are no longer kept.
-    gone: Mutex<Statistics>,
+    gone: Mutex<PluginStatistics>,
     generation: Arc<AtomicU64>,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Variant {
     /// The plugin from a snapshot, while there is one.
     snapshot: RwLock<Option<Plugin>>,
     /// Statistics of earlier snapshots.
-    earlier: Mutex<Statistics>,
+    earlier: Mutex<PluginStatistics>,
     uses: AtomicU64,
     last_use: AtomicU64,
     /// Whether a snapshot was tried.
@@ -117,7 +117,7 @@ impl Variants {
     }
 
     /// Returns the statistics of each variant that has been selected.
-    pub(super) fn seen(&self) -> Vec<(Plugin, Statistics)> {
+    pub(super) fn seen(&self) -> Vec<(Plugin, PluginStatistics)> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = known
             .values()
@@ -129,7 +129,7 @@ impl Variants {
     }
 
     /// Returns the statistics of variants that are no longer kept.
-    pub(super) fn gone(&self) -> Statistics {
+    pub(super) fn gone(&self) -> PluginStatistics {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.clone()
     }
@@ -239,7 +239,7 @@ impl Variant {
         self.statistics().calls > 0
     }
 
-    fn statistics(&self) -> Statistics {
+    fn statistics(&self) -> PluginStatistics {
         let mut all = self.each_call.statistics();
         let snapshot = self.snapshot.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(snapshot) = &*snapshot {
@@ -274,8 +274,6 @@ impl Use {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::time::{Duration, Instant};
 
     use opilio_sandbox::{Engine, EngineConfig, Limits, Tables};

@@ -257,7 +257,6 @@ impl<'de> Deserialize<'de> for HopPath {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[test]

@@ -223,7 +223,6 @@ fn template(replacement: &str, regex: &Regex, pattern: &str) -> Result<Vec<Piece
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[track_caller]

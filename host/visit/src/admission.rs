@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_fetch::robots::{Agents, Reason, Robots, Verdict};
+use opilio_fetch::robots::{Agents, Robots, RobotsReason, Verdict};
 use opilio_frontier::{Candidate, Directive, Outcome, Strategy, UNTIL_CHANGED};
 use opilio_profile::RobotsPolicy;
 use opilio_sandbox::{Candidates, Stage};
@@ -169,7 +169,8 @@ fn preconditions<D: Driver>(pipeline: &Pipeline, driver: &D) -> Result<Admission
         Addresses::NotNeeded => {}
         Addresses::Unknown => return Ok(Admission::ends(deferred(pipeline, Uri::dns(host)))),
         Addresses::Known(addresses) if addresses.is_empty() => {
-            let conclusion = Conclusion::failed(status::NO_ADDRESS, String::new());
+            let error = format!("err=no address for {host}");
+            let conclusion = Conclusion::failed(status::NO_ADDRESS, error);
             return Ok(Admission::ends(conclusion));
         }
         Addresses::Known(addresses) => permit.addresses = addresses,
@@ -231,7 +232,7 @@ fn refused_by_robots<D: Driver>(
         return None;
     };
     let mut annotations = vec!["robotExcluded".to_owned()];
-    if let Reason::Rule(line) = &reason {
+    if let RobotsReason::Rule(line) = &reason {
         annotations.push(format!("robotsLine:{}", line.number));
     }
     if settings.policy == RobotsPolicy::Audit {
@@ -241,15 +242,16 @@ fn refused_by_robots<D: Driver>(
     Some(match reason {
         // A blocked robots.txt blocks the other URIs of its host too. A port stays refused. A host name may get another address
         // at any time.
-        Reason::Unreachable(status::BLOCKED) => {
-            let annotation = "robots.txt leads to a refused address or port".to_owned();
+        RobotsReason::Unreachable(status::BLOCKED) => {
+            let annotation =
+                "fetch.allow-addresses or fetch.allow-ports refuses its robots.txt".to_owned();
             let port = pipeline.issue.uri.port_or_default();
             match opilio_fetch::is_bad_port(port, &pipeline.settings.fetch.allow_ports) {
                 true => Conclusion::disregarded(status::BLOCKED, annotation),
                 false => Conclusion::postponed(status::BLOCKED, annotation),
             }
         }
-        Reason::Unreachable(_) => Conclusion::failed(status::ROBOTS_FAILED, String::new()),
+        RobotsReason::Unreachable(_) => Conclusion::failed(status::ROBOTS_FAILED, String::new()),
         reason => Conclusion::new(
             Outcome::Disregarded {
                 status: status::ROBOTS,
@@ -270,7 +272,7 @@ fn refused_by_robots<D: Driver>(
 }
 
 /// The user agents whose rules apply under the profile's policy.
-pub(crate) fn agents(settings: &opilio_profile::Robots) -> Agents<'_> {
+pub(crate) fn agents(settings: &opilio_profile::RobotsSettings) -> Agents<'_> {
     match settings.policy {
         RobotsPolicy::FirstNamed => Agents::FirstNamed(&settings.agents),
         RobotsPolicy::MostFavoured => Agents::MostFavoured(&settings.agents),

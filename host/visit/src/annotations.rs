@@ -8,6 +8,7 @@ use opilio_sandbox::Annotation;
 /// First words of the annotations that the crawl or its fetcher makes, up to a colon or an equals sign, in lower case.
 const RESERVED: &[&str] = &[
     "authenticated",
+    "browser",
     "cancelled",
     "cookieredirect",
     "damagedcontentencoding",
@@ -24,10 +25,12 @@ const RESERVED: &[&str] = &[
     "midfetchabort",
     "noclosenotify",
     "ov",
+    "notrendered",
     "quota",
     "ratetrunc",
     "recovered",
     "redirectstrunc",
+    "rendered",
     "retriesexhausted",
     "robotexcluded",
     "robotsline",
@@ -40,6 +43,7 @@ const RESERVED: &[&str] = &[
     "unextracted",
     "unreadablecontent",
     "unstripped",
+    "unwantedtrunc",
     "unwritten",
     "warcrevisit",
     "wt",

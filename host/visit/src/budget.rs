@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Error, Frontier, Issue, UriRecord};
+use opilio_frontier::{Frontier, FrontierError, Issue, UriRecord};
 
 use self::controller::{Controller, Promise};
 
@@ -57,7 +57,7 @@ pub struct Budget {
 
 /// An evaluator's answer for a document, within the profile's limits.
 #[derive(Clone, Copy, Debug)]
-pub struct Answered {
+pub struct EvaluatedWait {
     /// The time of the answer.
     pub now: Timestamp,
     /// Time from the last visit, this one or an earlier one, until the next.
@@ -74,7 +74,7 @@ pub struct Answered {
 
 /// The queue and state of a URI, as far as its measures depend on them.
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct UriInQueue<'a> {
     /// Its queue.
     pub queue: &'a str,
     /// Its precedence.
@@ -83,10 +83,10 @@ pub struct Place<'a> {
     pub queued: Option<Duration>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> UriInQueue<'a> {
     /// Returns the place of a URI that was issued.
-    pub fn of(issue: &'a Issue) -> Place<'a> {
-        Place {
+    pub fn of(issue: &'a Issue) -> UriInQueue<'a> {
+        UriInQueue {
             queue: &issue.queue,
             precedence: issue.record.precedence,
             queued: (issue.record.visits == 0).then_some(issue.overdue),
@@ -99,7 +99,7 @@ impl Budget {
     ///
     /// # Errors
     /// Returned if the store fails.
-    pub fn open(frontier: &Frontier, now: Timestamp) -> Result<Self, Error> {
+    pub fn open(frontier: &Frontier, now: Timestamp) -> Result<Self, FrontierError> {
         let whole = read(frontier, "")?;
         Ok(Self {
             whole: whole.unwrap_or_else(|| Controller::new(FIRST_PRICE, days(now))),
@@ -116,9 +116,9 @@ impl Budget {
     pub fn measures(
         &mut self,
         frontier: &Frontier,
-        place: Place<'_>,
+        place: UriInQueue<'_>,
         now: Timestamp,
-    ) -> Result<BTreeMap<String, f64>, Error> {
+    ) -> Result<BTreeMap<String, f64>, FrontierError> {
         let whole = self.whole.price();
         let queue = self.queue(frontier, place.queue, now)?.price();
         let mut measures = BTreeMap::from([
@@ -140,8 +140,8 @@ impl Budget {
         &mut self,
         frontier: &Frontier,
         issue: &Issue,
-        answered: Answered,
-    ) -> Result<(), Error> {
+        answered: EvaluatedWait,
+    ) -> Result<(), FrontierError> {
         let record = &issue.record;
         let overdue = issue.overdue.as_secs_f64() / DAY;
         let overdue = if record.visits > 0 { overdue } else { 0.0 };
@@ -196,7 +196,7 @@ impl Budget {
         frontier: &Frontier,
         queue: &str,
         now: Timestamp,
-    ) -> Result<&mut Controller, Error> {
+    ) -> Result<&mut Controller, FrontierError> {
         if !self.queues.contains_key(queue) {
             let kept = read(frontier, queue)?;
             let price = self.whole.price() * QUEUE_PRICE_MIN;
@@ -216,7 +216,7 @@ fn before(record: &UriRecord) -> Option<(f64, f64)> {
     Some((days(last.at), (wait.as_secs_f64() / DAY).max(1e-6)))
 }
 
-fn read(frontier: &Frontier, queue: &str) -> Result<Option<Controller>, Error> {
+fn read(frontier: &Frontier, queue: &str) -> Result<Option<Controller>, FrontierError> {
     let kept = frontier.caller_value(&format!("{NAME}{queue}"))?;
     let text = kept.and_then(|kept| String::from_utf8(kept).ok());
     Ok(text.and_then(|text| Controller::read(&text)))

@@ -4,26 +4,26 @@ use opilio_frontier::WarcLocation;
 
 /// The form in which a capture is archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum CaptureForm {
     /// The whole response.
     Response,
     /// The payload is stored already, byte for byte.
-    Identical(Previous),
+    Identical(EarlierCapture),
     /// Another URI has brought the payload.
-    Duplicate(Previous),
+    Duplicate(EarlierCapture),
     /// The server said that nothing has changed (304).
-    NotModified(Previous),
+    NotModified(EarlierCapture),
     /// A mid-fetch filter took the headers as proof that nothing has changed; the body was not fetched.
-    HeadersUnchanged(Previous),
+    HeadersUnchanged(EarlierCapture),
     /// The visit and its headers: the content is the same though the bytes differ.
-    Note(Previous),
+    Note(EarlierCapture),
     /// Nothing.
     Nothing,
 }
 
 /// The capture that a revisit record refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Previous {
+pub struct EarlierCapture {
     /// Its URI.
     pub uri: String,
     /// Its first record.

@@ -18,7 +18,7 @@ pub struct RetryWanted {
 }
 
 /// A filter's verdict `reject`.
-pub struct Rejected {
+pub struct FilterRejection {
     /// The fetch status.
     pub status: i32,
     /// The filter and its reason.

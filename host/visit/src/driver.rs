@@ -3,7 +3,7 @@
 //! There are two drivers. The crawl answers from servers, the frontier's store and plugin lanes. The simulator answers from a
 //! synthetic web in virtual time. Both run the same pipeline, so a decision is the same in both.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use std::time::Duration;
 use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
-use opilio_frontier::{Candidate, Disposition, Finished, Outcome, SiteRecord, Transfer};
-use opilio_profile::Stage;
+use opilio_frontier::{Candidate, Disposition, FinishResult, Outcome, SiteRecord, Transfer};
+use opilio_profile::{EffectiveSettings, Stage};
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 
-use crate::capture::{Keep, Previous};
+use crate::archiving::{PendingCapture, StoredCapture};
+use crate::capture::{CaptureForm, EarlierCapture};
 use crate::evaluation::OddWait;
-use crate::extraction::RefusedLink;
-use crate::keeping::{PendingCapture, Stored};
+use crate::extraction::{FoundLink, RefusedLink};
 use crate::pipeline::LogEntry;
 use crate::reading::{Reading, ReadingTask};
 use crate::scope::ScopeDecision;
@@ -47,6 +47,8 @@ pub enum Step {
     Fetch,
     /// The document is digested and compared, and its links are extracted and judged.
     Read,
+    /// A browser renders the page.
+    Render,
     /// The capture waits for a writer, and is written to the archive.
     Archive,
     /// Wait evaluators decide the time of the next visit.
@@ -63,11 +65,34 @@ impl Step {
             Step::Prepare => "prepare",
             Step::Fetch => "fetch",
             Step::Read => "read",
+            Step::Render => "render",
             Step::Archive => "archive",
             Step::Wait => "wait",
             Step::Finish => "finish",
         }
     }
+}
+
+/// A page that is to be rendered.
+#[derive(Clone, Copy)]
+pub struct PageToRender<'p> {
+    /// Its plain fetch. The browser gets this response, not another one.
+    pub exchange: &'p Arc<Exchange>,
+    /// The settings for its media type.
+    pub settings: &'p EffectiveSettings,
+    /// Whether the page itself is archived. Otherwise pictures and text of it are not.
+    pub is_archived: bool,
+}
+
+/// The result of rendering a page.
+#[derive(Debug, Default)]
+pub struct Rendering {
+    /// Links of the rendered page. Those that the plain page has may be among them.
+    pub links: Vec<FoundLink>,
+    /// URIs that the page has requested and that were archived. They need not be fetched again.
+    pub archived: HashSet<Uri>,
+    /// Annotations for the line of the page.
+    pub annotations: Vec<String>,
 }
 
 /// The addresses of a host, as far as they are known.
@@ -233,7 +258,7 @@ pub trait Driver {
     }
 
     /// The capture that has a payload, if another URI brought it.
-    fn original(&self, _payload: [u8; 20]) -> Result<Option<Previous>, Self::Error> {
+    fn original(&self, _payload: [u8; 20]) -> Result<Option<EarlierCapture>, Self::Error> {
         Ok(None)
     }
 
@@ -246,8 +271,16 @@ pub trait Driver {
     fn store(
         &self,
         capture: PendingCapture<'_>,
-        keep: Keep,
-    ) -> impl Future<Output = Result<Stored, Self::Error>>;
+        keep: CaptureForm,
+    ) -> impl Future<Output = Result<StoredCapture, Self::Error>>;
+
+    /// Renders the page in a browser, and archives its requests.
+    fn render(
+        &self,
+        _page: PageToRender<'_>,
+    ) -> impl Future<Output = Result<Rendering, Self::Error>> {
+        std::future::ready(Ok(Rendering::default()))
+    }
 
     /// Prices and other measures for wait evaluators.
     fn measures(&self) -> Result<BTreeMap<String, f64>, Self::Error>;
@@ -272,7 +305,7 @@ pub trait Driver {
     }
 
     /// Hands the outcome to the frontier.
-    fn finish(&self, outcome: Outcome) -> Result<Finished, Self::Error>;
+    fn finish(&self, outcome: Outcome) -> Result<FinishResult, Self::Error>;
 
     /// The frontier refused a link of the page.
     fn link_refused(&self, _link: &Uri, _why: &str) -> Result<(), Self::Error> {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
 use opilio_frontier::{Outcome, Transfer};
 
-use crate::document_filters::Rejected;
+use crate::document_filters::FilterRejection;
 use crate::head::HeaderVerdict;
 use crate::pipeline::{Conclusion, LogEntry, Pipeline, disregarded};
 
@@ -40,7 +40,7 @@ pub(crate) fn usable(
         annotations: exchange.annotations.clone(),
         ..LogEntry::default()
     };
-    if let Some(HeaderVerdict::Rejected(Rejected { status, because })) = verdict {
+    if let Some(HeaderVerdict::Rejected(FilterRejection { status, because })) = verdict {
         let outcome = disregarded(*status, because.clone(), Some(transfer));
         entry.status = *status;
         entry.annotations.push(because.clone());

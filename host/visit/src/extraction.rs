@@ -31,7 +31,7 @@ const REFUSED_MAX: usize = 200;
 
 /// The result of extraction from a document.
 #[derive(Debug, Default)]
-pub struct Extracted {
+pub struct ExtractionResult {
     /// Links in the order found, each URI and hop once.
     pub links: Vec<FoundLink>,
     /// Invalid references, with the reason; at most [`REFUSED_MAX`].
@@ -82,7 +82,7 @@ pub enum LinkProblem {
 }
 
 /// The subject of a call of extractors.
-pub struct Asked<'a> {
+pub struct ExtractionInput<'a> {
     /// The document.
     pub document: &'a Document,
     /// Its visit.
@@ -92,9 +92,13 @@ pub struct Asked<'a> {
 }
 
 /// Runs the stack on a document. Blocks; call it on a document lane.
-pub fn extract(stack: &[Staged], asked: &Asked<'_>, links_max: usize) -> Extracted {
+pub fn extract(
+    stack: &[Staged],
+    asked: &ExtractionInput<'_>,
+    links_max: usize,
+) -> ExtractionResult {
     let mut gathered = Gathered {
-        extracted: Extracted::default(),
+        extracted: ExtractionResult::default(),
         seen: std::collections::HashSet::new(),
         links_max,
     };
@@ -110,7 +114,7 @@ pub fn extract(stack: &[Staged], asked: &Asked<'_>, links_max: usize) -> Extract
 }
 
 struct Gathered {
-    extracted: Extracted,
+    extracted: ExtractionResult,
     seen: std::collections::HashSet<(Uri, char)>,
     links_max: usize,
 }
@@ -129,7 +133,7 @@ impl Gathered {
     fn run_level(
         &mut self,
         stack: &[Staged],
-        about: &Asked<'_>,
+        about: &ExtractionInput<'_>,
         documents: &[Document],
     ) -> Vec<Document> {
         let mut by_type: BTreeMap<String, Vec<Turn>> = BTreeMap::new();
@@ -344,8 +348,6 @@ fn changed(dates: DateSignal) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_sandbox::{LinkDetails, Submission};
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_frontier::{Disposition, Outcome, Scheduled};
+use opilio_frontier::{Disposition, Outcome, ScheduleResult};
 use opilio_uri::Uri;
 
 use crate::driver::{Driver, Ending, Step};
@@ -42,14 +42,14 @@ pub async fn finish<D: Driver>(
     };
     let finished = driver.finish(outcome)?;
     for ((link, _), scheduled) in outlinks.iter().zip(&finished.scheduled) {
-        if let Scheduled::Refused(why) = scheduled {
+        if let ScheduleResult::Refused(why) = scheduled {
             driver.link_refused(link, &why.to_string())?;
         }
     }
     // A page may link again to a queued URI. The better of the two precedences applies. A link from a less important page does
     // not lower it.
     for (((link, _), scheduled), rank) in outlinks.iter().zip(&finished.scheduled).zip(ranks) {
-        if let (Scheduled::Known, Some(rank)) = (scheduled, rank) {
+        if let (ScheduleResult::Known, Some(rank)) = (scheduled, rank) {
             driver.raise(link, rank)?;
         }
     }

@@ -8,7 +8,7 @@ use opilio_sandbox::{Document, Stage, Verdict, Visit};
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
 
-use crate::document_filters::{self, Rejected};
+use crate::document_filters::{self, FilterRejection};
 use crate::driver::{Driver, Lane};
 use crate::pipeline::Pipeline;
 use crate::plugin_view::{self, PluginMemory};
@@ -25,7 +25,7 @@ pub struct MidFetch {
 /// A verdict of mid-fetch filters that ends the fetch.
 pub enum HeaderVerdict {
     /// The response is not wanted.
-    Rejected(Rejected),
+    Rejected(FilterRejection),
     /// The headers prove that nothing has changed; the filter and its reason.
     Unchanged(String),
 }
@@ -34,7 +34,7 @@ impl HeaderVerdict {
     /// The filter and its reason.
     pub fn reason(&self) -> &str {
         match self {
-            HeaderVerdict::Rejected(Rejected { because, .. }) => because,
+            HeaderVerdict::Rejected(FilterRejection { because, .. }) => because,
             HeaderVerdict::Unchanged(reason) => reason,
         }
     }
@@ -67,7 +67,7 @@ pub async fn judge_head<D: Driver>(
     };
     let judged = driver.run(Lane::Header, judge).await?;
     let verdict = match judged.verdict {
-        Verdict::Reject => Some(HeaderVerdict::Rejected(Rejected {
+        Verdict::Reject => Some(HeaderVerdict::Rejected(FilterRejection {
             status: judged.status,
             because: judged.reason,
         })),

@@ -11,7 +11,9 @@
 //! Both take every decision here, so a simulated crawl decides as a real one does.
 
 mod admission;
+mod after_fetch;
 mod annotations;
+mod archiving;
 pub mod budget;
 mod capture;
 mod change;
@@ -24,7 +26,6 @@ mod exchange;
 pub mod extraction;
 mod finish;
 mod head;
-mod keeping;
 pub mod link_attributes;
 mod links;
 mod oscillation;
@@ -35,27 +36,30 @@ pub mod precedence;
 pub mod reading;
 mod reconsider;
 pub mod redirect;
+mod rendering;
 mod request;
 mod response;
 pub mod robots;
 pub mod scope;
 pub mod scope_memory;
-mod settlement;
 pub mod site_figures;
 pub mod status;
 pub mod synthetic;
 mod waits;
 
 pub use admission::{Admission, Permit, admit};
-pub use capture::{Body, Keep, Previous};
+pub use after_fetch::{ScratchFailed, receive};
+pub use archiving::{PendingCapture, StoredCapture};
+pub use capture::{Body, CaptureForm, EarlierCapture};
 pub use decisions::DecisionFields;
-pub use driver::{Addresses, Driver, Ending, Lane, LoginNeed, RobotsAnswer, Step};
+pub use driver::{
+    Addresses, Driver, Ending, Lane, LoginNeed, PageToRender, Rendering, RobotsAnswer, Step,
+};
 pub use finish::{comes_again, finish};
 pub use head::{HeaderVerdict, MidFetch, judge_head};
-pub use keeping::{PendingCapture, Stored};
 pub use pipeline::{Conclusion, LogEntry, Pipeline, redirect_of};
+pub use rendering::renders;
 pub use request::RequestHeaders;
-pub use response::{KeptAfter, Response, notes_of};
-pub use settlement::{ScratchFailed, receive};
+pub use response::{KeptValueChanges, Response, notes_of};
 pub use waits::spelled;
 pub use waits::{WaitRule, consider, memory};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use opilio_frontier::{Candidate, Refused};
+use opilio_frontier::{Candidate, OutOfScopeLink};
 use opilio_sandbox::{Candidates, Stage};
 use opilio_stacks::Stacks;
 use opilio_uri::Hop;
@@ -22,7 +22,7 @@ pub(crate) struct Outlinks {
     pub(crate) accepted: Vec<Candidate>,
     /// The ranks that plugins gave them, in the same order.
     pub(crate) ranks: Vec<Option<u8>>,
-    pub(crate) refused: Vec<Refused>,
+    pub(crate) refused: Vec<OutOfScopeLink>,
     /// Scope filters that could not be asked, with the number of links affected.
     pub(crate) unjudged: BTreeMap<Arc<str>, u64>,
 }
@@ -86,7 +86,7 @@ pub(crate) async fn outlinks<D: Driver>(
             if decision.accepted {
                 accepted.push(target);
             } else {
-                outlinks.refused.push(Refused {
+                outlinks.refused.push(OutOfScopeLink {
                     reason: decision.because(),
                     uri: target.link.uri,
                 });
@@ -112,8 +112,8 @@ pub(crate) async fn outlinks<D: Driver>(
     Ok(outlinks)
 }
 
-/// Leaves out links that would change nothing in the frontier. Filters are not asked about them, unless a filter looks at more than
-/// the URI of a link, such as the other links of its page. Precedence plugins rank known links, too.
+/// Leaves out links that would change nothing in the frontier. Filters are not asked about them, unless a filter looks at more
+/// than the URI of a link, such as the other links of its page. Precedence plugins rank known links, too.
 fn leave_out_known<D: Driver>(driver: &D, targets: &mut Vec<Target>) -> Result<(), D::Error> {
     let may_be_left_out = |target: &&Target| {
         target.stacks.precedence.is_empty() && judge_by_uri(&target.stacks.scope)

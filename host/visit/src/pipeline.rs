@@ -9,7 +9,7 @@ use encoding_rs::Encoding;
 use jiff::Timestamp;
 use opilio_fetch::{Exchange, ResponseHead};
 use opilio_frontier::{ContentState, Issue, Outcome, Transfer, UNTIL_CHANGED, WarcLocation};
-use opilio_profile::{Profile, Settings, Strategy};
+use opilio_profile::{EffectiveSettings, Profile, Strategy};
 use opilio_sandbox::Document;
 use opilio_stacks::Stacks;
 use opilio_uri::{Hop, Uri};
@@ -28,7 +28,7 @@ pub struct Pipeline {
     /// The profile.
     pub profile: Arc<Profile>,
     /// The settings that hold for the URI before its media type is known.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<EffectiveSettings>,
     /// The plugins that hold for the URI before its media type is known.
     pub stacks: Arc<Stacks>,
     /// All plugins in force.
@@ -80,10 +80,10 @@ impl Pipeline {
         in_force: Arc<Stacks>,
         started: Timestamp,
     ) -> Pipeline {
-        let settings = profile.effective_with(&opilio_profile::Context {
+        let settings = profile.effective_with(&opilio_profile::UriContext {
             source: issue.record.source.as_deref(),
             now: Some(started),
-            ..opilio_profile::Context::of(&issue.uri)
+            ..opilio_profile::UriContext::of(&issue.uri)
         });
         let stacks = in_force.selected(&settings, profile.settings());
         Pipeline {
@@ -97,8 +97,12 @@ impl Pipeline {
     }
 
     /// Settings for a URI of the same source.
-    pub(crate) fn settings_for(&self, uri: &Uri, media_type: Option<&str>) -> Arc<Settings> {
-        self.profile.effective_with(&opilio_profile::Context {
+    pub(crate) fn settings_for(
+        &self,
+        uri: &Uri,
+        media_type: Option<&str>,
+    ) -> Arc<EffectiveSettings> {
+        self.profile.effective_with(&opilio_profile::UriContext {
             source: self.issue.record.source.as_deref(),
             now: Some(self.started),
             media_type,
@@ -107,14 +111,14 @@ impl Pipeline {
     }
 
     /// Settings and plugins for a response of this media type.
-    pub fn for_response(&self, media_type: &str) -> (Arc<Settings>, Arc<Stacks>) {
+    pub fn for_response(&self, media_type: &str) -> (Arc<EffectiveSettings>, Arc<Stacks>) {
         let settings = self.settings_for(&self.issue.uri, Some(media_type));
         let stacks = self.stacks_of(&settings);
         (settings, stacks)
     }
 
     /// The plugins that settings select.
-    pub(crate) fn stacks_of(&self, settings: &Settings) -> Arc<Stacks> {
+    pub(crate) fn stacks_of(&self, settings: &EffectiveSettings) -> Arc<Stacks> {
         self.in_force.selected(settings, self.profile.settings())
     }
 
@@ -246,15 +250,24 @@ impl Conclusion {
         Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 
-    /// The conclusion for a server that cannot be reached, for this URI as for others.
-    pub fn retry(status: i32, after: Option<Duration>, transfer: Option<Transfer>) -> Conclusion {
+    /// The conclusion for a server that cannot be reached, for this URI as for others. `error` is empty after a response.
+    pub fn retry(
+        status: i32,
+        error: &str,
+        after: Option<Duration>,
+        transfer: Option<Transfer>,
+    ) -> Conclusion {
+        let annotation = match error {
+            "" => String::new(),
+            error => format!("err={error}"),
+        };
         let outcome = Outcome::Retry {
             status,
             queue_after: 1,
             after,
             transfer,
         };
-        Conclusion::new(outcome, LogEntry::of(status, String::new()))
+        Conclusion::new(outcome, LogEntry::of(status, annotation))
     }
 }
 

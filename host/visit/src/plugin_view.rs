@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate as Seed, Issue, KeptValues, SiteRecord, UriRecord, Visit as Turn};
-use opilio_sandbox::{Candidate, Kept, Notes, Signal, Visit};
+use opilio_frontier::{Candidate as Seed, Issue, KeptValues, SiteRecord, UriRecord, VisitUpdate};
+use opilio_sandbox::{Candidate, Notes, SharedKeptValues, Signal, Visit};
 use opilio_uri::Uri;
 
 use crate::extraction::FoundLink;
@@ -39,7 +39,7 @@ pub struct PluginMemory {
     /// Notes that plugins leave for later plugins.
     pub notes: Notes,
     /// Values that plugins keep from visit to visit.
-    pub kept: Kept,
+    pub kept: SharedKeptValues,
     /// Figures on the site's documents.
     pub site: SiteFigures,
 }
@@ -49,7 +49,7 @@ impl PluginMemory {
     pub fn new(uri: &KeptValues, site: &SiteRecord) -> PluginMemory {
         PluginMemory {
             notes: Notes::new(),
-            kept: Kept::new(uri.clone(), site.kept.clone()),
+            kept: SharedKeptValues::new(uri.clone(), site.kept.clone()),
             site: SiteFigures(site.figures.clone()),
         }
     }
@@ -163,7 +163,12 @@ fn signal(signal: &opilio_frontier::Signal) -> Signal {
 }
 
 /// The visit after its content was judged, as wait evaluators see it.
-pub fn after(known: KnownUri<'_>, now: Timestamp, turn: &Turn, memory: &PluginMemory) -> Visit {
+pub fn after(
+    known: KnownUri<'_>,
+    now: Timestamp,
+    turn: &VisitUpdate,
+    memory: &PluginMemory,
+) -> Visit {
     let new_version = turn.state.is_version();
     let shared = DocumentTraits::of(known.uri, known.record, &turn.media_type, Some(turn));
     Visit {

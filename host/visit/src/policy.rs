@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Config, QueueSettings, Resolver, WaitLimits, WaitResolver};
+use opilio_frontier::{
+    Candidate, FrontierConfig, QueueSettings, Resolver, WaitLimits, WaitResolver,
+};
 use opilio_profile::{
-    Context, CostPolicy, Profile, Revisit, Strategy, UriPrecedencePolicy, UriSettings,
+    CostPolicy, Profile, Revisit, Strategy, UriContext, UriPrecedencePolicy, UriSettings,
 };
 use opilio_uri::{HopPath, Uri};
 
@@ -24,7 +26,7 @@ const CALENDAR_WORDS: [&str; 10] = [
 ];
 
 /// The frontier's configuration.
-pub fn frontier_config(profile: &Arc<Profile>) -> Config {
+pub fn frontier_config(profile: &Arc<Profile>) -> FrontierConfig {
     frontier_config_at(profile, Timestamp::now)
 }
 
@@ -32,16 +34,17 @@ pub fn frontier_config(profile: &Arc<Profile>) -> Config {
 pub fn frontier_config_at(
     profile: &Arc<Profile>,
     now: impl Fn() -> Timestamp + Send + Sync + 'static,
-) -> Config {
+) -> FrontierConfig {
     let settings = profile.settings();
     let frontier = &profile.frontier;
     let resolved = profile.clone();
     let of_uris = profile.clone();
     let now = Arc::new(now);
     let wait_now = now.clone();
-    Config {
+    FrontierConfig {
         queue: QueueSettings::default(),
-        // Settings that depend on the time of day are resolved anew when the hash changes: `keep_time` in `crawl/beside.rs`.
+        // Settings that depend on the time of day are resolved anew when the hash changes: `keep_time` in
+        // `crawl/background_tasks.rs`.
         settings_hash: profile.settings_hash_at(now()),
         resolver: Some(Resolver::new(move |queue| {
             QueueSettings::clone(&resolved.queue_settings_at(queue, now()))
@@ -53,11 +56,11 @@ pub fn frontier_config_at(
         waits: waits(&settings.revisit, settings.strategy),
         wait_resolver: Some(WaitResolver::new(move |uri, record| {
             let media_type = Some(record.media_type.as_str());
-            let settings = of_uris.effective_with(&Context {
+            let settings = of_uris.effective_with(&UriContext {
                 source: record.source.as_deref(),
                 media_type: media_type.filter(|known| !known.is_empty()),
                 now: Some(wait_now()),
-                ..Context::of(uri)
+                ..UriContext::of(uri)
             });
             waits(&settings.revisit, settings.strategy)
         })),
@@ -69,7 +72,7 @@ pub fn frontier_config_at(
         bandwidth: profile.limits.bandwidth.map(|rate| rate.bytes()),
         fade_after: settings.revisit.fade_after,
         cache_bytes: frontier.cache.bytes(),
-        ..Config::default()
+        ..FrontierConfig::default()
     }
 }
 
@@ -95,9 +98,9 @@ pub fn candidate(
 ) -> Candidate {
     // Passwords in URIs stay out of logs and records.
     let uri = uri.without_userinfo();
-    let settings = profile.effective_with(&Context {
+    let settings = profile.effective_with(&UriContext {
         source,
-        ..Context::of(&uri)
+        ..UriContext::of(&uri)
     });
     let cost = cost(settings.uri.cost_policy, &uri, via);
     Candidate {
@@ -167,7 +170,6 @@ fn precedence(settings: &UriSettings, uri: &Uri, hop_path: &HopPath, cost: u8) -
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[track_caller]
@@ -200,11 +202,11 @@ mod tests {
         let uri = Uri::parse("http://a.org/").unwrap();
         let of = |table: &str, hops: &str| {
             let text = format!("seeds = [\"http://a.org/\"]\n{table}");
-            let given = opilio_profile::Given {
+            let given = opilio_profile::ProfileContext {
                 builtins: opilio_builtin::all()
                     .map(|builtin| builtin.plugin.to_owned())
                     .collect(),
-                ..opilio_profile::Given::default()
+                ..opilio_profile::ProfileContext::default()
             };
             let profile = Profile::parse("p.toml", &text, &given).unwrap();
             candidate(

@@ -7,13 +7,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use jiff::Timestamp;
-use opilio_frontier::{Frontier, Place, QueueReport, UriRecord};
+use opilio_frontier::{Frontier, QueueReport, UriRecord, UriState};
 use opilio_sandbox::{Candidates, Document, Queue};
 use opilio_uri::Uri;
 
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
-use opilio_stacks::guards::{CandidateGuards, Seen, handled};
+use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 
 /// Visits of a queue after which it is ranked again.
 const TURNS_BETWEEN_RANKS: u32 = 20;
@@ -22,7 +22,7 @@ const TURNS_BETWEEN_RANKS: u32 = 20;
 const QUEUES_MAX: usize = 100_000;
 
 /// Ranks of a batch, and the calls that failed.
-pub struct Ranked {
+pub struct CandidateRanks {
     /// One for each candidate, in order. None leaves the rank to the profile.
     pub ranks: Vec<Option<u8>>,
     /// Calls that failed.
@@ -30,8 +30,8 @@ pub struct Ranked {
 }
 
 /// Asks the stack about candidates found on a page, or about seeds. Blocks; call it on a document lane.
-pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) -> Ranked {
-    let mut ranked = Ranked {
+pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) -> CandidateRanks {
+    let mut ranked = CandidateRanks {
         ranks: vec![None; candidates.len()],
         failures: Vec::new(),
     };
@@ -39,7 +39,7 @@ pub fn rank(stack: &[Staged], candidates: &Candidates, page: Option<&Document>) 
     for staged in stack {
         let seen = guards.seen_by(staged);
         let mut places = handled(staged, candidates);
-        places.retain(|&place| ranked.ranks[place].is_none() && seen[place] == Seen::Yes);
+        places.retain(|&place| ranked.ranks[place].is_none() && seen[place] == GuardVerdict::Yes);
         if places.is_empty() {
             continue;
         }
@@ -101,9 +101,9 @@ pub fn raise(
     uri: &Uri,
     rank: u8,
     now: Timestamp,
-) -> Result<(), opilio_frontier::Error> {
+) -> Result<(), opilio_frontier::FrontierError> {
     let waits = |record: UriRecord| {
-        matches!(record.place, Place::Queued { .. }) && record.precedence > rank
+        matches!(record.place, UriState::Queued { .. }) && record.precedence > rank
     };
     if frontier.record(uri)?.is_some_and(waits) {
         // A URI that is being fetched keeps its value, which has no further effect.

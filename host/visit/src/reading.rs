@@ -12,8 +12,8 @@ use opilio_uri::Uri;
 
 use crate::change;
 use crate::digest::{self, Stripped};
-use crate::document_filters::{Rejected, RetryWanted, judge_document};
-use crate::extraction::{self, Extracted};
+use crate::document_filters::{FilterRejection, RetryWanted, judge_document};
+use crate::extraction::{self, ExtractionResult};
 use crate::plugin_view::PluginMemory;
 use opilio_stacks::breaker::Failure;
 use opilio_stacks::guards::Guards;
@@ -71,7 +71,7 @@ pub struct Reading {
     /// Size of the payload; none if no body came.
     pub size: Option<u64>,
     /// The links.
-    pub extracted: Extracted,
+    pub extracted: ExtractionResult,
     /// Hash of the extractor stack, if the document was extracted.
     pub extracted_by: Option<u64>,
     /// Whether archive filters let it be archived.
@@ -79,7 +79,7 @@ pub struct Reading {
     /// A post-fetch filter wants it fetched again.
     pub retry: Option<RetryWanted>,
     /// A post-fetch filter refuses it.
-    pub rejected: Option<Rejected>,
+    pub rejected: Option<FilterRejection>,
     /// Encoding of the text, and its source, for the metadata record.
     pub charset: Option<String>,
     /// Annotations.
@@ -147,7 +147,7 @@ impl ReadingTask {
             document: document.clone(),
             guards: Guards::default(),
             size: (!self.bodyless).then(|| self.exchange.payload.length()),
-            extracted: Extracted::default(),
+            extracted: ExtractionResult::default(),
             extracted_by: None,
             archive: true,
             retry: None,
@@ -201,7 +201,7 @@ impl ReadingTask {
         let host = Uri::parse(&self.uri)
             .ok()
             .and_then(|uri| uri.host().map(str::to_owned));
-        let clues = charset::Clues {
+        let clues = charset::CharsetHints {
             content_type: self.head.first("content-type"),
             host: host.as_deref(),
         };
@@ -232,7 +232,7 @@ impl ReadingTask {
                 });
             }
             Verdict::Reject => {
-                reading.rejected = Some(Rejected {
+                reading.rejected = Some(FilterRejection {
                     status: judged.status,
                     because: judged.reason,
                 });
@@ -326,7 +326,7 @@ impl ReadingTask {
         {
             return;
         }
-        let asked = extraction::Asked {
+        let asked = extraction::ExtractionInput {
             document,
             visit,
             guards: &reading.guards,
@@ -443,8 +443,6 @@ fn judged(visit: Visit, state: ContentState) -> Visit {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write;
 
     use flate2::Compression;

@@ -1,6 +1,7 @@
-//! Final targets of seeds. The record of each seed, and of each URI that a seed redirected to, has the target of its last redirect.
+//! Final targets of seeds. The record of each seed, and of each URI that a seed redirected to, has the target of its last
+//! redirect.
 
-use opilio_frontier::{Error, Frontier, UriRecord};
+use opilio_frontier::{Frontier, FrontierError, UriRecord};
 use opilio_uri::{Hop, Uri};
 
 /// Most redirects of a seed that are followed. Longer chains are loops.
@@ -23,7 +24,7 @@ pub(crate) fn target_after(record: &UriRecord, status: i32, target: Option<Uri>)
 pub fn end_of(
     frontier: &Frontier,
     seed: &UriRecord,
-) -> Result<Option<(Uri, Option<UriRecord>)>, Error> {
+) -> Result<Option<(Uri, Option<UriRecord>)>, FrontierError> {
     let (mut end, mut target) = (None, target_of(seed));
     for _ in 0..STEPS_MAX {
         let Some(uri) = target.take() else {

@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use opilio_fetch::robots_tag::RobotsTag;
 use opilio_fetch::{Exchange, ResponseHead};
-use opilio_frontier::{Digests, GroupFigures, KeptChange, Validators, Visit};
-use opilio_profile::{Settings, Strategy};
+use opilio_frontier::{Digests, GroupFigures, KeptChange, Validators, VisitUpdate};
+use opilio_profile::{EffectiveSettings, Strategy};
 use opilio_stacks::Stacks;
-use opilio_uri::Hop;
 
-use crate::capture::{Body, Keep};
-use crate::extraction::FoundLink;
+use crate::capture::{Body, CaptureForm};
 use crate::pipeline::{LogEntry, Pipeline};
 use crate::plugin_view::{self, PluginMemory};
 use crate::reading::{self, Reading, ReadingTask};
@@ -25,12 +23,12 @@ pub struct Response {
     pub(crate) exchange: Arc<Exchange>,
     pub(crate) head: ResponseHead,
     pub(crate) body: Body,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<EffectiveSettings>,
     pub(crate) stacks: Arc<Stacks>,
 }
 
 /// Changes of the values that are kept after a visit.
-pub struct KeptAfter {
+pub struct KeptValueChanges {
     /// With the URI.
     pub uri: Vec<KeptChange>,
     /// With the site.
@@ -106,14 +104,15 @@ impl Response {
         }
     }
 
-    /// Annotates the page's robots directives, and obeys them if the profile wants that.
+    /// Annotates the page's robots directives, and obeys them if the profile wants that. Returns whether links of the page may
+    /// be followed.
     pub(crate) fn heed_page(
         &self,
         pipeline: &Pipeline,
         memory: &PluginMemory,
         reading: &mut Reading,
         annotations: &mut Vec<String>,
-    ) {
+    ) -> bool {
         let robots = &self.settings.robots;
         let notes = memory.notes.all();
         let meta = notes.get(ROBOTS_META).map(String::as_str);
@@ -121,28 +120,24 @@ impl Response {
         let said = RobotsTag::of_headers(self.head.all("x-robots-tag"), agent)
             .and(RobotsTag::of_meta(meta.unwrap_or_default()));
         if said == RobotsTag::default() {
-            return;
+            return true;
         }
         let words: Vec<_> = said.words().collect();
         annotations.push(format!("robotsTag:{}", words.join("+")));
         if !robots.policy.heeds_pages() {
-            return;
-        }
-        if said.nofollow {
-            // A redirect of the server is not a link of the page.
-            let stays = |link: &FoundLink| matches!(link.hop, Hop::Redirect | Hop::Inferred);
-            reading.extracted.links.retain(stays);
+            return true;
         }
         if said.noarchive && robots.noarchive && reading.archive {
             reading.archive = false;
             annotations.push("unwritten:noarchive".to_owned());
         }
+        !said.nofollow
     }
 
     /// The visit as the frontier is to remember it, without the archive location.
-    pub fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &Keep) -> Visit {
+    pub fn visit(&self, pipeline: &Pipeline, reading: &Reading, keep: &CaptureForm) -> VisitUpdate {
         let (exchange, head) = (&self.exchange, &self.head);
-        let kept = *keep == Keep::Response;
+        let kept = *keep == CaptureForm::Response;
         let complete = kept && exchange.truncated.is_none() && exchange.failure.is_none();
         let validators = Validators {
             etag: head.first("etag").map(str::to_owned),
@@ -153,7 +148,7 @@ impl Response {
             stripped: reading.stripped,
         };
         let media_type = head.media_type();
-        Visit {
+        VisitUpdate {
             status: exchange.status(),
             state: reading.state,
             duplicate: false,
@@ -182,7 +177,7 @@ impl Response {
 impl Pipeline {
     /// Returns the values to keep after a visit: those that plugins have set and, if documents are revisited, figures on the
     /// documents of the site.
-    pub fn kept_after(&self, visit: &Visit, memory: &PluginMemory) -> KeptAfter {
+    pub fn kept_after(&self, visit: &VisitUpdate, memory: &PluginMemory) -> KeptValueChanges {
         let kept = memory.kept.changes();
         let figures = match self.settings.strategy {
             Strategy::Snapshot => BTreeMap::new(),
@@ -194,7 +189,7 @@ impl Pipeline {
                 memory.site.after(&shared, earlier, visit, self.started)
             }
         };
-        KeptAfter {
+        KeptValueChanges {
             uri: kept.uri,
             site: kept.site,
             figures,

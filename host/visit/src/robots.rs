@@ -24,7 +24,12 @@ pub(crate) async fn receive<D: Driver>(
         RobotsAnswer::Came(status, body) => (status, body),
         RobotsAnswer::Busy(after) => {
             let status = status::ROBOTS_FAILED;
-            return Ok(Some(Conclusion::retry(status, Some(after), Some(transfer))));
+            return Ok(Some(Conclusion::retry(
+                status,
+                "",
+                Some(after),
+                Some(transfer),
+            )));
         }
     };
     let settings = &pipeline.settings;
@@ -35,7 +40,10 @@ pub(crate) async fn receive<D: Driver>(
     if unreachable && !refused && may_pass && pipeline.attempts_left() {
         // A brief outage of the server must not close the site: the request is retried as often as the profile wants.
         let after = retry_after(exchange);
-        return Ok(Some(Conclusion::retry(answer.0, after, Some(transfer))));
+        let failure = exchange.failure.as_ref();
+        let error = failure.map_or_else(String::new, |failure| opilio_stacks::chain(failure));
+        let conclusion = Conclusion::retry(answer.0, &error, after, Some(transfer));
+        return Ok(Some(conclusion));
     }
     let lifetime = match answer.0 > 0 {
         true => settings.robots.expires,

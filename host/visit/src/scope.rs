@@ -11,7 +11,7 @@ use opilio_sandbox::{Candidates, Stage, Verdict};
 use opilio_stacks::Staged;
 use opilio_stacks::batch::{self, BatchAnswer};
 use opilio_stacks::breaker::Failure;
-use opilio_stacks::guards::{CandidateGuards, Seen, handled};
+use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 
 /// The scope's decision on one candidate.
 #[derive(Clone, Debug)]
@@ -93,15 +93,15 @@ pub fn judge_and_tell(
         let mut places = handled(staged, candidates);
         for &place in &places {
             match &seen[place] {
-                Seen::Yes => {}
-                Seen::No => tell(index, FilterPart::Guarded),
-                Seen::Unknown(reason) => {
+                GuardVerdict::Yes => {}
+                GuardVerdict::No => tell(index, FilterPart::Guarded),
+                GuardVerdict::Unknown(reason) => {
                     tell(index, FilterPart::Failed(reason));
                     judged.miss(place, staged, staged.policy.stands_for, reason);
                 }
             }
         }
-        places.retain(|&place| seen[place] == Seen::Yes);
+        places.retain(|&place| seen[place] == GuardVerdict::Yes);
         let answers = batch::ask(staged, stage, candidates, &places);
         judged.failures.extend(answers.failures);
         for (place, answer) in answers.list.into_iter().enumerate() {

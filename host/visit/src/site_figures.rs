@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use opilio_frontier::{ContentState, GroupFigures, UriRecord, Validators, Visit};
+use opilio_frontier::{ContentState, GroupFigures, UriRecord, Validators, VisitUpdate};
 use opilio_sandbox::Neighbourhood;
 use opilio_uri::Uri;
 
@@ -68,7 +68,7 @@ impl SiteFigures {
         &self,
         document: &DocumentTraits,
         earlier: EarlierVisits,
-        visit: &Visit,
+        visit: &VisitUpdate,
         now: Timestamp,
     ) -> BTreeMap<String, GroupFigures> {
         let is_compared = matches!(visit.state, ContentState::Changed | ContentState::Unchanged);
@@ -113,7 +113,7 @@ impl<'a> DocumentTraits<'a> {
         uri: &'a Uri,
         record: &UriRecord,
         media_type: &'a str,
-        turn: Option<&Visit>,
+        turn: Option<&VisitUpdate>,
     ) -> DocumentTraits<'a> {
         DocumentTraits {
             uri,
@@ -125,7 +125,7 @@ impl<'a> DocumentTraits<'a> {
 }
 
 /// Whether `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
-fn is_dated(known: &Validators, turn: Option<&Visit>) -> bool {
+fn is_dated(known: &Validators, turn: Option<&VisitUpdate>) -> bool {
     let came = turn.and_then(|turn| turn.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
 }
@@ -156,8 +156,6 @@ fn is_of_many(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn html(uri: &Uri) -> DocumentTraits<'_> {
@@ -207,10 +205,10 @@ mod tests {
                 visits: earlier,
                 last: hours.map(|hours| now - jiff::SignedDuration::from_hours(hours)),
             };
-            let visit = Visit {
+            let visit = VisitUpdate {
                 state,
                 media_type: "text/html".to_owned(),
-                ..Visit::default()
+                ..VisitUpdate::default()
             };
             let uri = Uri::parse(uri).unwrap();
             let changed = site.after(&html(&uri), earlier, &visit, now);
@@ -273,7 +271,7 @@ mod tests {
             depth: 5,
             ..html(&uri)
         };
-        let visit = Visit::default();
+        let visit = VisitUpdate::default();
         let changes = site.after(
             &deeper,
             EarlierVisits::default(),
@@ -314,12 +312,12 @@ mod tests {
         };
         assert!(is_dated(&known, None));
         assert!(
-            is_dated(&known, Some(&Visit::default())),
+            is_dated(&known, Some(&VisitUpdate::default())),
             "a 304 says nothing new"
         );
-        let without = Visit {
+        let without = VisitUpdate {
             validators: Some(Validators::default()),
-            ..Visit::default()
+            ..VisitUpdate::default()
         };
         assert!(!is_dated(&known, Some(&without)));
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use opilio_frontier::{Oscillation, Outcome, Visit};
-use opilio_profile::{Settings, Strategy};
+use opilio_frontier::{Oscillation, Outcome, VisitUpdate};
+use opilio_profile::{EffectiveSettings, Strategy};
 use opilio_stacks::Stacks;
 
 use crate::driver::{Driver, Lane, Step};
@@ -38,7 +38,7 @@ pub enum WaitRule {
 
 impl Pipeline {
     /// Returns the rule that `settings` have for the URI.
-    pub fn wait_rule(&self, settings: &Settings) -> WaitRule {
+    pub fn wait_rule(&self, settings: &EffectiveSettings) -> WaitRule {
         match settings.strategy {
             // A prerequisite is requested again when it has expired.
             _ if self.is_prerequisite() => WaitRule::Never,
@@ -54,8 +54,8 @@ impl Pipeline {
 pub(crate) async fn wait<D: Driver>(
     pipeline: &Arc<Pipeline>,
     driver: &D,
-    visit: &Visit,
-    (settings, stacks): (&Settings, Arc<Stacks>),
+    visit: &VisitUpdate,
+    (settings, stacks): (&EffectiveSettings, Arc<Stacks>),
     reading: &mut Reading,
     memory: &PluginMemory,
 ) -> Result<Option<Waits>, D::Error> {
@@ -96,7 +96,7 @@ pub(crate) async fn wait<D: Driver>(
 
 impl Waits {
     /// Returns the annotations of a visit after which the URI waits.
-    pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &Visit) -> Vec<String> {
+    pub(crate) fn annotations(&self, pipeline: &Pipeline, visit: &VisitUpdate) -> Vec<String> {
         let record = &pipeline.issue.record;
         let new_version = visit.state.is_version();
         let versions = record.versions + u64::from(new_version);

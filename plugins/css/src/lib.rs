@@ -1,12 +1,12 @@
-//! The `css` extractor: imports, images, fonts and whatever else a style sheet names.
+//! The `css` extractor: imports, images, fonts and all other references of a style sheet.
 //!
-//! [`sheet::read`] is the whole of it as a function over text; this file makes a plugin of it.
+//! [`sheet::read`] does the work as a function over text; this file makes a plugin of it.
 
 pub mod sheet;
 
 use opilio_plugin::prelude::*;
 
-/// The plugin. There is nothing to set: all that a style sheet names belongs to the page.
+/// The plugin. It has no settings, because all references of a style sheet belong to the page.
 #[derive(Clone, Copy, Debug)]
 pub struct Css;
 
@@ -27,7 +27,7 @@ impl Plugin for Css {
 impl Extractor for Css {
     fn extract(&self, document: &Document) -> Extraction {
         let text = document.text();
-        // Most `style` attributes are fragments of a few bytes; `sheet::read` costs nothing then.
+        // Most `style` attributes are fragments of a few bytes, and `sheet::read` is fast on them.
         let links = sheet::read(&text)
             .into_iter()
             .map(|found| Link::new(found.uri, Hop::Embed, found.place.context()))

@@ -1,6 +1,6 @@
-//! References in a style sheet, found with the tokens of CSS Syntax Level 3 (§4): comments are skipped, strings
-//! are strings, escapes are undone. The sheet is not parsed: a reference counts wherever its token may stand,
-//! so a sheet with faults, a `style` attribute and a sheet cut off in the middle read alike.
+//! References in a style sheet, found with the tokens of CSS Syntax Level 3 (§4): comments, strings and escapes are recognised.
+//! The sheet is not parsed: a reference counts anywhere. So faulty and truncated sheets and `style` attributes need no special
+//! rules.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use memchr::memmem;
 /// Longest reference reported.
 pub const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
-/// Deepest nesting of brackets that is followed. Deeper down `image-set` with bare strings goes unseen.
+/// Deepest nesting of brackets that is tracked. Deeper `image-set` with bare strings is not recognised.
 const DEPTH_MAX: usize = 1_000;
 
 /// A reference in a style sheet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// As written, escapes undone.
+    /// The reference with decoded escapes.
     pub uri: String,
-    /// How it is named.
+    /// The syntax of the reference.
     pub place: Place,
 }
 
-/// How a style sheet names a reference.
+/// Syntax of a reference in a style sheet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// `@import "…"` and `@import url(…)`.
@@ -35,7 +35,7 @@ pub enum Place {
 }
 
 impl Place {
-    /// For the link's context.
+    /// The text for the link's context.
     pub fn context(self) -> &'static str {
         match self {
             Self::Import => "css/@import",
@@ -61,17 +61,17 @@ pub fn read(text: &str) -> Vec<Found> {
     reader.found
 }
 
-/// The at-rule whose prelude is being read, as far as it changes what a reference means.
+/// The at-rule whose prelude is being read, if it changes the meaning of references.
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
     None,
-    /// The next string or `url(…)` is what is imported.
+    /// The next string or `url(…)` is an import.
     Import,
     /// `@namespace`, `@document`: their URLs are names.
     Naming,
 }
 
-/// What an open bracket belongs to.
+/// The construct that an open bracket belongs to.
 #[derive(Clone, Copy, PartialEq)]
 enum Bracket {
     /// `url(` and `src(` with a string in them. Only the first string is the reference.
@@ -87,10 +87,10 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     open: Vec<Bracket>,
-    /// Brackets open beyond those that are kept.
+    /// Number of open brackets deeper than the limit.
     too_deep: usize,
     rule: Rule,
-    /// In a filter, `src` has been named and its value not yet read.
+    /// Whether a filter has named `src`, and its value is still to be read.
     names_source: bool,
     found: Vec<Found>,
 }
@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             match CLASS[byte as usize] {
-                // `<!--` is one token; its dashes begin no name.
+                // `<!--` is one token; its dashes do not begin a name.
                 Class::Plain if bytes[self.at..].starts_with(b"<!--") => self.at += 4,
                 Class::Plain => self.at += 1,
                 Class::Name if byte == b'-' && !starts_name(bytes, self.at) => self.at += 1,
@@ -141,12 +141,12 @@ impl<'a> Reader<'a> {
                     self.at += 1;
                     self.close();
                 }
-                // What ends a prelude.
+                // The end of a prelude.
                 Class::End => {
                     self.at += 1;
                     self.rule = Rule::None;
                     if byte != b';' {
-                        // A block begins or ends: brackets left open before it were never closed.
+                        // The start or end of a block. Earlier open brackets were never closed.
                         self.open.clear();
                         self.too_deep = 0;
                     }
@@ -179,7 +179,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An identifier, or a function where a bracket follows it.
+    /// Reads an identifier, or a function if a bracket follows it.
     fn name(&mut self) {
         let bytes = self.text.as_bytes();
         let name = self.take_name();
@@ -206,7 +206,7 @@ impl<'a> Reader<'a> {
         self.open(function(&name));
     }
 
-    /// A number (§4.3.12) with its unit, so that the unit is not taken for a name of its own (`1url(`).
+    /// Reads a number (§4.3.12) with its unit, so that the unit is not taken for a name (`1url(`).
     fn number(&mut self) {
         let bytes = self.text.as_bytes();
         let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
     fn on_string(&mut self, string: Cow<'a, str>) {
         match self.bracket() {
             Bracket::Url => {
-                // Any further string is a modifier's.
+                // Any further string belongs to a modifier.
                 if let Some(last) = self.open.last_mut() {
                     *last = Bracket::Other;
                 }
@@ -275,7 +275,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a name (§4.3.11) that is known to begin here.
+    /// Reads a name (§4.3.11); the caller has checked that one begins here.
     fn take_name(&mut self) -> Cow<'a, str> {
         let bytes = self.text.as_bytes();
         let start = self.at;
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a string (§4.3.5). One that a line break cuts off ends there, and is empty.
+    /// Reads a string (§4.3.5). A line break ends it and makes it empty.
     fn string(&mut self, quote: u8) -> Cow<'a, str> {
         let bytes = self.text.as_bytes();
         self.at += 1;
@@ -337,7 +337,7 @@ impl<'a> Reader<'a> {
                     start = self.at;
                 }
                 Some(b'\n' | b'\r' | 0x0C) => return Cow::Borrowed(""),
-                // The closing quote, or the end of the sheet, which closes strings too.
+                // The closing quote, or the end of the sheet, which also closes strings.
                 _ => {
                     self.at = (end + 1).min(bytes.len());
                     return match unescaped {
@@ -352,7 +352,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes `url(` without quotes (§4.3.6), blanks behind the bracket skipped. `None` where it is a bad one.
+    /// Reads `url(` without quotes (§4.3.6), after the blanks behind the bracket. `None` for a bad URL.
     fn unquoted_url(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.text.as_bytes();
         let mut start = self.at;
@@ -396,7 +396,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Skips what is left of a bad `url(` (§4.3.14).
+    /// Skips the rest of a bad `url(` (§4.3.14).
     fn bad_url(&mut self) -> Option<Cow<'a, str>> {
         let bytes = self.text.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
@@ -412,7 +412,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Takes an escaped character (§4.3.7); the backslash has been taken.
+    /// Reads an escaped character (§4.3.7) after its backslash.
     fn escape(&mut self) -> char {
         const DIGITS_MAX: usize = 6;
         let bytes = self.text.as_bytes();
@@ -479,7 +479,7 @@ fn function(name: &str) -> Bracket {
     }
 }
 
-/// Names something that can be fetched: not empty, not a place in the same document, no `data:` and the like.
+/// Whether it can be fetched: not empty, not a position in the same document, not `data:` or similar.
 fn is_fetchable(uri: &str) -> bool {
     const UNFETCHABLE: [&str; 7] = [
         "data",
@@ -493,7 +493,7 @@ fn is_fetchable(uri: &str) -> bool {
     if uri.is_empty() || uri.starts_with('#') || uri.len() > REFERENCE_BYTES_MAX {
         return false;
     }
-    // A placeholder of a template or a preprocessor is no reference.
+    // A placeholder of a template or preprocessor is not a reference.
     if ["{{", "<%", "${", "#{"]
         .iter()
         .any(|mark| uri.contains(mark))
@@ -516,13 +516,13 @@ fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// A backslash that escapes something (§4.3.8).
+/// Whether a valid escape begins here (§4.3.8).
 #[inline]
 fn is_escape(bytes: &[u8], at: usize) -> bool {
     bytes.get(at) == Some(&b'\\') && !matches!(bytes.get(at + 1), Some(b'\n' | b'\r' | 0x0C))
 }
 
-/// A name begins here (§4.3.9).
+/// Whether a name begins here (§4.3.9).
 fn starts_name(bytes: &[u8], at: usize) -> bool {
     match bytes.get(at) {
         Some(b'-') => {
@@ -560,7 +560,7 @@ enum Class {
     End,
 }
 
-/// What a byte begins.
+/// The token class that each byte begins.
 static CLASS: [Class; 256] = {
     let mut class = [Class::Plain; 256];
     let mut byte = 0;

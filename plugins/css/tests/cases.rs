@@ -1,4 +1,4 @@
-//! The predecessor's cases. One whose `reason` is given expects what Opilio does better.
+//! Cases of Heritrix. A `reason` marks a case whose expected answer is better than that of Heritrix.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;

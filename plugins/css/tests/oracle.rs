@@ -1,4 +1,4 @@
-//! The reading of style sheets against another tokenizer: cssparser, on random sheets. And against the clock.
+//! Compares the reader of style sheets with another tokenizer, cssparser, on random sheets; and measures its time.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use cssparser::{ParseError, Parser, Token};
 use opilio_css::sheet;
 use proptest::prelude::*;
 
-/// What cssparser's tokens give, by the same rules.
+/// The references in cssparser's tokens, by the same rules.
 #[derive(Default)]
 struct Oracle {
     rule: &'static str,
@@ -22,7 +22,7 @@ impl Oracle {
         }
     }
 
-    /// `function`: the one whose brackets are being read; empty at the top.
+    /// `function`: the function whose brackets are being read; empty at the top.
     fn read(&mut self, parser: &mut Parser<'_>, function: &str, at_top: bool) {
         let mut takes_string = matches!(function, "url" | "src");
         while let Ok(token) = parser.next().cloned() {
@@ -92,7 +92,7 @@ fn theirs(text: &str) -> Vec<String> {
     oracle.found
 }
 
-/// Sheets whose brackets match: where they do not, ours recovers at the next brace, which no tokenizer tells.
+/// Sheets with matching brackets. After a mismatch this reader resumes at the next brace, and other tokenizers do not.
 fn sheet() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         prop::sample::select(vec![
@@ -210,7 +210,7 @@ proptest! {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes a second or so; read in quadratic time, it would take hours. Unoptimised, less of it will do.
+    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

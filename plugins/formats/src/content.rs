@@ -1,30 +1,30 @@
-//! The content of a document as text, whatever it was packed in, and never more of it than fits into a plugin's memory.
+//! The content of a document as unpacked text, within the memory limit of a plugin.
 
 use std::io::Read;
 
 use flate2::read::MultiGzDecoder;
 use opilio_plugin::Document;
 
-/// Most text that is looked at, in bytes. A plugin has 64 MiB by default, and what it finds needs room beside the text.
-/// Sitemaps may be larger (50 MB); what lies behind is reported as unread.
+/// Most text to read, in bytes. A plugin has 64 MiB by default, and needs memory for its results beside the text. Sitemaps may
+/// be larger (50 MB); the rest is reported as unread.
 pub(crate) const CONTENT_BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// First bytes of a gzip member (RFC 1952 §2.3.1).
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
-/// Text, and what is missing from it.
+/// Text, and the reason if it is incomplete.
 pub(crate) struct Content {
     pub text: String,
-    /// Why it is not all of it, for the log.
+    /// Reason why the text is incomplete, for the log.
     pub problem: Option<String>,
 }
 
-/// Whether the document begins like a gzip file: a sitemap is often one, without saying so in `Content-Encoding`.
+/// Whether the document begins like a gzip file. Sitemaps often do, without a `Content-Encoding`.
 pub(crate) fn is_gzip(document: &Document) -> bool {
     document.read(0, 2) == GZIP
 }
 
-/// The text of a document; of a gzip file, that of the file in it.
+/// The text of a document. For a gzip file, the text of the file in it.
 pub(crate) fn content(document: &Document) -> Content {
     if is_gzip(document) {
         return unpacked(document);
@@ -53,7 +53,7 @@ fn unpacked(document: &Document) -> Content {
         .take(CONTENT_BYTES_MAX as u64)
         .read_to_end(&mut bytes);
     let problem = match outcome {
-        // What came before the fault is kept: half a sitemap is worth more than none.
+        // The text before the fault is kept: half a sitemap is better than none.
         Err(error) => Some(format!("the gzip file is damaged: {error}")),
         Ok(length) if length == CONTENT_BYTES_MAX => Some(too_long()),
         Ok(_) => None,
@@ -65,17 +65,17 @@ fn unpacked(document: &Document) -> Content {
 }
 
 fn too_long() -> String {
-    format!("what lies behind the first {CONTENT_BYTES_MAX} bytes was not read")
+    format!("text after the first {CONTENT_BYTES_MAX} bytes was not read")
 }
 
-/// A byte order mark is no part of the text. What is not UTF-8 reads U+FFFD.
+/// Removes a byte order mark. Invalid UTF-8 becomes U+FFFD.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes)
         .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The document's bytes, fetched from the host piece by piece: a second copy of the whole would cost memory that the
-/// unpacked text needs.
+/// The document's bytes, read from the host in pieces: a second copy of the whole would take the memory needed for the unpacked
+/// text.
 struct Packed<'a> {
     document: &'a Document,
     at: u64,

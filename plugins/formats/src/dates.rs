@@ -1,14 +1,14 @@
-//! Dates as feeds and sitemaps write them: RFC 3339 and the W3C's profile of ISO 8601, RFC 822 with what became of it.
+//! Dates in feeds and sitemaps: RFC 3339, the W3C's profile of ISO 8601, RFC 822 and its variants.
 //!
-//! What cannot be read is no date: a wrong one would send the crawler at the wrong time.
+//! An unreadable date is ignored: a wrong one would schedule a visit at the wrong time.
 
 use opilio_plugin::DateSignal;
 
-/// Longest date that is looked at, in bytes.
+/// Longest date to read, in bytes.
 const DATE_BYTES_MAX: usize = 80;
 
-/// Milliseconds since 1970; `None` where it is no date, or one before 1970. Without a zone it is read as UTC, without a
-/// time as midnight, and without a day as the first.
+/// Milliseconds since 1970; `None` if it is invalid or before 1970. Defaults: UTC without a zone, midnight without a time, the
+/// first without a day.
 pub(crate) fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     if text.len() > DATE_BYTES_MAX || !text.is_ascii() {
@@ -18,7 +18,7 @@ pub(crate) fn parse(text: &str) -> Option<u64> {
     u64::try_from(moment.milliseconds()?).ok()
 }
 
-/// A signal of these dates, where there is one.
+/// A signal of these dates, if there are any.
 pub(crate) fn signal(published: Option<u64>, modified: Option<u64>) -> Option<DateSignal> {
     (published.is_some() || modified.is_some()).then_some(DateSignal {
         published,
@@ -26,7 +26,7 @@ pub(crate) fn signal(published: Option<u64>, modified: Option<u64>) -> Option<Da
     })
 }
 
-/// A date as its parts were read, not yet looked at.
+/// The parts of a date, not yet checked.
 #[derive(Clone, Copy, Debug)]
 struct Moment {
     year: i64,
@@ -46,7 +46,7 @@ struct Time {
 }
 
 impl Moment {
-    /// `None` for the 30th of February.
+    /// Milliseconds since 1970; `None` for a date such as the 30th of February.
     fn milliseconds(self) -> Option<i64> {
         let Time {
             hour,
@@ -54,7 +54,7 @@ impl Moment {
             second,
             millisecond,
         } = self.time;
-        // A leap second is counted as the one after it; 24:00 is the end of a day.
+        // A leap second counts as the next second; 24:00 is the end of a day.
         let is_time = (0..24).contains(&hour) && (0..60).contains(&minute)
             || (hour, minute, second) == (24, 0, 0);
         let is_date = (1..=9999).contains(&self.year)
@@ -77,7 +77,7 @@ fn month_days(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day comes last.
+/// Days since 1970-01-01 in the Gregorian calendar. Years are counted from March, so that a leap day is the last.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -164,7 +164,7 @@ fn clock(text: &str) -> Option<Time> {
     })
 }
 
-/// Digits alone: no sign, no blank, not nothing.
+/// A number of digits only: no sign, no blank, not empty.
 fn number(text: &str) -> Option<i64> {
     if text.is_empty() || text.len() > 4 || !text.bytes().all(|b| b.is_ascii_digit()) {
         return None;
@@ -172,9 +172,9 @@ fn number(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// Minutes east of Greenwich: `Z`, `+01:00`, `-0530`, `+1`, `GMT+2`, and the zones that feeds name.
+/// Minutes east of Greenwich: `Z`, `+01:00`, `-0530`, `+1`, `GMT+2`, and the zones used in feeds.
 fn offset(text: &str) -> Option<i64> {
-    /// Those of RFC 822, and of Europe, whose feeds name theirs. `CST` is North America's, as the standard has it.
+    /// Zones of RFC 822, and zones of Europe that feeds use. `CST` is North America's, as in the standard.
     const ZONES: [(&str, i64); 24] = [
         ("Z", 0),
         ("GMT", 0),
@@ -232,8 +232,8 @@ fn offset(text: &str) -> Option<i64> {
     Some(sign * (number(hours)? * 60 + minutes))
 }
 
-/// `Wed, 02 Oct 2002 13:00:00 GMT` and whatever else has a day, a month's name, a year and perhaps a time and a zone:
-/// weekdays in any language, no comma, `Sept`, years of two digits, `Oct 2, 2002 1:00 PM`, the order of `ctime`.
+/// Parses `Wed, 02 Oct 2002 13:00:00 GMT` and variants with a day, a month's name, a year, and perhaps a time and a zone.
+/// Variants: weekdays in any language, no comma, `Sept`, two-digit years, `Oct 2, 2002 1:00 PM`, the order of `ctime`.
 fn written(text: &str) -> Option<Moment> {
     let mut month = None;
     let mut numbers = Vec::new();
@@ -264,7 +264,7 @@ fn written(text: &str) -> Option<Moment> {
         } else if let Some(half) = half_of_day(word) {
             afternoon = Some(half);
         } else if time.is_some() && zone.is_none() {
-            // A zone that nobody knows is as good as none; the date is right to the day.
+            // An unknown zone is treated as missing; the date is right to the day.
             zone = offset(word);
         }
     }
@@ -302,7 +302,7 @@ fn day_month_year(word: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Is it the afternoon? `None` where the word does not say.
+/// Whether it is the afternoon; `None` if the word does not tell.
 fn half_of_day(word: &str) -> Option<bool> {
     let is = |name: &str| word.eq_ignore_ascii_case(name);
     if is("pm") || is("p.m.") {
@@ -314,7 +314,7 @@ fn half_of_day(word: &str) -> Option<bool> {
     }
 }
 
-/// A month by its English name, or the beginning of it.
+/// The number of a month from its English name, or the start of it.
 fn month_of(word: &str) -> Option<i64> {
     const MONTHS: [&str; 12] = [
         "january",
@@ -338,7 +338,7 @@ fn month_of(word: &str) -> Option<i64> {
     i64::try_from(at + 1).ok()
 }
 
-/// RFC 2822 §4.3: two digits below 50 are of this century, others of the last; so are three.
+/// RFC 2822 §4.3: two digits below 50 are of this century; other two-digit and three-digit years are of the last.
 fn full_year(year: i64, digits: usize) -> i64 {
     match digits {
         4.. => year,

@@ -1,6 +1,6 @@
 //! The `feed` extractor: RSS (0.9x, 1.0, 2.0), Atom (0.3, 1.0) and JSON Feed, with the dates of their items.
 //!
-//! What a reader is led to is a link, what is shown or played an embed. HTML in items goes on to the extractors of HTML.
+//! References to follow are links; references to show or play are embeds. HTML in items is passed to the extractors of HTML.
 
 use opilio_plugin::prelude::*;
 
@@ -8,17 +8,17 @@ use crate::content::content;
 use crate::markup::{Bases, Markup, Tag, Token};
 use crate::{Found, dates, json_feed, recognise, reference};
 
-/// Addresses of one item: its page by all its names.
+/// Most URIs of one item: the different names of its page.
 const ITEM_LINKS_MAX: usize = 100;
 
-/// What to make of the files that items enclose: podcasts, films.
+/// Treatment of the files that items enclose: podcasts, films.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Enclosures {
     /// Part of the item (hop E).
     #[default]
     Embed,
-    /// A place to go (hop L).
+    /// Link to follow (hop L).
     Link,
     /// Not reported.
     Ignore,
@@ -28,16 +28,16 @@ pub enum Enclosures {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What to make of the files that items enclose.
+    /// Treatment of the files that items enclose.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub enclosures: Enclosures,
-    /// Report links to comments and their feeds.
+    /// Whether to report links to comments and their feeds.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub comments: bool,
-    /// Hand the HTML of items to the extractors of HTML.
+    /// Whether to pass the HTML of items to the extractors of HTML.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub content: bool,
-    /// Report items' dates, which make a page due that was last visited before.
+    /// Whether to report items' dates. A date after a page's last visit makes the page due.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub dates: bool,
 }
@@ -53,7 +53,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Feed {
     settings: Settings,
@@ -112,13 +112,13 @@ impl Extractor for Feed {
     }
 }
 
-/// What is found in a feed.
+/// The state of reading a feed.
 pub(crate) struct Reading {
     settings: Settings,
     found: Found,
 }
 
-/// An item whose end has not come yet: its dates may stand behind its address.
+/// An open item. Its dates may follow its URI.
 #[derive(Debug, Default)]
 pub(crate) struct Item {
     links: Vec<Link>,
@@ -127,7 +127,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// A page that the item is about.
+    /// Adds a page that the item is about.
     pub(crate) fn link(&mut self, uri: &str, context: &str, base: Option<&str>) {
         if self.links.len() < ITEM_LINKS_MAX {
             self.links.push(Link {
@@ -155,14 +155,14 @@ impl Reading {
         self.found.is_full()
     }
 
-    /// HTML of an item.
+    /// Adds HTML of an item.
     pub(crate) fn content(&mut self, html: &str, context: &str, base: Option<&str>) {
         if self.settings.content && reference::is_markup(html) {
             self.found.fragment("text/html", html, context, base);
         }
     }
 
-    /// An item has come to its end.
+    /// Completes an item.
     pub(crate) fn item(&mut self, item: Item) {
         let dates = self
             .settings
@@ -178,25 +178,25 @@ impl Reading {
     }
 }
 
-/// A feed in XML on its way through a reader.
+/// The state of reading a feed in XML.
 struct Elements<'a> {
     markup: Markup<'a>,
     reading: Reading,
     bases: Bases,
-    /// Local names of the open elements below the root, as far as anything is looked for.
+    /// Local names of the open elements below the root, down to the needed depth.
     open: Vec<String>,
     item: Option<Item>,
-    /// A `guid` that is the item's address.
+    /// Whether the `guid` is the item's URI.
     permanent: bool,
-    /// The type of an Atom text, and where its content began.
+    /// The type of an Atom text, and the start of its content.
     text_type: String,
     text_start: usize,
 }
 
-/// Elements within elements whose names are kept.
+/// Deepest nesting of elements whose names are kept.
 const NAMES_MAX: usize = 16;
 
-/// Reads RSS or Atom; `None` where the document is neither.
+/// Reads RSS or Atom; `None` if the document is neither.
 fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
     let mut markup = Markup::new(text);
     let mut bases = Bases::default();
@@ -227,7 +227,7 @@ fn read(text: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
     let Elements {
         markup, reading, ..
     } = elements;
-    // RDF and `feed` are roots of other documents as well, and those name no items.
+    // Other documents also have the roots RDF and `feed`, but name no items.
     let is_feed = !reading.found.links.is_empty() || text.contains("<channel");
     is_feed.then(|| (reading, markup.into_problem()))
 }
@@ -254,7 +254,7 @@ impl Elements<'_> {
         }
         match name {
             "item" | "entry" => {
-                // An item that was never closed ends where the next one begins.
+                // An item without an end tag ends at the next one.
                 self.end_item();
                 self.item = Some(Item::default());
             }
@@ -262,7 +262,7 @@ impl Elements<'_> {
             "guid" => {
                 self.permanent = tag.attribute("isPermaLink").as_deref() != Some("false");
             }
-            // The rest is `content` of Media RSS, by its address.
+            // Others are `content` of Media RSS, by its URI.
             "content" | "enclosure" if tag.attribute("url").is_some() => {
                 self.attribute(tag, "url", Use::Enclosure);
             }
@@ -279,7 +279,7 @@ impl Elements<'_> {
         }
     }
 
-    /// `<link rel="…" href="…"/>` of Atom, which stands in RSS as well.
+    /// Reads `<link rel="…" href="…"/>` of Atom, which also occurs in RSS.
     fn link(&mut self, tag: &Tag<'_>) {
         let Some(href) = tag.attribute("href") else {
             return;
@@ -291,13 +291,13 @@ impl Elements<'_> {
                 None => self.found(&href, Hop::Link, "link/@href", None),
             },
             "enclosure" => self.enclosure(&href, "link/@href", &rel),
-            // Another address of the same document.
+            // Another URI of the same document.
             "self" => self.found(&href, Hop::Inferred, "link/@href", Some(&rel)),
             "replies" if !self.reading.settings.comments => {}
             "icon" | "shortcut icon" | "preview" => {
                 self.found(&href, Hop::Embed, "link/@href", Some(&rel));
             }
-            // Endpoints that clients send something to, and no documents.
+            // Endpoints that clients send requests to; not documents.
             "hub" | "edit" | "edit-media" | "service" | "salmon" | "pingback" | "webmention" => {}
             rel if rel.ends_with("#post") || rel.ends_with("#batch") => {}
             rel => self.found(&href, Hop::Link, "link/@href", Some(rel)),
@@ -319,7 +319,7 @@ impl Elements<'_> {
             _ if !is_leaf || text.is_empty() => {}
             "link" => match (parent.as_str(), &self.item) {
                 (_, Some(_)) => self.item_link(&text, "item/link"),
-                // The page a picture leads to is that of the channel, and a search form is no page.
+                // The page linked by an image is that of the channel, and a search form is not a page.
                 ("image" | "textInput" | "textinput", _) => {}
                 _ => self.found(&text, Hop::Link, "channel/link", None),
             },
@@ -334,7 +334,7 @@ impl Elements<'_> {
             "uri" if matches!(parent.as_str(), "author" | "contributor") => {
                 self.found(&text, Hop::Link, "author/uri", None);
             }
-            // FeedBurner's word for the address that its own stands for.
+            // FeedBurner's element for the original URI.
             "origLink" => self.item_link(&text, "item/origLink"),
             "pubDate" | "published" | "issued" | "created" | "date" => {
                 if let Some(item) = &mut self.item {
@@ -348,14 +348,14 @@ impl Elements<'_> {
             }
             _ => {}
         }
-        // What was never closed is closed with what it stands in.
+        // An unclosed element ends with its parent.
         if let Some(at) = self.open.iter().rposition(|open| open == name) {
             self.open.truncate(at);
         }
         self.bases.leave(self.markup.depth());
     }
 
-    /// Texts that may be HTML. Says whether this was one.
+    /// Handles texts that may be HTML. Returns whether this was one.
     fn text(&mut self, name: &str, text: &str) -> bool {
         if !matches!(
             name,
@@ -418,7 +418,7 @@ impl Elements<'_> {
     }
 }
 
-/// What an address in an attribute is for.
+/// The use of a URI in an attribute.
 enum Use {
     Enclosure,
     Embed,

@@ -1,7 +1,7 @@
-//! The `ftp-listing` extractor: what stands in the listing of an FTP directory, as MLSD or LIST writes it.
+//! The `ftp-listing` extractor: entries of an FTP directory listing in the format of MLSD or LIST.
 //!
-//! Its links say when what they lead to was changed, where the listing does (MLSD alone: the dates of LIST have no time
-//! zone, and often no year).
+//! Its links have the date of change of their target if the listing has it. Only MLSD does: the dates of LIST have no time
+//! zone, and often no year.
 
 use std::fmt::Write;
 
@@ -11,10 +11,10 @@ use crate::Found;
 use crate::content::content;
 use crate::dates;
 
-/// What the host calls the kind of listing.
+/// Header with the host's name for the kind of listing.
 const HEADER: &str = "FTP-Listing";
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct FtpListing;
 
@@ -76,7 +76,7 @@ impl Extractor for FtpListing {
 
 fn link(entry: &Entry<'_>) -> Link {
     let slash = if entry.directory { "/" } else { "" };
-    // `./`: a name may have a colon in it and is no scheme.
+    // `./` keeps a colon in a name from being read as a scheme's.
     let uri = format!("./{}{slash}", encoded(entry.name));
     let mut link = Link::new(uri, Hop::Link, "ftp/listing");
     if let Some(dates) = dates::signal(None, entry.modified.and_then(instant)) {
@@ -85,7 +85,7 @@ fn link(entry: &Entry<'_>) -> Link {
     link
 }
 
-/// Of `YYYYMMDDHHMMSS`, perhaps with a fraction (RFC 3659 §2.3).
+/// The time in `YYYYMMDDHHMMSS`, perhaps with a fraction (RFC 3659 §2.3).
 fn instant(time: &str) -> Option<u64> {
     let part = |from: usize, to: usize| time.get(from..to);
     let (date, hour) = ((part(0, 4)?, part(4, 6)?, part(6, 8)?), part(8, 10)?);
@@ -94,12 +94,12 @@ fn instant(time: &str) -> Option<u64> {
     dates::parse(&format!("{year}-{month}-{day}T{hour}:{minute}:{second}Z"))
 }
 
-/// Neither the directory itself, nor the one above, nor a path.
+/// Whether it is an entry: not the directory itself, its parent, or a path.
 fn is_below(name: &str) -> bool {
     !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\\'])
 }
 
-/// A name as it stands in a path (RFC 3986 §3.3).
+/// A name, encoded for a path (RFC 3986 §3.3).
 fn encoded(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -131,12 +131,12 @@ fn facts(line: &str) -> Option<Entry<'_>> {
             directory: kind == "dir",
             modified: fact("modify"),
         }),
-        // The directory itself and the one above; links of systems lead anywhere.
+        // The directory itself and its parent; also symbolic links, which lead anywhere.
         _ => None,
     }
 }
 
-/// A line as `ls -l` writes it, or as DOS does.
+/// Parses a line in the format of `ls -l` or of DOS.
 fn listed(line: &str) -> Option<Entry<'_>> {
     let line = line.trim_end();
     let first = line.chars().next()?;
@@ -147,7 +147,7 @@ fn listed(line: &str) -> Option<Entry<'_>> {
     }
 }
 
-/// `drwxr-xr-x  2 owner group  4096 Nov 20 13:12 name`; some servers leave the group out.
+/// `drwxr-xr-x  2 owner group  4096 Nov 20 13:12 name`; some servers omit the group.
 fn unix(line: &str, first: char) -> Option<Entry<'_>> {
     const MONTHS: [&str; 12] = [
         "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
@@ -158,10 +158,10 @@ fn unix(line: &str, first: char) -> Option<Entry<'_>> {
         (word, rest) = rest.split_once(' ')?;
         rest = rest.trim_start_matches(' ');
         if MONTHS.contains(&word.to_ascii_lowercase().as_str()) {
-            // Day; then year or time; the name begins one blank further, and may begin with blanks.
+            // Day; then year or time. The name begins one blank later, and may begin with blanks.
             let (_, after_day) = rest.split_once(' ')?;
             let (_, name) = after_day.trim_start_matches(' ').split_once(' ')?;
-            // A symbolic link is followed by the server; what it points to may be out of reach.
+            // The server follows a symbolic link; its target may be out of reach.
             let name = name
                 .split_once(" -> ")
                 .filter(|_| first == 'l')

@@ -1,5 +1,5 @@
-//! Extractors that look where nothing is written: `uri` at addresses within the document's own, `universal` at any bytes,
-//! `implied` at what an address lets expect. None stands in a profile's stack unless an operator puts it there.
+//! Extractors that guess references: `uri` in the document's own URI, `universal` in any bytes, `implied` from URIs by rules.
+//! No default profile has them in its stack.
 
 mod implied;
 mod multi_regex;
@@ -14,10 +14,10 @@ pub use uri::UriInUri;
 use opilio_plugin::SettingsFault;
 use regex_lite::{Regex, RegexBuilder};
 
-/// Bytes that one compiled expression may take.
+/// Most bytes of one compiled expression.
 const EXPRESSION_BYTES_MAX: usize = 256 * 1024;
 
-/// Compiles an expression of the settings, or says where and what is wrong with it.
+/// Compiles an expression of the settings. An error has its place and its fault.
 fn expression(text: &str, pointer: String) -> Result<Regex, SettingsFault> {
     RegexBuilder::new(text)
         .size_limit(EXPRESSION_BYTES_MAX)

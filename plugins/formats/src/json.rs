@@ -1,7 +1,7 @@
-//! The `json` extractor: values of JSON that are references, by what they look like and by the name they stand under.
+//! The `json` extractor: values of JSON that are references, by their form and name.
 //!
-//! JSON-LD says of some members what they are: pages (hop L) and images (hop E). All else is a guess (hop X). Texts that
-//! hold HTML or JSON go on to the extractors of those.
+//! JSON-LD defines some members: pages (hop L) and images (hop E). All others are guesses (hop X). Texts with HTML or JSON are
+//! passed to the extractors of those.
 
 use opilio_plugin::prelude::*;
 
@@ -10,17 +10,17 @@ use crate::reference::{self, Place};
 use crate::values::{self, Reader};
 use crate::{Found, is_recognised};
 
-/// Longest text within JSON that is handed on as a fragment, in bytes; longer ones are no texts for people.
+/// Longest text within JSON that is passed on as a fragment, in bytes. Longer ones are not written for people.
 const FRAGMENT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Settings of the `json` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report relative references, not addresses with a host alone.
+    /// Whether to report relative references too, not only URIs with a host.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub relative: bool,
-    /// Hand texts that hold HTML or JSON to the extractors of those.
+    /// Whether to pass texts with HTML or JSON to their extractors.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub fragments: bool,
 }
@@ -34,7 +34,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Json {
     settings: Settings,
@@ -77,10 +77,10 @@ impl Extractor for Json {
     }
 }
 
-/// What is found in a document.
+/// The references found in a document.
 struct Values {
     settings: Settings,
-    /// It is JSON-LD, whatever its members say.
+    /// Whether it is JSON-LD, so that its members have a meaning.
     linked: bool,
     found: Found,
 }
@@ -93,7 +93,7 @@ impl Reader for Values {
     fn text(&mut self, path: &[String], value: &str) {
         let name = path.last().map_or("", String::as_str);
         match linked_data(name) {
-            // The vocabulary of a document is no part of it, and its types are words of it.
+            // The context of a document is not part of it; its types are words of that vocabulary.
             Some(Member::Name) => self.linked |= name == "@context",
             Some(Member::Reference(hop)) if self.linked => self.reference(name, value, hop),
             _ if path.iter().any(|name| name == "@context") => {}
@@ -146,7 +146,7 @@ impl Values {
     }
 }
 
-/// `json/imageUrl`
+/// The context `json/imageUrl`.
 fn context(name: &str) -> String {
     /// The host keeps 200 bytes.
     const NAME_BYTES_MAX: usize = 180;
@@ -158,14 +158,14 @@ fn context(name: &str) -> String {
     }
 }
 
-/// What a member of JSON-LD holds.
+/// Content of a JSON-LD member.
 enum Member {
     Reference(Hop),
     /// A word of a vocabulary.
     Name,
 }
 
-/// Members that schema.org and JSON-LD itself say something about; `None` for all others.
+/// Members defined by schema.org and JSON-LD itself; `None` for all others.
 fn linked_data(name: &str) -> Option<Member> {
     Some(match name {
         "@id" | "url" | "sameAs" | "mainEntityOfPage" | "item" | "significantLink"

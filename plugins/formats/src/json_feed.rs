@@ -6,9 +6,9 @@ use crate::dates;
 use crate::feed::{Item, Reading};
 use crate::values::{self, Reader};
 
-/// Reads a feed; `None` where the document is none.
+/// Reads a feed; `None` if the document is not one.
 pub(crate) fn read(json: &str, reading: Reading) -> Option<(Reading, Option<String>)> {
-    // Most JSON is none, and a look costs less than a reading.
+    // Most JSON is not a feed, and a search costs less than parsing.
     memchr::memmem::find(json.as_bytes(), b"jsonfeed.org")?;
     let mut members = Members {
         reading,
@@ -21,7 +21,7 @@ pub(crate) fn read(json: &str, reading: Reading) -> Option<(Reading, Option<Stri
 
 struct Members {
     reading: Reading,
-    /// Its `version` says so.
+    /// Whether its `version` names JSON Feed.
     is_feed: bool,
     item: Item,
 }

@@ -1,8 +1,8 @@
-//! Extractors of formats other than pages: lists made for crawlers and readers (`sitemap`, `feed`, `robots`), data
-//! (`json`, `xml`), and what pages are furnished with (`manifest`, `svg`, `media`).
+//! Extractors of formats other than pages: lists for crawlers and readers (`sitemap`, `feed`, `robots`), data (`json`, `xml`),
+//! and parts of pages (`manifest`, `svg`, `media`).
 //!
-//! One component, because they share readers of XML and JSON. Each extractor answers for what it recognises and leaves a
-//! note of it; `json` and `xml`, which read anything of theirs, stay out of what has been recognised before them.
+//! They share one component because they share readers of XML and JSON. Each extractor answers for documents it recognises, and
+//! leaves a note. `json` and `xml`, which read any document of their type, skip recognised ones.
 
 mod content;
 mod dates;
@@ -44,49 +44,48 @@ use crate::swf::Swf;
 use crate::whois::Whois;
 use crate::xml::Xml;
 
-/// The note that says what a document has been recognised as. It goes into the metadata record as well.
+/// The note with the recognised format of a document. The metadata record has it too.
 const FORMAT: &str = "format";
 
-/// Leaves the note; the extractors of anything stay out then.
+/// Leaves the note, so that general extractors skip the document.
 fn recognise(document: &Document, format: &str) {
     document.set_note(FORMAT, format);
 }
 
-/// Has an extractor before this one recognised the document? Notes are those of the visit, so a fragment of what was
-/// recognised sees them too, and is another document.
+/// Whether an earlier extractor recognised the document. Notes belong to the visit, so a fragment of a recognised document has
+/// them too. A fragment is another document.
 fn is_recognised(document: &Document) -> bool {
     document.fragment().is_none() && document.note(FORMAT).is_some()
 }
 
-/// Most links of one document: what a sitemap may have.
+/// Most links of one document: the limit of a sitemap.
 const LINKS_MAX: usize = 50_000;
 
-/// Parts of a document handed on to the extractors of their type.
+/// Most parts of a document that are passed to the extractors of their type.
 const FRAGMENTS_MAX: usize = 1_000;
 
-/// Bytes that a document's answer may take. The host allows 16 MiB by default and takes more for a fault, which would
-/// cost all of it.
+/// Most bytes of a document's answer. The host allows 16 MiB by default; more is a fault that loses the whole answer.
 const ANSWER_BYTES_MAX: usize = 12 * 1024 * 1024;
 
-/// What is said of a document that has more than is taken of one.
-const MORE: &str = "there is more in it than is taken of one document";
+/// Problem of a document with more references than the limit.
+const MORE: &str = "too many references in one document; the rest is dropped";
 
-/// What a link takes besides its texts.
+/// Size of a link without its texts.
 const LINK_BYTES: usize = 64;
 
-/// What a document gave, in the order found and within bounds: a document of 32 MiB may name millions, and what it
-/// names takes more memory than it does.
+/// The results of a document in document order, within limits. A document of 32 MiB may contain millions of references, which
+/// take more memory than the document.
 #[derive(Debug, Default)]
 struct Found {
     links: Vec<Link>,
     fragments: Vec<Fragment>,
     bytes: usize,
-    /// There was more.
+    /// Whether a limit was reached.
     full: bool,
 }
 
 impl Found {
-    /// Takes a link whose reference leads somewhere, if there is room.
+    /// Adds a link with a usable reference, within the limits.
     fn push(&mut self, link: Link) {
         let Some(uri) = reference::reference(&link.uri) else {
             return;
@@ -101,7 +100,7 @@ impl Found {
         }
     }
 
-    /// Takes a text in another language, if there is room.
+    /// Adds a text in another language as a fragment, within the limits.
     fn fragment(&mut self, media_type: &str, text: &str, context: &str, base: Option<&str>) {
         let bytes = text.len() + context.len() + base.map_or(0, str::len);
         if self.fragments.len() < FRAGMENTS_MAX && self.has_room(bytes) {
@@ -114,7 +113,7 @@ impl Found {
         }
     }
 
-    /// No link is taken any more: reading on would cost time alone.
+    /// Whether no more links are accepted, so that reading on would waste time.
     fn is_full(&self) -> bool {
         self.full && (self.links.len() >= LINKS_MAX || self.bytes + LINK_BYTES >= ANSWER_BYTES_MAX)
     }
@@ -127,7 +126,7 @@ impl Found {
         has_room
     }
 
-    /// The answer for a document that has been understood.
+    /// The answer for a recognised document.
     fn finished(self, problem: Option<String>) -> Extraction {
         let more = || MORE.to_owned();
         Extraction {

@@ -6,7 +6,7 @@ use crate::content::content;
 use crate::values::{self, Reader};
 use crate::{Found, recognise};
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Manifest;
 
@@ -38,7 +38,7 @@ impl Extractor for Manifest {
         let content = content(document);
         let mut members = Members::default();
         let outcome = values::read(&content.text, &mut members);
-        // Other things are called `manifest.json` too, and have no icons.
+        // Other files are called `manifest.json` too, and have no icons.
         if !is_declared && members.found.links.is_empty() {
             return Extraction::default();
         }
@@ -47,7 +47,7 @@ impl Extractor for Manifest {
     }
 }
 
-/// Does the path end as manifests' do? Most servers call them `application/json`.
+/// Whether the path has a usual ending of manifests. Most servers send them as `application/json`.
 fn is_named(uri: &str) -> bool {
     let path = uri.split(['?', '#']).next().unwrap_or_default();
     path.ends_with("manifest.json") || path.ends_with(".webmanifest")

@@ -1,8 +1,7 @@
-//! XML as the web has it, token by token: quick-xml, told to forgive what can be forgiven.
+//! XML as found on the web, token by token, on a tolerant quick-xml.
 //!
-//! End tags that match nothing, undeclared entities, ampersands that are none, attributes without quotes: all of it is
-//! read as it was meant. No entity is expanded but XML's five and character references, nothing is fetched, and depth
-//! and number of faults are bounded.
+//! It accepts unmatched end tags, undeclared entities, bare ampersands and attributes without quotes. Only XML's five entities
+//! and character references are expanded. Nothing is fetched. Depth and number of faults are limited.
 
 use std::borrow::Cow;
 
@@ -10,24 +9,24 @@ use quick_xml::Reader;
 use quick_xml::errors::Error;
 use quick_xml::events::{BytesStart, Event};
 
-/// Elements within elements. Deeper ones were made to break parsers.
+/// Deepest nesting of elements. Deeper documents are made to break parsers.
 const DEPTH_MAX: usize = 2_000;
 
-/// Faults after which reading goes on.
+/// Most faults after which reading continues.
 const FAULTS_MAX: usize = 1_000;
 
-/// What a document consists of. An empty element gives a start and an end.
+/// Parts of a document. An empty element gives a start and an end.
 #[derive(Debug)]
 pub(crate) enum Token<'a> {
     Start(Tag<'a>),
-    /// With the local name of the element, which need not be the one that was opened last.
+    /// The local name of the element, which need not be the last opened one.
     End(String),
     /// `<?target content?>`
     Instruction {
         target: String,
         content: String,
     },
-    /// What stands in `<!DOCTYPE …>`.
+    /// The text in `<!DOCTYPE …>`.
     DocumentType(String),
 }
 
@@ -36,14 +35,14 @@ pub(crate) enum Token<'a> {
 pub(crate) struct Tag<'a>(BytesStart<'a>);
 
 impl Tag<'_> {
-    /// Name without prefix, as written.
+    /// Name without prefix, unchanged.
     pub(crate) fn local_name(&self) -> &str {
         local(self.0.name().into_inner())
     }
 
-    /// Every attribute: name with prefix, and value with references undone.
+    /// Every attribute: name with prefix, and decoded value.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = (&str, String)> {
-        // The check for duplicates compares every attribute with every other one before it.
+        // The check for duplicates compares every attribute with all earlier ones.
         let mut attributes = self.0.html_attributes();
         attributes.with_checks(false);
         attributes.filter_map(Result::ok).map(|attribute| {
@@ -52,7 +51,7 @@ impl Tag<'_> {
         })
     }
 
-    /// The first attribute of this local name.
+    /// The first attribute with this local name.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
         let mut attributes = self.0.html_attributes();
         attributes.with_checks(false);
@@ -63,31 +62,31 @@ impl Tag<'_> {
     }
 }
 
-/// `href` of `xlink:href`.
+/// `href` for `xlink:href`.
 pub(crate) fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
 }
 
-/// A document on its way through a reader.
+/// The state of reading a document.
 pub(crate) struct Markup<'a> {
     document: &'a str,
     reader: Reader<&'a [u8]>,
-    /// Text since the last tag, references undone.
+    /// Decoded text since the last tag.
     text: String,
-    /// Where the text since the last tag began.
+    /// Start of the text since the last tag.
     text_start: usize,
-    /// Where the last tag began.
+    /// Start of the last tag.
     tag_start: usize,
     depth: usize,
     faults: usize,
-    /// The element whose start was the last tag.
+    /// The element whose start tag was the last tag.
     leaf: Option<String>,
     problem: Option<String>,
 }
 
 impl<'a> Markup<'a> {
     pub(crate) fn new(document: &'a str) -> Self {
-        // Servers put line breaks and worse before the declaration.
+        // Servers put line breaks and other text before the declaration.
         let leading = document.len()
             - document
                 .trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n'])
@@ -111,17 +110,17 @@ impl<'a> Markup<'a> {
         }
     }
 
-    /// Text between the token before the last one and the last one.
+    /// Text between the last two tokens.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
-    /// Elements that are open, the one that the last token started included.
+    /// Number of open elements, including the one that the last token started.
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Where the last token ends, in bytes of what [`between`](Self::between) takes.
+    /// The end of the last token, in bytes as [`between`](Self::between) takes them.
     pub(crate) fn position(&self) -> usize {
         usize::try_from(self.reader.buffer_position()).unwrap_or(usize::MAX)
     }
@@ -131,12 +130,12 @@ impl<'a> Markup<'a> {
         self.document.get(from..self.tag_start).unwrap_or_default()
     }
 
-    /// Why reading ended before the document did.
+    /// Reason why reading ended before the document did.
     pub(crate) fn into_problem(self) -> Option<String> {
         self.problem
     }
 
-    /// The next token; `None` at the end, or where nothing more can be read.
+    /// The next token; `None` at the end, or if the rest cannot be read.
     pub(crate) fn next(&mut self) -> Option<Token<'a>> {
         self.text.clear();
         self.text_start = self.position();
@@ -153,7 +152,8 @@ impl<'a> Markup<'a> {
                     self.tag_start = start;
                     self.depth += 1;
                     if self.depth > DEPTH_MAX {
-                        self.problem = Some(format!("more than {DEPTH_MAX} elements deep"));
+                        self.problem =
+                            Some(format!("elements are nested more than {DEPTH_MAX} deep"));
                         return None;
                     }
                     let tag = Tag(tag);
@@ -186,7 +186,7 @@ impl<'a> Markup<'a> {
                 }
                 Err(error) => {
                     self.problem = Some(format!("{error} (byte {})", self.reader.error_position()));
-                    // A document that breaks off within an end tag has said all of the element.
+                    // A document truncated within an end tag contains the whole element.
                     let torn = self.document.get(start..).unwrap_or_default();
                     self.tag_start = start;
                     return self
@@ -200,7 +200,7 @@ impl<'a> Markup<'a> {
     }
 }
 
-/// Text with character references and XML's five entities undone. What only looks like a reference stays.
+/// Decodes character references and XML's five entities. Invalid references stay unchanged.
 pub(crate) fn undone(raw: &str) -> Cow<'_, str> {
     /// `&#x0010FFFF;`
     const REFERENCE_BYTES_MAX: usize = 12;
@@ -233,7 +233,7 @@ pub(crate) fn undone(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The character that stands for `amp`, `#38`, `#x26`.
+/// The character for `amp`, `#38`, `#x26`.
 fn referenced(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
@@ -252,15 +252,15 @@ fn referenced(name: &str) -> Option<char> {
     }
 }
 
-/// Longest base that is taken, in bytes.
+/// Longest accepted base, in bytes.
 const BASE_BYTES_MAX: usize = 2 * 1024;
 
-/// What `xml:base` says, element by element.
+/// Values of `xml:base` of the open elements.
 #[derive(Debug, Default)]
 pub(crate) struct Bases(Vec<(usize, String)>);
 
 impl Bases {
-    /// A tag at this depth has come.
+    /// Enters a tag at this depth.
     pub(crate) fn enter(&mut self, tag: &Tag<'_>, depth: usize) {
         let mut attributes = tag.attributes().filter(|(name, _)| *name == "xml:base");
         if let Some((_, base)) = attributes.next() {
@@ -268,21 +268,21 @@ impl Bases {
                 Some(outer) => crate::reference::join(outer, base.trim()),
                 None => base.trim().to_owned(),
             };
-            // What grows with every element it is repeated in is no address.
+            // A base that grows with every repeated element is not a URI.
             if base.len() <= BASE_BYTES_MAX {
                 self.0.push((depth, base));
             }
         }
     }
 
-    /// An element has ended; so many are open still.
+    /// Leaves an element; `depth` elements remain open.
     pub(crate) fn leave(&mut self, depth: usize) {
         while self.0.last().is_some_and(|(at, _)| *at > depth) {
             self.0.pop();
         }
     }
 
-    /// What holds here, against the document's own base.
+    /// The current base, relative to the document's own.
     pub(crate) fn current(&self) -> Option<&str> {
         self.0.last().map(|(_, base)| base.as_str())
     }
@@ -294,7 +294,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts as `<name attributes>`, ends as `/name`, each behind the text before it.
+    /// Starts as `<name attributes>`, ends as `/name`, each after the text before it.
     fn read(document: &str) -> (Vec<String>, Option<String>) {
         let mut markup = Markup::new(document);
         let mut tokens = Vec::new();

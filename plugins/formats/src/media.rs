@@ -1,6 +1,6 @@
-//! The `media` extractor: playlists and what streams are made of: HLS (RFC 8216), DASH, M3U, PLS, XSPF, ASX, SMIL.
+//! The `media` extractor: playlists and segments of streams: HLS (RFC 8216), DASH, M3U, PLS, XSPF, ASX, SMIL.
 //!
-//! Whoever plays a stream asks for all of it, so everything is an embed.
+//! A player requests all parts of a stream, so all references are embeds.
 
 use opilio_plugin::prelude::*;
 
@@ -14,7 +14,7 @@ mod dash;
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report the pieces that streams are cut into, not playlists alone. A film of an hour has a thousand, in each
+    /// Whether to report the segments of streams, not only playlists. A film of an hour has a thousand segments in each
     /// quality.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub segments: bool,
@@ -26,7 +26,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Media {
     settings: Settings,
@@ -35,7 +35,7 @@ pub struct Media {
 impl Plugin for Media {
     const NAME: &'static str = "media";
     const SUMMARY: &'static str =
-        "Playlists and the pieces of streams: HLS, DASH, M3U, PLS, XSPF, ASX, SMIL";
+        "Playlists and segments of streams: HLS, DASH, M3U, PLS, XSPF, ASX, SMIL";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -66,7 +66,7 @@ impl Plugin for Media {
     }
 }
 
-/// What kind of playlist a document is.
+/// Kinds of playlists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     M3u,
@@ -104,7 +104,7 @@ impl Extractor for Media {
     }
 }
 
-/// What a document begins with says more than its type; the type decides where the beginning says nothing.
+/// The kind by the start of the document, or by its media type if the start does not tell.
 fn kind(media_type: &str, start: &str) -> Option<Kind> {
     let start = start.trim_start_matches('\u{feff}').trim_start();
     let lower = start.to_ascii_lowercase();
@@ -135,7 +135,7 @@ fn kind(media_type: &str, start: &str) -> Option<Kind> {
 }
 
 impl Media {
-    /// M3U, and HLS, which adds tags to it.
+    /// Reads M3U, and HLS, which adds tags to it.
     fn m3u(&self, text: &str, found: &mut Found) {
         let is_media = text.contains("#EXTINF") && text.contains("#EXT-X-");
         for line in text.trim_start_matches('\u{feff}').lines() {
@@ -153,7 +153,7 @@ impl Media {
     }
 }
 
-/// The address in a tag: `EXT-X-KEY:METHOD=AES-128,URI="k"` gives `EXT-X-KEY` and `k`.
+/// The URI in a tag: `EXT-X-KEY:METHOD=AES-128,URI="k"` gives `EXT-X-KEY` and `k`.
 fn tag_uri(tag: &str) -> Option<(&str, &str)> {
     let (name, attributes) = tag.split_once(':')?;
     if !name.starts_with("EXT-X-") {
@@ -193,7 +193,7 @@ fn pls(text: &str, found: &mut Found) {
     }
 }
 
-/// XSPF, ASX and SMIL.
+/// Reads XSPF, ASX and SMIL.
 fn playlist(text: &str, found: &mut Found) -> Option<String> {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {

@@ -1,20 +1,20 @@
-//! The `office` extractor: links of documents from word processors, spreadsheets and presentations (OOXML, OpenDocument),
-//! and of books (EPUB).
+//! The `office` extractor: links in documents from word processors, spreadsheets and presentations (OOXML, OpenDocument), and
+//! in books (EPUB).
 //!
-//! References from one part of the package to another name nothing on the web and are left out.
+//! References between parts of the package name nothing on the web and are left out.
 
 use opilio_plugin::prelude::*;
 
 use crate::markup::{Markup, Token, local};
 use crate::{Found, package, recognise, reference};
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Office;
 
 impl Plugin for Office {
     const NAME: &'static str = "office";
-    const SUMMARY: &'static str = "Links of office documents and books: OOXML, OpenDocument, EPUB";
+    const SUMMARY: &'static str = "Links in office documents and books: OOXML, OpenDocument, EPUB";
     type Settings = NoSettings;
 
     fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
@@ -38,7 +38,7 @@ impl Plugin for Office {
             "application/vnd.oasis.opendocument.spreadsheet",
             "application/vnd.oasis.opendocument.presentation",
             "application/vnd.oasis.opendocument.graphics",
-            // What servers call them that do not know better.
+            // Types of servers that do not know the newer ones.
             "application/msword",
             "application/vnd.ms-excel",
             "application/vnd.ms-powerpoint",
@@ -70,7 +70,7 @@ impl Extractor for Office {
                 }
             },
         );
-        // Any other archive is none of ours.
+        // Any other archive is left to other extractors.
         if !is_office {
             return Extraction::default();
         }
@@ -79,10 +79,10 @@ impl Extractor for Office {
     }
 }
 
-/// Parts that name something outside their package.
+/// Parts with references out of their package.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// OOXML: what a part refers to.
+    /// OOXML: references of a part.
     Relationships,
     /// OOXML: text of a word processor, whose fields may be links.
     Fields,
@@ -105,7 +105,7 @@ fn kind(name: &str) -> Option<Part> {
     }
 }
 
-/// `<Relationship Type="…/hyperlink" Target="http://…" TargetMode="External"/>`
+/// Reads `<Relationship Type="…/hyperlink" Target="http://…" TargetMode="External"/>`.
 fn relationships(text: &str, found: &mut Found) {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {
@@ -129,13 +129,13 @@ fn relationships(text: &str, found: &mut Found) {
     }
 }
 
-/// Neither a file of the author's machine nor one on the network they were on.
+/// Whether it is neither a file of the author's machine nor one on its network.
 fn is_outside(target: &str) -> bool {
     let lower = target.get(..5).unwrap_or(target).to_ascii_lowercase();
     !lower.starts_with("file:") && !target.contains('\\') && lower.get(1..2) != Some(":")
 }
 
-/// ` HYPERLINK "http://…" ` in the instructions of fields, which may be spread over several runs.
+/// Reads ` HYPERLINK "http://…" ` in the instructions of fields, which may be spread over several runs.
 fn fields(text: &str, found: &mut Found) {
     const CODE: &str = "HYPERLINK \"";
     let mut markup = Markup::new(text);
@@ -157,8 +157,8 @@ fn fields(text: &str, found: &mut Found) {
     }
 }
 
-/// References of OpenDocument and of pages. What is relative lies in the package, but for OpenDocument's `../`, which leads
-/// out of it.
+/// Reads references of OpenDocument and of pages. Relative ones are in the package, except for OpenDocument's `../`, which
+/// leads out of it.
 fn references(text: &str, leaves: bool, found: &mut Found) {
     let mut markup = Markup::new(text);
     while let Some(token) = markup.next() {

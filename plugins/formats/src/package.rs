@@ -1,20 +1,20 @@
-//! ZIP archives, as office documents and books are packed: the parts that a caller asks for, one after the other.
+//! ZIP archives, as used by office documents and books: the requested parts, one after the other.
 //!
-//! The directory is walked where it lies and never held, since a hostile one has millions of entries; so is no part longer
-//! than its limit. Encrypted parts and parts across several disks are left out.
+//! The directory is read in place and never loaded, because a hostile one has millions of entries. A part is read up to its
+//! limit. Encrypted parts and parts across several disks are left out.
 
 use std::io::Read;
 
 use flate2::read::DeflateDecoder;
 use opilio_plugin::Document;
 
-/// Longest part read, in bytes; what lies behind is cut off.
+/// Longest part to read, in bytes; the rest is cut off.
 const PART_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// Bytes of all parts together, unpacked.
+/// Most unpacked bytes of all parts together.
 const PARTS_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Entries of the directory that are looked at.
+/// Most entries of the directory to read.
 const ENTRIES_MAX: usize = 20_000;
 
 /// Signatures of APPNOTE 4.3.
@@ -24,22 +24,22 @@ const DIRECTORY_END: &[u8] = b"PK\x05\x06";
 const DIRECTORY_END_64: &[u8] = b"PK\x06\x06";
 const LOCATOR_64: &[u8] = b"PK\x06\x07";
 
-/// In place of a number that is too large: it stands elsewhere (ZIP64).
+/// Replaces a number that is too large; ZIP64 has the number elsewhere.
 const ELSEWHERE: u32 = u32::MAX;
 
-/// Does the document begin like a ZIP archive?
+/// Whether the document begins like a ZIP archive.
 pub(crate) fn is_package(document: &Document) -> bool {
     document.read(0, 4) == LOCAL_HEADER
 }
 
-/// Reads the parts whose name is `wanted`, in the order of the directory, and says what could not be read.
+/// Reads the parts whose name is `wanted`, in the order of the directory. Returns the problem if some could not be read.
 pub(crate) fn read(
     document: &Document,
     wanted: impl Fn(&str) -> bool,
     mut part: impl FnMut(&str, &str),
 ) -> Option<String> {
     let Some(mut at) = directory(document) else {
-        return Some("the archive has no directory; it may have been cut".to_owned());
+        return Some("the archive has no directory; it may be truncated".to_owned());
     };
     let mut left = PARTS_BYTES_MAX;
     let mut problem = None;
@@ -62,22 +62,24 @@ pub(crate) fn read(
         left -= (text.len() as u64).min(left);
         if text.len() as u64 >= PART_BYTES_MAX {
             problem = Some(format!(
-                "of {name} the first {PART_BYTES_MAX} bytes were read"
+                "only the first {PART_BYTES_MAX} bytes of {name} were read"
             ));
         }
         part(&name, &text);
         if left == 0 {
             return Some(format!(
-                "what lies behind the first {PARTS_BYTES_MAX} bytes was not read"
+                "parts after the first {PARTS_BYTES_MAX} bytes were not read"
             ));
         }
     }
-    Some(format!("more than {ENTRIES_MAX} parts"))
+    Some(format!(
+        "more than {ENTRIES_MAX} parts; the rest was not read"
+    ))
 }
 
-/// Where the directory begins.
+/// The start of the directory.
 fn directory(document: &Document) -> Option<u64> {
-    /// The end of the directory, and the longest comment behind it.
+    /// Length of the directory's end record with the longest comment.
     const END_BYTES_MAX: u32 = 22 + 65_535;
     let from = document.length().saturating_sub(u64::from(END_BYTES_MAX));
     let end = document.read(from, END_BYTES_MAX);
@@ -94,17 +96,17 @@ fn directory(document: &Document) -> Option<u64> {
     (end.len() == 56 && end.starts_with(DIRECTORY_END_64)).then(|| u64_at(&end, 48))
 }
 
-/// What the directory says of a part.
+/// A part's entry in the directory.
 struct Entry {
     flags: u32,
     method: u32,
     packed: u64,
-    /// Where its local header is.
+    /// Position of its local header.
     header: u64,
 }
 
 impl Entry {
-    /// From its header in the directory; `extra`: the fields behind the name.
+    /// Reads its header in the directory; `extra` returns the fields after the name.
     fn of(header: &[u8], extra: impl FnOnce() -> Vec<u8>) -> Self {
         let (unpacked, packed, at) = (u32_at(header, 24), u32_at(header, 20), u32_at(header, 42));
         let mut entry = Self {
@@ -116,7 +118,7 @@ impl Entry {
         if [unpacked, packed, at].contains(&ELSEWHERE) {
             let extra = extra();
             let mut numbers = large_numbers(&extra).chunks_exact(8);
-            // Only those that had no room stand there, in this order.
+            // ZIP64 has only the numbers that did not fit, in this order.
             if unpacked == ELSEWHERE {
                 numbers.next();
             }
@@ -131,14 +133,14 @@ impl Entry {
         entry
     }
 
-    /// The part as text, as far as it can be read.
+    /// The text of the part, as far as it can be read.
     fn text(&self, document: &Document, max: u64) -> String {
         const ENCRYPTED: u32 = 1;
         let header = document.read(self.header, 30);
         if header.len() < 30 || !header.starts_with(LOCAL_HEADER) || self.flags & ENCRYPTED != 0 {
             return String::new();
         }
-        // Where the header could be read there is room to count on.
+        // The header was read, so the sum cannot overflow.
         let content = self.header + 30 + u64::from(u16_at(&header, 26) + u16_at(&header, 28));
         let packed = Span {
             document,
@@ -146,7 +148,7 @@ impl Entry {
             end: content.saturating_add(self.packed),
         };
         let mut bytes = Vec::new();
-        // Half a part is worth more than none.
+        // Half a part is better than none.
         let _ = match self.method {
             0 => packed.take(max).read_to_end(&mut bytes),
             8 => DeflateDecoder::new(packed)
@@ -159,7 +161,7 @@ impl Entry {
     }
 }
 
-/// Bytes of a document.
+/// A range of a document's bytes.
 struct Span<'a> {
     document: &'a Document,
     at: u64,

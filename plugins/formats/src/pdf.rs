@@ -1,8 +1,8 @@
-//! The `pdf` extractor: where annotations and actions of PDF documents lead.
+//! The `pdf` extractor: targets of annotations and actions in PDF documents.
 //!
-//! The file is searched, not parsed: whatever order objects stand in, and whatever is broken, an action that opens an
-//! address says `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. Text
-//! on the pages is read for addresses in it. In encrypted files strings are encrypted, and nothing is found.
+//! The file is searched, not parsed, so the order of objects and broken parts do not matter. An action that opens a URI
+//! contains `/URI (…)`, in the file itself or in an object stream (PDF 32000-1 §7.5.7), which is unpacked first. Text on the
+//! pages is searched for URIs. Encrypted files have encrypted strings, and give no links.
 
 mod objects;
 mod text;
@@ -18,27 +18,27 @@ use self::objects::Objects;
 use self::text::Fonts;
 use crate::{Found, reference};
 
-/// Most bytes of a file that are searched. Actions mostly stand at its end, so of a longer one that is read as well.
+/// Most bytes of a file to search. Actions are mostly at its end, so the end of a longer file is read as well.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Bytes of one stream, and of all of a kind, unpacked.
+/// Most unpacked bytes of one stream, and of all streams of a kind.
 const STREAM_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const STREAMS_BYTES_MAX: u64 = 32 * 1024 * 1024;
 
-/// Streams whose dictionary is looked at.
+/// Most streams whose dictionary is read.
 const STREAMS_MAX: usize = 50_000;
 
-/// How far before a stream its dictionary may begin.
+/// Longest distance from the start of a dictionary to its stream.
 const DICTIONARY_BYTES_MAX: usize = 1_024;
 
-/// Longest string taken, in bytes.
+/// Longest string read, in bytes.
 const STRING_BYTES_MAX: usize = 16 * 1024;
 
 /// Settings of the `pdf` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report addresses in the text of pages, which no reader could click (hop X).
+    /// Whether to report URIs in the text of pages, which are not clickable (hop X).
     #[schemars(extend("x-opilio-overridable" = true))]
     pub text: bool,
 }
@@ -49,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Pdf {
     settings: Settings,
@@ -57,7 +57,7 @@ pub struct Pdf {
 
 impl Plugin for Pdf {
     const NAME: &'static str = "pdf";
-    const SUMMARY: &'static str = "Links of PDF documents";
+    const SUMMARY: &'static str = "Links in PDF documents";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -100,7 +100,7 @@ impl Extractor for Pdf {
     }
 }
 
-/// Searches for actions: `/URI (…)`, `/F (…)` of files that are addresses, addresses in scripts.
+/// Searches for actions: `/URI (…)`, `/F (…)` with a URI, URIs in scripts.
 fn search(bytes: &[u8], found: &mut Found) {
     for (key, context) in [
         (&b"/URI"[..], "pdf/URI"),
@@ -112,7 +112,7 @@ fn search(bytes: &[u8], found: &mut Found) {
         while let Some(at) = finder.find(&bytes[from..]) {
             from += at + key.len();
             let (value, read) = string(&bytes[from..]);
-            // Behind what was read, so that a string which never ends is read once.
+            // After the bytes read, so that a string without an end is read once.
             from += read;
             let Some(value) = value else { continue };
             match context {
@@ -131,25 +131,25 @@ fn search(bytes: &[u8], found: &mut Found) {
     }
 }
 
-/// A stream as it lies in the file.
+/// A stream in the file.
 struct Stream<'a> {
     /// Number of its object.
     number: Option<u32>,
     dictionary: &'a [u8],
-    /// From its first byte to the end of the file.
+    /// The bytes from its start to the end of the file.
     content: &'a [u8],
 }
 
-/// What is made of a stream.
+/// The use of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
     Objects,
-    /// Perhaps what a page shows, or a table of characters.
+    /// Perhaps page content, or a character table.
     Text,
     None,
 }
 
-/// Unpacks object streams and searches them; then the text of pages.
+/// Unpacks and searches object streams, then the text of pages.
 fn streams(bytes: &[u8], with_text: bool, found: &mut Found) {
     let in_file = Objects::of_file(bytes);
     let mut fonts = Fonts::new();
@@ -206,7 +206,7 @@ impl Stream<'_> {
     }
 
     fn is_for(&self) -> Use {
-        /// Pictures, fonts, profiles of colours, descriptions, tables of objects; and what is packed otherwise.
+        /// Images, fonts, colour profiles, metadata, object tables, and streams with other filters.
         const OTHERS: [&str; 16] = [
             "/Image",
             "/Length1",
@@ -225,7 +225,7 @@ impl Stream<'_> {
             "/RunLengthDecode",
             "/Crypt",
         ];
-        // `endstream` comes along with the `obj` that is behind it, or has no dictionary.
+        // The search also finds `endstream`, which is not preceded by a dictionary.
         if !self.dictionary.trim_ascii_end().ends_with(b">>") {
             Use::None
         } else if self.has("/ObjStm") && self.has("/FlateDecode") {
@@ -237,12 +237,12 @@ impl Stream<'_> {
         }
     }
 
-    /// The content, as far as it can be read and `left` reaches.
+    /// The content, as far as it can be read and `left` allows.
     fn unpacked(&self, left: &mut u64) -> Cow<'_, [u8]> {
         let max = (*left).min(STREAM_BYTES_MAX);
         let content = if self.has("/FlateDecode") {
             let mut unpacked = Vec::new();
-            // What came before a fault is searched all the same.
+            // The content before a fault is searched all the same.
             let _ = ZlibDecoder::new(self.content)
                 .take(max)
                 .read_to_end(&mut unpacked);
@@ -257,7 +257,7 @@ impl Stream<'_> {
     }
 }
 
-/// The string that stands next, as text (§7.3.4, §7.9.2.2), and how many bytes it took to tell.
+/// The next string as text (§7.3.4, §7.9.2.2), and the number of bytes read.
 fn string(bytes: &[u8]) -> (Option<String>, usize) {
     let bytes = &bytes[..bytes.len().min(STRING_BYTES_MAX)];
     let start = bytes.trim_ascii_start();
@@ -271,7 +271,7 @@ fn string(bytes: &[u8]) -> (Option<String>, usize) {
     (raw.map(text), blanks + read)
 }
 
-/// UTF-16 where a mark says so, UTF-8 where it is that, and PDFDocEncoding, which is nearly ISO-8859-1.
+/// Decodes UTF-16 with a byte order mark, UTF-8 if valid, or else PDFDocEncoding, which is nearly ISO-8859-1.
 fn text(raw: Vec<u8>) -> String {
     match raw.strip_prefix(b"\xFE\xFF") {
         Some(utf16) => {
@@ -291,7 +291,7 @@ fn text(raw: Vec<u8>) -> String {
     }
 }
 
-/// A string in brackets, of which pairs need no escape; `None` where it does not end.
+/// A string in parentheses; balanced pairs need no escape. `None` if it has no end.
 fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let mut string = Vec::new();
     let mut depth = 0;
@@ -311,7 +311,7 @@ fn literal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     (None, at)
 }
 
-/// What stands behind a backslash, and how long that is.
+/// Reads the escape after a backslash. Returns its length.
 fn escaped(bytes: &[u8], string: &mut Vec<u8>) -> usize {
     match bytes {
         [b'\r', b'\n', ..] => return 2,
@@ -337,7 +337,7 @@ fn escaped(bytes: &[u8], string: &mut Vec<u8>) -> usize {
     1
 }
 
-/// A string in hexadecimal digits; `None` where it is none, or does not end.
+/// A string of hexadecimal digits; `None` if it is invalid or has no end.
 fn hexadecimal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let Some(end) = memchr::memchr(b'>', bytes) else {
         return (None, bytes.len());
@@ -348,7 +348,7 @@ fn hexadecimal(bytes: &[u8]) -> (Option<Vec<u8>>, usize) {
     let digits: Option<Vec<u8>> = digits
         .map(|&byte| Some(char::from(byte).to_digit(16)? as u8))
         .collect();
-    // A digit that is missing at the end is a nought.
+    // A missing last digit counts as zero.
     let string = digits.map(|digits| {
         let pairs = digits.chunks(2);
         pairs
@@ -435,7 +435,7 @@ mod tests {
         extract(&[b"%PDF-1.7\n", torn.as_slice()].concat());
     }
 
-    /// What a page shows, packed, behind what else the file has.
+    /// A packed page content, after other contents of the file.
     fn page(rest: &str, content: &[u8]) -> Vec<u8> {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(content).unwrap();
@@ -458,7 +458,7 @@ mod tests {
             ),
             &["http://e.org/seen", "http://e.org/a", "http://e.org/b"],
         );
-        // Two lines are not one address, nor is half of one.
+        // Two lines are not joined to one URI; half a URI is not reported.
         check(
             &page(
                 "",
@@ -466,7 +466,7 @@ mod tests {
             ),
             &["http://e.org/c"],
         );
-        // What is a link already, broken over two lines.
+        // A URI that is also a link, broken over two lines.
         check(
             &page(
                 "/URI(http://e.org/long/name)",
@@ -474,7 +474,7 @@ mod tests {
             ),
             &["http://e.org/long/name", "http://e.org"],
         );
-        // Not in a picture, and not in a comment.
+        // Not in an image, and not in a comment.
         check(
             b"8 0 obj <</Subtype/Image>> stream\nBT (http://e.org/) Tj ET\nendstream \
               8 0 obj <<>> stream\nBT % (http://e.org/f) Tj\n(http://e.org/g)Tj ET\nendstream",

@@ -1,14 +1,14 @@
-//! References as data holds them: which values are any, and which never lead anywhere.
+//! References in data: likely values, and values that never lead anywhere.
 
 use crate::vocabulary::{is_namespace, is_web_ending};
 
-/// Longest reference reported, in bytes. The host refuses what is longer than 64 KiB and says so.
+/// Longest reference reported, in bytes. The host rejects references over 64 KiB and logs them.
 const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
-/// Longest value of unknown meaning that is looked at.
+/// Longest value of unknown meaning to examine.
 const LIKELY_BYTES_MAX: usize = 4 * 1024;
 
-/// Schemes that name no document a crawler could fetch, sorted.
+/// Schemes without documents that a crawler could fetch, sorted.
 const UNFETCHABLE: &[&str] = &[
     "about",
     "acct",
@@ -38,8 +38,8 @@ const UNFETCHABLE: &[&str] = &[
     "xmpp",
 ];
 
-/// The reference in a place that holds one: without blanks around it; `None` where it leads nowhere: empty, a place in
-/// the same document, a scheme that names no document, the placeholder of a template.
+/// The reference of a value that should be one, without surrounding blanks. `None` if it leads nowhere: empty, a position in
+/// the same document, a scheme without documents, a template's placeholder.
 pub(crate) fn reference(value: &str) -> Option<&str> {
     let value = value.trim_matches(|c: char| c <= ' ');
     if value.is_empty()
@@ -64,7 +64,7 @@ pub(crate) fn reference(value: &str) -> Option<&str> {
 
 /// The scheme, in lower case.
 fn scheme(value: &str) -> Option<String> {
-    /// Longer than any in use.
+    /// Longer than any scheme in use.
     const SCHEME_BYTES_MAX: usize = 32;
     let end = value
         .bytes()
@@ -78,7 +78,7 @@ fn scheme(value: &str) -> Option<String> {
     is_one.then(|| scheme.to_ascii_lowercase())
 }
 
-/// What stands behind `http://`, `https://` or `ftp://`.
+/// The text after `http://`, `https://` or `ftp://`.
 fn behind_scheme(value: &str) -> Option<&str> {
     ["http://", "https://", "ftp://"].iter().find_map(|scheme| {
         value
@@ -88,7 +88,7 @@ fn behind_scheme(value: &str) -> Option<&str> {
     })
 }
 
-/// An address on the internet: `http`, `https` or `ftp`, a host that can be one, no blank, and no name of a vocabulary.
+/// Whether it is a URI on the internet: `http`, `https` or `ftp`, a plausible host, no blank, and not a vocabulary's name.
 pub(crate) fn is_address(value: &str) -> bool {
     value.len() <= LIKELY_BYTES_MAX
         && !value.bytes().any(is_foreign)
@@ -98,7 +98,7 @@ pub(crate) fn is_address(value: &str) -> bool {
         })
 }
 
-/// Bytes that references do not have.
+/// Whether references do not contain this byte.
 fn is_foreign(byte: u8) -> bool {
     byte <= b' '
         || matches!(
@@ -107,7 +107,7 @@ fn is_foreign(byte: u8) -> bool {
         )
 }
 
-/// Host without user and port, and what stands behind the authority.
+/// Host without user and port, and the text after the authority.
 fn host_of(rest: &str) -> (&str, &str) {
     let (authority, behind) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -118,7 +118,7 @@ fn host_of(rest: &str) -> (&str, &str) {
     (host, behind)
 }
 
-/// Two labels at least and a last one with a letter, or an address in numbers.
+/// Whether it is a public host: at least two labels and a last one with a letter, or a numeric address.
 fn is_public_host(host: &str) -> bool {
     /// DNS allows 253.
     const HOST_BYTES_MAX: usize = 253;
@@ -135,12 +135,12 @@ fn is_public_host(host: &str) -> bool {
         && (labels.last().is_some_and(|last| {
             last.len() > 1
                 && last.contains(|c: char| c.is_alphabetic())
-                // A hyphen in the last one is where a line was broken, but for names in Punycode.
+                // A hyphen in the last one is from a broken line, except for names in Punycode.
                 && (!last.contains('-') || last.starts_with("xn--"))
         }) || is_public_address(&labels))
 }
 
-/// An IPv4 address that is not of a private network or of the machine itself.
+/// Whether it is an IPv4 address outside of private networks and the machine itself.
 fn is_public_address(labels: &[&str]) -> bool {
     let octets: Vec<u8> = labels
         .iter()
@@ -154,21 +154,21 @@ fn is_public_address(labels: &[&str]) -> bool {
         )
 }
 
-/// How much the place of a value says about it.
+/// Likelihood of a reference by the name of its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// Its name speaks of a reference: `href`, `imageUrl`, `next`.
+    /// The name suggests a reference: `href`, `imageUrl`, `next`.
     Promising,
     Any,
 }
 
-/// The reference that a value looks like; `None` for all others. A wrong guess is a request to somebody's server.
+/// The reference that a value looks like; `None` for others. A wrong guess is a request to a server.
 pub(crate) fn likely(value: &str, place: Place) -> Option<&str> {
     let value = value.trim();
     let is_one = if value.len() < 2 || value.len() > LIKELY_BYTES_MAX {
         false
     } else if value.contains(' ') {
-        // Careless ones have blanks, and so has every sentence.
+        // Careless references have blanks, and so does every sentence.
         let path = &value[..value.find(['?', '#']).unwrap_or(value.len())];
         let rooted = path.starts_with('/') || behind_scheme(path).is_some();
         (rooted || place == Place::Promising && path.contains('/'))
@@ -210,7 +210,7 @@ fn reads_like_one(value: &str, place: Place) -> bool {
     }
 }
 
-/// `%s`, `:id`, `&package;` and their kind, which something replaces before anything is fetched.
+/// Whether it has a placeholder such as `%s`, `:id` or `&package;`, to be replaced before a fetch.
 fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -222,7 +222,7 @@ fn has_placeholder(value: &str) -> bool {
         || has_entity(value)
 }
 
-/// `&package;`, of which a document type that is not read says what it stands for. `&amp;` has been escaped twice.
+/// Whether it has an entity such as `&package;`, whose document type is not read. `&amp;` was escaped twice.
 fn has_entity(value: &str) -> bool {
     memchr::memchr_iter(b'&', value.as_bytes()).any(|at| {
         let behind = &value[at + 1..];
@@ -235,7 +235,7 @@ fn has_entity(value: &str) -> bool {
     })
 }
 
-/// Characters that paths of sites have.
+/// Whether the path has only characters usual in paths of sites.
 fn is_sober(path: &str) -> bool {
     path.bytes().all(|b| {
         b.is_ascii_alphanumeric()
@@ -253,8 +253,8 @@ fn has_web_ending(path: &str) -> bool {
         .is_some_and(|(stem, ending)| !stem.is_empty() && is_web_ending(ending))
 }
 
-/// Does a name speak of a reference? Its last word counts, in `camelCase`, `snake_case` and `kebab-case` alike. Paths and
-/// locations are not among them: most are those of files and of values in other data.
+/// Whether a name suggests a reference, by its last word in `camelCase`, `snake_case` or `kebab-case`. Paths and locations do
+/// not count: most are files, or values in other data.
 pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
     /// Longer names are data.
     const NAME_BYTES_MAX: usize = 64;
@@ -318,7 +318,7 @@ pub(crate) fn speaks_of_a_reference(name: &str) -> Place {
     if is_one { Place::Promising } else { Place::Any }
 }
 
-/// Addresses in running text, in order.
+/// URIs in running text, in order.
 pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
     let bytes = text.as_bytes();
     let mut from = 0;
@@ -338,17 +338,17 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
                 .map_or(bytes.len(), |length| colon + length);
             from = end;
             let found = text.get(start..end).unwrap_or_default();
-            // Before its last semicolon is taken for one of the sentence.
+            // Checked before a final semicolon is trimmed as punctuation of the sentence.
             if has_entity(found) {
                 continue;
             }
-            // Quotes of print, which no address has unencoded.
+            // Typographic quotes, which no URI contains unencoded.
             let found = found
                 .split(['”', '“', '„', '‘', '’', '‚', '«', '»', '‹', '›', '…'])
                 .next()
                 .unwrap_or_default();
             let found = found.trim_end_matches(['.', ',', ';', ':', '!', '?']);
-            // A bracket that was opened before the address is closed behind it.
+            // A parenthesis opened before the URI is closed after it.
             let found = match found.strip_suffix(')') {
                 Some(inner) if !inner.contains('(') => inner,
                 _ => found,
@@ -360,7 +360,7 @@ pub(crate) fn addresses(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Does a text hold HTML, rather than a sentence with a `<` in it?
+/// Whether a text is HTML rather than a sentence with a `<`.
 pub(crate) fn is_markup(text: &str) -> bool {
     memchr::memchr_iter(b'<', text.as_bytes())
         .take(64)
@@ -368,7 +368,7 @@ pub(crate) fn is_markup(text: &str) -> bool {
         && ["href", "src", "</"].iter().any(|word| text.contains(word))
 }
 
-/// `value` resolved against a `base` that may itself be relative (RFC 3986 §5.2.2, dots left to the host).
+/// `value` resolved against a `base` that may itself be relative (RFC 3986 §5.2.2; the host resolves dot segments).
 pub(crate) fn join(base: &str, value: &str) -> String {
     if value.is_empty() || value.starts_with("//") || scheme(value).is_some() {
         return if value.is_empty() { base } else { value }.to_owned();

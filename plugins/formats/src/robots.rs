@@ -1,14 +1,14 @@
-//! The `robots` extractor: sitemaps that a robots.txt names. Its rules for robots are the host's business.
+//! The `robots` extractor: sitemaps named in a robots.txt. The host applies its rules for robots.
 
 use opilio_plugin::prelude::*;
 
 use crate::Found;
 use crate::content::content;
 
-/// Longest line that is read, in bytes.
+/// Longest line to read, in bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Robots;
 
@@ -31,7 +31,7 @@ impl Plugin for Robots {
 
 impl Extractor for Robots {
     fn extract(&self, document: &Document) -> Extraction {
-        // What is served in its place when there is none is a page.
+        // A page served in place of a missing robots.txt is ignored.
         if document.fragment().is_some() || !(200..300).contains(&document.status()) {
             return Extraction::default();
         }
@@ -48,7 +48,7 @@ impl Extractor for Robots {
     }
 }
 
-/// Values of `Sitemap` lines, wherever in the file they stand.
+/// Values of `Sitemap` lines anywhere in the file.
 fn sitemaps(text: &str) -> impl Iterator<Item = &str> {
     text.trim_start_matches('\u{feff}')
         .split(['\n', '\r'])
@@ -57,7 +57,7 @@ fn sitemaps(text: &str) -> impl Iterator<Item = &str> {
             let line = line.split('#').next().unwrap_or_default();
             let (key, value) = line.split_once(':')?;
             let value = value.trim();
-            // `Sitemap: <https://…>` is seen as well.
+            // `Sitemap: <https://…>` occurs as well.
             let value = value.strip_prefix('<').unwrap_or(value);
             let value = value.strip_suffix('>').unwrap_or(value);
             (key.trim().eq_ignore_ascii_case("sitemap") && !value.is_empty()).then_some(value)

@@ -1,7 +1,7 @@
-//! The `sitemap` extractor: what a site names for crawlers (sitemaps.org), and when it last changed.
+//! The `sitemap` extractor: entries of sitemaps (sitemaps.org) and their dates of change.
 //!
-//! Indexes, sitemaps with the extensions for images, videos, news and translations, plain lists of addresses; packed
-//! with gzip or not. Where the entries lie is judged by the scope, and not by the sitemap's own folder.
+//! It reads indexes, sitemaps with the extensions for images, videos, news and translations, and plain lists of URIs, packed
+//! with gzip or not. The scope judges the entries, regardless of the sitemap's own folder.
 
 use opilio_plugin::prelude::*;
 
@@ -13,13 +13,13 @@ use crate::{Found, dates, recognise, reference};
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report translations (`xhtml:link` with `hreflang`).
+    /// Whether to report translations (`xhtml:link` with `hreflang`).
     #[schemars(extend("x-opilio-overridable" = true))]
     pub alternates: bool,
-    /// Report images and videos.
+    /// Whether to report images and videos.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub media: bool,
-    /// Report dates of change, which make a page due that was last visited before.
+    /// Whether to report dates of change. A date after a page's last visit makes the page due.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub dates: bool,
 }
@@ -34,7 +34,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Sitemap {
     settings: Settings,
@@ -71,7 +71,7 @@ impl Extractor for Sitemap {
         let media_type = document.media_type();
         let is_text = media_type == "text/plain";
         let is_xml = media_type.ends_with("xml");
-        // Anything may be packed or come without a type; a few bytes say whether it is worth reading.
+        // Any document may be packed or without a type; a few bytes show whether to read it.
         let start = document.read(0, 256);
         if !is_xml && !is_gzip(document) && !starts_well(&start, is_text) {
             return Extraction::default();
@@ -91,7 +91,7 @@ impl Extractor for Sitemap {
     }
 }
 
-/// With a tag, or text with an address. UTF-16 is told by its mark.
+/// Whether it has a tag, or text with a URI. A byte order mark identifies UTF-16.
 fn starts_well(start: &[u8], is_text: bool) -> bool {
     let marked = start.starts_with(b"\xFE\xFF") || start.starts_with(b"\xFF\xFE");
     let start = start.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(start);
@@ -106,7 +106,7 @@ fn is_named_a_sitemap(uri: &str) -> bool {
     uri.to_ascii_lowercase().contains("sitemap")
 }
 
-/// Where in a sitemap a text stands.
+/// Position of a text in a sitemap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     /// `url` of a sitemap or `sitemap` of an index.
@@ -116,7 +116,7 @@ enum Part {
     News,
 }
 
-/// An entry whose end has not come yet: its date may stand behind its address.
+/// An open entry. Its date may follow its URI.
 #[derive(Debug, Default)]
 struct Entry {
     location: Option<String>,
@@ -146,7 +146,7 @@ impl Entry {
     }
 }
 
-/// What a sitemap names, and what could not be read; `None` where the text is no sitemap.
+/// The entries of a sitemap, and the problem if some could not be read; `None` if the text is not a sitemap.
 fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
     let mut markup = Markup::new(text);
     let context = loop {
@@ -169,7 +169,7 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
         match token {
             Token::Start(tag) => match tag.local_name() {
                 "url" | "sitemap" => {
-                    // An entry that was never closed ends where the next one begins.
+                    // An entry without an end tag ends at the next one.
                     entry.take(context, &mut found);
                     part = Part::Entry;
                 }
@@ -209,7 +209,7 @@ fn read(text: &str, settings: &Settings) -> Option<(Found, Option<String>)> {
     Some((found, markup.into_problem()))
 }
 
-/// `<xhtml:link rel="alternate" hreflang="de" href="…"/>`
+/// Reads `<xhtml:link rel="alternate" hreflang="de" href="…"/>`.
 fn alternate(tag: &Tag<'_>, found: &mut Found) {
     let Some(href) = tag.attribute("href") else {
         return;
@@ -221,7 +221,7 @@ fn alternate(tag: &Tag<'_>, found: &mut Found) {
     found.push(link);
 }
 
-/// An address as it was meant: some leave out the scheme.
+/// The intended URI: some sitemaps omit the scheme.
 fn address(text: &str) -> Option<String> {
     let text = text.trim();
     if text
@@ -239,8 +239,8 @@ fn value(text: &str) -> Option<String> {
     (!text.is_empty() && text.len() <= 16).then(|| text.to_owned())
 }
 
-/// A text sitemap: an address on each line, and nothing else. Any text of several addresses is one, a single address
-/// only where its name says so.
+/// Reads a text sitemap: a URI on each line, and nothing else. Any text with several URIs counts; one with a single URI only by
+/// its name.
 fn read_list(text: &str, named: bool) -> Option<Found> {
     let mut lines = text
         .trim_start_matches('\u{feff}')
@@ -353,6 +353,6 @@ mod tests {
             .text(&text);
         let extraction = plugin().extract(&document);
         assert_eq!(extraction.links.len(), crate::LINKS_MAX);
-        assert!(extraction.problem.unwrap().contains("more in it"));
+        assert!(extraction.problem.unwrap().contains("too many references"));
     }
 }

@@ -1,4 +1,4 @@
-//! The `svg` extractor: what pictures show, link to and run.
+//! The `svg` extractor: images, links and scripts of SVG images.
 
 use opilio_plugin::prelude::*;
 
@@ -7,13 +7,13 @@ use crate::markup::{Bases, Markup, Tag, Token};
 use crate::xml::style_sheet;
 use crate::{Found, recognise};
 
-/// The plugin. There is nothing to set: all that a picture shows belongs to it.
+/// The plugin. It has no settings, because all parts of an image belong to it.
 #[derive(Clone, Copy, Debug)]
 pub struct Svg;
 
 impl Plugin for Svg {
     const NAME: &'static str = "svg";
-    const SUMMARY: &'static str = "Images, styles, scripts and links of SVG pictures";
+    const SUMMARY: &'static str = "Images, styles, scripts and links of SVG images";
     type Settings = NoSettings;
 
     fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
@@ -73,7 +73,7 @@ impl Reading {
         for (name, value) in tag.attributes() {
             let context = || format!("{element}/@{name}");
             match name {
-                // Pages in pictures (`foreignObject`) have `src`.
+                // HTML in images (`foreignObject`) has `src`.
                 "href" | "xlink:href" | "src" => {
                     let hop = if matches!(element, "a" | "area") {
                         Hop::Link
@@ -83,7 +83,7 @@ impl Reading {
                     self.push(&value, hop, &context());
                 }
                 "style" => self.fragment("text/css", &value, "@style"),
-                // Fill, filter, mask, cursor: each may name another file. Most name a place in this one.
+                // Fill, filter, mask, cursor: each may name another file. Most name a position in this one.
                 _ if value.contains("url(") && !value.trim_start().starts_with("url(#") => {
                     self.fragment("text/css", &format!("{name}:{value}"), &context());
                 }
@@ -103,7 +103,7 @@ impl Reading {
     }
 
     fn fragment(&mut self, media_type: &str, text: &str, context: &str) {
-        // Most styles name nothing, and there may be thousands.
+        // Most styles have no references, and there may be thousands.
         let names_something =
             media_type != "text/css" || text.contains("url(") || text.contains("@import");
         if !text.trim().is_empty() && names_something {

@@ -1,8 +1,8 @@
-//! The `swf` extractor: where Flash movies lead, by their actions, their imports and the strings of their scripts.
+//! The `swf` extractor: references of Flash movies in their actions, imports and script strings.
 //!
-//! Tags are walked, actions and the constant pools of ActionScript are read, nothing is run (SWF File Format
-//! Specification 19, AVM2 Overview). Flash resolved what is relative against the page that showed the movie, which is not
-//! known here: such references go by the movie's own address.
+//! It reads tags, actions and the constant pools of ActionScript, and runs nothing (SWF File Format Specification 19, AVM2
+//! Overview). Flash resolved relative references against the page that showed the movie. That page is unknown here, so the
+//! movie's own URI is used.
 
 use std::collections::HashSet;
 use std::io::Read;
@@ -12,20 +12,20 @@ use opilio_plugin::prelude::*;
 
 use crate::{Found, recognise, reference};
 
-/// Most bytes of a movie, unpacked, that are read.
+/// Most unpacked bytes of a movie to read.
 const MOVIE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Tags of a movie, sprites' included, and actions of all of them.
+/// Most tags of a movie, including sprites, and most actions of all of them.
 const TAGS_MAX: usize = 200_000;
 const ACTIONS_MAX: usize = 1_000_000;
 
-/// Strings of one constant pool.
+/// Most strings of one constant pool.
 const STRINGS_MAX: usize = 100_000;
 
-/// Sprites hold no sprites; a few levels forgive what does not know that.
+/// Deepest nesting of sprites. Valid movies have none in each other; a few levels are tolerated.
 const SPRITES_DEEP_MAX: usize = 4;
 
-/// Tags that name something.
+/// Tags with references.
 mod tag {
     pub(super) const DEFINE_BUTTON: u16 = 7;
     pub(super) const DO_ACTION: u16 = 12;
@@ -41,24 +41,23 @@ mod tag {
     pub(super) const DO_ABC: u16 = 82;
 }
 
-/// Actions that name something.
+/// Actions with references.
 mod action {
     pub(super) const GET_URL: u8 = 0x83;
     pub(super) const CONSTANT_POOL: u8 = 0x88;
     pub(super) const PUSH: u8 = 0x96;
     pub(super) const GET_URL_2: u8 = 0x9A;
-    /// From here on actions have a length.
+    /// The first action with a length.
     pub(super) const WITH_LENGTH: u8 = 0x80;
 }
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Swf;
 
 impl Plugin for Swf {
     const NAME: &'static str = "swf";
-    const SUMMARY: &'static str =
-        "Links of Flash movies: actions, imports, strings of their scripts";
+    const SUMMARY: &'static str = "Links in Flash movies: actions, imports and script strings";
     type Settings = NoSettings;
 
     fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
@@ -81,7 +80,7 @@ impl Extractor for Swf {
         let (Some(signature), Some(&version)) = (header.get(..3), header.get(3)) else {
             return Extraction::default();
         };
-        // Three letters are few: versions went up to 51.
+        // Three letters are a weak mark, so the version is checked: versions went up to 51.
         if document.fragment().is_some() || header.len() < 8 || !(1..64).contains(&version) {
             return Extraction::default();
         }
@@ -90,7 +89,7 @@ impl Extractor for Swf {
             b"CWS" => unpacked(document),
             b"ZWS" => {
                 recognise(document, Self::NAME);
-                let problem = "the movie is packed with LZMA, which is not read";
+                let problem = "the movie is packed with LZMA, which is not supported";
                 return Found::default().finished(Some(problem.to_owned()));
             }
             _ => return Extraction::default(),
@@ -107,8 +106,8 @@ impl Extractor for Swf {
         };
         reader.tags(tags, 0);
         let is_cut = movie.len() as u64 >= MOVIE_BYTES_MAX;
-        let problem =
-            is_cut.then(|| format!("of the movie the first {MOVIE_BYTES_MAX} bytes were read"));
+        let problem = is_cut
+            .then(|| format!("only the first {MOVIE_BYTES_MAX} bytes of the movie were read"));
         reader.found.finished(problem)
     }
 }
@@ -116,14 +115,14 @@ impl Extractor for Swf {
 fn unpacked(document: &Document) -> Vec<u8> {
     let packed = document.read(8, MOVIE_BYTES_MAX as u32);
     let mut movie = Vec::new();
-    // Half a movie is worth more than none.
+    // Half a movie is better than none.
     let _ = ZlibDecoder::new(packed.as_slice())
         .take(MOVIE_BYTES_MAX)
         .read_to_end(&mut movie);
     movie
 }
 
-/// The tags behind the size of the stage, the frame rate and the number of frames.
+/// The tags after the stage size, frame rate and number of frames.
 fn behind_header(movie: &[u8]) -> Option<&[u8]> {
     let bits = usize::from(movie.first()? >> 3);
     movie.get((5 + 4 * bits).div_ceil(8) + 4..)
@@ -131,7 +130,7 @@ fn behind_header(movie: &[u8]) -> Option<&[u8]> {
 
 struct Movie {
     found: Found,
-    /// Strings that have been looked at: the same constant stands in many scripts.
+    /// Strings already examined: many scripts share constants.
     seen: HashSet<String>,
     tags_left: usize,
     actions_left: usize,
@@ -152,7 +151,7 @@ impl Movie {
                 },
                 length => usize::from(length),
             };
-            // A tag that breaks off is read as far as it goes.
+            // A truncated tag is read as far as it goes.
             let content = bytes.take_up_to(length);
             self.tag(head >> 6, content, depth);
         }
@@ -168,8 +167,8 @@ impl Movie {
             }
             tag::DEFINE_BUTTON => {
                 bytes.take_up_to(2);
-                // Records of what the button looks like: flags, character, depth, matrix. The last is a nought; how long
-                // a matrix is only its bits say.
+                // Records of the button's shapes: flags, character, depth, matrix. A zero ends them; only the bits of a matrix
+                // show its length.
                 while let Some(flags) = bytes.u8().filter(|flags| *flags != 0) {
                     let _ = flags;
                     bytes.take_up_to(4);
@@ -185,7 +184,8 @@ impl Movie {
                 bytes.take_up_to(usize::from(offset) - 2);
                 self.button_actions(bytes);
             }
-            // Actions on events of what is placed: behind a matrix, colours, filters. Their strings are found without.
+            // Event actions of placed objects follow a matrix, colours and filters. Their strings are found without parsing
+            // those.
             tag::PLACE_OBJECT_2 | tag::PLACE_OBJECT_3 => self.strings_in(content),
             tag::DEFINE_SPRITE if depth < SPRITES_DEEP_MAX => {
                 bytes.take_up_to(4);
@@ -207,11 +207,11 @@ impl Movie {
         }
     }
 
-    /// Actions of a button, one list for each of its events.
+    /// Reads actions of a button, one list for each of its events.
     fn button_actions(&mut self, mut bytes: Bytes<'_>) {
         while let Some(size) = bytes.u16() {
             bytes.take_up_to(2);
-            // The last list has no size and goes to the end.
+            // The last list has size zero and extends to the end.
             let length = match usize::from(size) {
                 0 => bytes.0.len(),
                 size => size.saturating_sub(4),
@@ -224,11 +224,11 @@ impl Movie {
         }
     }
 
-    /// Bytecode of ActionScript 1 and 2. Bodies of functions follow in line.
+    /// Reads bytecode of ActionScript 1 and 2. Bodies of functions follow in line.
     fn actions(&mut self, bytes: &[u8]) {
         let mut bytes = Bytes(bytes);
         let mut constants: Vec<String> = Vec::new();
-        // What the last actions pushed: address and target of a `GetURL2`.
+        // Values pushed by the last actions: URI and target of a `GetURL2`.
         let mut pushed: Vec<Option<String>> = Vec::new();
         while let Some(code) = bytes.u8()
             && self.actions_left > 0
@@ -264,7 +264,7 @@ impl Movie {
                     }
                     pushed.clear();
                 }
-                // What it pops and pushes is not followed.
+                // The stack effects of other actions are not tracked.
                 _ => pushed.clear(),
             }
         }
@@ -286,7 +286,7 @@ impl Movie {
                 }
                 8 => content.u8().map(usize::from),
                 9 => content.u16().map(usize::from),
-                // Numbers, truth, registers.
+                // Numbers, booleans, registers.
                 _ => {
                     content.take_up_to(match kind {
                         4 | 5 => 1,
@@ -301,7 +301,7 @@ impl Movie {
         }
     }
 
-    /// A movie or picture that is loaded into a level or a clip is part of this one; what opens in a window is not.
+    /// Adds a URI. A movie or image loaded into a level or clip is an embed; one opened in a window is a link.
     fn get_url(&mut self, uri: &str, target: &str) {
         let window = target.is_empty()
             || ["_self", "_blank", "_parent", "_top"]
@@ -318,7 +318,7 @@ impl Movie {
         self.link(uri, hop, "swf/GetURL");
     }
 
-    /// Text that is shown may be HTML.
+    /// Reads displayed text, which may be HTML.
     fn edit_text(&mut self, content: &[u8]) {
         let Some(at) = memchr::memchr(b'<', content) else {
             return;
@@ -332,11 +332,11 @@ impl Movie {
         }
     }
 
-    /// The strings of ActionScript 3 (AVM2 Overview §4.3), but for those that are names of namespaces.
+    /// Reads the strings of ActionScript 3 (AVM2 Overview §4.3), except names of namespaces.
     fn script(&mut self, mut bytes: Bytes<'_>) {
         bytes.take_up_to(4);
         for _ in 0..2 {
-            // Integers, with and without sign.
+            // Signed and unsigned integers.
             for _ in 1..bytes.u30().unwrap_or_default() {
                 if bytes.u30().is_none() {
                     return;
@@ -366,9 +366,9 @@ impl Movie {
         }
     }
 
-    /// Strings among other bytes, each ended by a nought.
+    /// Finds zero-terminated strings among other bytes.
     fn strings_in(&mut self, bytes: &[u8]) {
-        /// Shorter ones are chance.
+        /// Shorter ones occur by chance.
         const LENGTH_MIN: usize = 6;
         for run in bytes.split(|byte| !(0x20..0x7F).contains(byte)) {
             if run.len() >= LENGTH_MIN
@@ -391,7 +391,7 @@ impl Movie {
         }
     }
 
-    /// A reference by its place. Commands to whatever shows the movie are none.
+    /// Adds a reference by its place. Commands to the movie's container are not references.
     fn link(&mut self, uri: &str, hop: Hop, context: &str) {
         const COMMANDS: [&str; 4] = ["fscommand:", "asfunction:", "event:", "print:"];
         let is_command = COMMANDS.iter().any(|command| {
@@ -405,7 +405,7 @@ impl Movie {
     }
 }
 
-/// What is left to read.
+/// The bytes still to be read.
 #[derive(Clone, Copy)]
 struct Bytes<'a>(&'a [u8]);
 
@@ -434,7 +434,7 @@ impl<'a> Bytes<'a> {
         Some(u32::from_le_bytes(*four))
     }
 
-    /// Seven bits a byte, at most five bytes.
+    /// A number with seven bits in each of at most five bytes.
     fn u30(&mut self) -> Option<u32> {
         let mut value = 0;
         for shift in [0, 7, 14, 21, 28] {
@@ -447,7 +447,7 @@ impl<'a> Bytes<'a> {
         Some(value)
     }
 
-    /// A text that ends in a nought. UTF-8 since version 6, the system's encoding before.
+    /// A zero-terminated text: UTF-8 since version 6, the system's encoding before.
     fn text(&mut self) -> Option<String> {
         let end = memchr::memchr(0, self.0)?;
         let text = String::from_utf8_lossy(&self.0[..end]).into_owned();
@@ -455,7 +455,7 @@ impl<'a> Bytes<'a> {
         Some(text)
     }
 
-    /// Passes over a matrix: whole bytes of scale, rotation and translation, as far as there are any.
+    /// Skips a matrix: scale, rotation and translation if present, rounded up to whole bytes.
     fn matrix(&mut self) {
         let mut at = 0;
         let bytes = self.0;
@@ -573,7 +573,7 @@ mod tests {
     #[test]
     fn buttons_have_actions() {
         let go = action(0x83, b"http://e.org/a\0\0");
-        // One record: up, character 1, depth 1, a matrix of one byte; then the nought.
+        // One record: up, character 1, depth 1, a matrix of one byte; then the zero.
         let one = [&[9, 0, 1, 1, 0, 1, 0, 0, 0], go.as_slice()].concat();
         check(&[(7, &one)], &[("http://e.org/a", Hop::Link)]);
         let two = [&[9, 0, 0, 3, 0, 0, 0, 0, 8, 0], go.as_slice()].concat();

@@ -1,38 +1,37 @@
-//! JSON, value by value, without building a tree of it: a document of any size and shape costs no more than its text.
+//! Reads JSON value by value without building a tree, so memory is limited by the text for documents of any shape.
 //!
-//! What was read before a fault has been seen, so half a document gives half its values. serde_json stops at 128
-//! levels.
+//! Values before a fault have been reported, so half a document gives half its values. serde_json stops at 128 levels.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 
-/// Who looks at the values of a document.
+/// Receives the values of a document.
 pub(crate) trait Reader {
-    /// A text, and the members that lead to it, the outermost first. Arrays are no part of the path.
+    /// A text, with the names of the members around it, outermost first. Arrays are not part of the path.
     fn text(&mut self, path: &[String], value: &str);
 
-    /// An object begins; `path` leads to it.
+    /// The start of the object at `path`.
     fn open(&mut self, path: &[String]) {
         let _ = path;
     }
 
-    /// Nothing more is wanted.
+    /// Whether no more values are wanted.
     fn is_full(&self) -> bool {
         false
     }
 
-    /// The object ends.
+    /// The end of the object.
     fn close(&mut self, path: &[String]) {
         let _ = path;
     }
 }
 
-/// What services put before JSON so that no page can run it as a script.
+/// Prefixes of JSON that keep a page from running it as a script.
 const GUARDS: [&str; 4] = [")]}',", ")]}'", "while(1);", "for(;;);"];
 
-/// Reads a document, or several that stand one behind the other as in JSON lines, and says why not to the end.
+/// Reads a document, or several in sequence as in JSON lines. An error says why it stopped before the end.
 pub(crate) fn read(json: &str, reader: &mut impl Reader) -> Result<(), String> {
     let json = json.trim_start_matches('\u{feff}').trim_start();
     let guard = GUARDS.iter().find_map(|guard| json.strip_prefix(guard));
@@ -51,14 +50,14 @@ pub(crate) fn read(json: &str, reader: &mut impl Reader) -> Result<(), String> {
     }
 }
 
-/// A value on the way through a document.
+/// The value being read.
 struct Walk<'a, R> {
     reader: &'a mut R,
     path: &'a mut Vec<String>,
 }
 
 impl<R> Walk<'_, R> {
-    /// The same for a value inside.
+    /// The same for a nested value.
     fn inner(&mut self) -> Walk<'_, R> {
         Walk {
             reader: self.reader,

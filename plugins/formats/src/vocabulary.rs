@@ -1,9 +1,8 @@
-//! What guesses at references know by heart: endings of files that are served on the web, names of vocabularies.
+//! Word lists for guessing references: file endings on the web, and names of vocabularies.
 //!
-//! The one place of these lists: `json`, `xml` and their neighbours guess by them, and `js`, which takes this file in. It
-//! depends on nothing for that reason.
+//! `json`, `xml` and others in this component use them. `js` includes this file, so it has no dependencies.
 
-/// Endings of files that are served on the web and seldom are ends of other words, sorted.
+/// Endings of files served on the web that are seldom endings of other words, sorted.
 const WEB_ENDINGS: &[&str] = &[
     "aac",
     "asp",
@@ -119,14 +118,14 @@ const WEB_ENDINGS: &[&str] = &[
     "zip",
 ];
 
-/// Is this what the name of a file of the web ends in? Whatever the case.
+/// Whether it is the ending of a web file; case is ignored.
 pub(crate) fn is_web_ending(ending: &str) -> bool {
     WEB_ENDINGS
         .binary_search(&ending.to_ascii_lowercase().as_str())
         .is_ok()
 }
 
-/// Names of vocabularies, which look like addresses and are compared as text.
+/// Whether it is a vocabulary's name, which looks like a URI but is compared as text.
 pub(crate) fn is_namespace(host: &str, behind: &str) -> bool {
     let host = host.to_ascii_lowercase();
     match host.strip_prefix("www.").unwrap_or(&host) {
@@ -161,7 +160,7 @@ pub(crate) fn is_namespace(host: &str, behind: &str) -> bool {
         | "opengis.net"
         | "schemas.live.com"
         | "creativecommons.org" => {
-            // Licences are documents, the vocabulary of Creative Commons is none.
+            // Licences are documents; the vocabulary of Creative Commons is not one.
             !behind.starts_with("/licenses/") && !behind.starts_with("/publicdomain/")
         }
         "inkscape.org" => behind.starts_with("/namespaces"),

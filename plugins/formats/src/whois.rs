@@ -1,11 +1,11 @@
-//! The `whois` extractor: who knows more, as WHOIS servers say it in their own words.
+//! The `whois` extractor: referrals to other servers, in the formats of WHOIS servers.
 
 use opilio_plugin::prelude::*;
 
 use crate::Found;
 use crate::content::content;
 
-/// Names under which servers name the next one, lower-case.
+/// Field names of referrals, lower-case.
 const REFERRALS: [&str; 5] = [
     "refer",
     "whois",
@@ -14,7 +14,7 @@ const REFERRALS: [&str; 5] = [
     "referralserver",
 ];
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Whois;
 
@@ -51,7 +51,7 @@ impl Extractor for Whois {
     }
 }
 
-/// Server and query of a `whois` URI; no server where it names none.
+/// Server and query of a `whois` URI; the server is empty if it names none.
 fn question(uri: &str) -> (&str, &str) {
     let rest = uri.strip_prefix("whois:").unwrap_or(uri);
     match rest.strip_prefix("//") {
@@ -60,7 +60,7 @@ fn question(uri: &str) -> (&str, &str) {
     }
 }
 
-/// The server that a line names: a host, with a port where that is not the usual one.
+/// The server in a line: a host, with a port if it is not the default one.
 fn referral(line: &str) -> Option<&str> {
     let (name, value) = line.split_once(':')?;
     let name = name.trim().to_ascii_lowercase();

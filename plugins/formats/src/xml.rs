@@ -1,7 +1,7 @@
-//! The `xml` extractor: references in any XML, for documents that no other extractor has understood.
+//! The `xml` extractor: references in any XML, for documents that no other extractor recognised.
 //!
-//! XLink, XInclude, style sheets and `DOCTYPE` say what they are; elsewhere names and looks decide (hop X). Names of
-//! namespaces are compared as text and never fetched.
+//! XLink, XInclude, style sheets and `DOCTYPE` have a defined meaning; other references are guessed by name and form (hop X).
+//! Namespace names are compared as text and never fetched.
 
 use opilio_plugin::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::markup::{Bases, Markup, Tag, Token, local, undone};
 use crate::reference::{self, Place};
 use crate::{Found, is_recognised};
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Xml;
 
@@ -93,20 +93,20 @@ impl Reading<'_> {
             match (local(name), element.as_str()) {
                 _ if name == "xmlns" || name.starts_with("xmlns:") || name == "xml:base" => {}
                 ("href", _) if name == "xlink:href" => self.push(&value, hop.clone(), &context()),
-                // XInclude, and what transformations are made of.
+                // XInclude, and parts of transformations.
                 ("href", "include" | "import") => self.push(&value, Hop::Embed, &context()),
                 ("href", _) => self.push(&value, Hop::Speculative, &context()),
                 ("schemaLocation", "include" | "import" | "redefine")
                 | ("noNamespaceSchemaLocation", _) => {
                     self.guess(&value, &context(), Place::Promising);
                 }
-                // Pairs of a namespace and where its schema is.
+                // Pairs of a namespace and the URI of its schema.
                 ("schemaLocation", _) => {
                     for location in value.split_ascii_whitespace().skip(1).step_by(2) {
                         self.guess(location, &context(), Place::Promising);
                     }
                 }
-                // Names of namespaces.
+                // Namespace names.
                 ("namespace" | "targetNamespace" | "uri" | "role" | "arcrole", _)
                     if !name.contains(':') || is_link => {}
                 (name, _) => self.guess(&value, &context(), reference::speaks_of_a_reference(name)),
@@ -114,7 +114,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Text before a tag; `element` where it is all that the element holds.
+    /// Reads text before a tag; `element` if it is the whole content of that element.
     fn text(&mut self, element: &str) {
         let text = self.markup.text().trim().to_owned();
         if text.len() < 2 {
@@ -149,7 +149,7 @@ impl Reading<'_> {
     }
 }
 
-/// XLink says what becomes of a link when the document is shown (XLink 1.1 §5.6).
+/// The hop of a link by its behaviour when the document is shown (XLink 1.1 §5.6).
 fn xlink_hop(tag: &Tag<'_>) -> Hop {
     let shown = |name| tag.attribute(name).unwrap_or_default();
     match (shown("show").as_str(), shown("actuate").as_str()) {
@@ -159,7 +159,7 @@ fn xlink_hop(tag: &Tag<'_>) -> Hop {
     }
 }
 
-/// The address in `<?xml-stylesheet href="…"?>`.
+/// The URI in `<?xml-stylesheet href="…"?>`.
 pub(crate) fn style_sheet(target: &str, content: &str) -> Option<String> {
     if target != "xml-stylesheet" {
         return None;
@@ -171,7 +171,7 @@ pub(crate) fn style_sheet(target: &str, content: &str) -> Option<String> {
     Some(undone(href).into_owned())
 }
 
-/// The second literal of `PUBLIC "…" "…"`, the only one of `SYSTEM "…"`.
+/// The second literal of `PUBLIC "…" "…"`, or the only one of `SYSTEM "…"`.
 fn system_identifier(content: &str) -> Option<&str> {
     let outside = content.split('[').next().unwrap_or_default();
     let mut literals = Vec::new();

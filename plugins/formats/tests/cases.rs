@@ -1,4 +1,4 @@
-//! Golden cases, and the predecessor's. One of those whose `reason` is given expects what Opilio does better.
+//! Golden cases, and cases of Heritrix. A `reason` marks a case whose expected answer is better than that of Heritrix.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use opilio_plugin::{Configured, Hop};
 use serde::Deserialize;
 use url::Url;
 
-/// As in the profiles; the last two stay out where one before them has recognised a document.
+/// The order in the profiles. The last two skip documents that an earlier one has recognised.
 const STACK: [&str; 8] = [
     "robots", "sitemap", "feed", "manifest", "svg", "media", "json", "xml",
 ];
@@ -21,7 +21,7 @@ struct Case {
     content_type: String,
     #[serde(default = "ok")]
     status: i32,
-    /// Plugins that are not asked: what they find is another question.
+    /// Plugins to leave out of this case.
     #[serde(default)]
     without: Vec<String>,
     /// Hop and URI.

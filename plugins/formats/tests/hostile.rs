@@ -1,4 +1,4 @@
-//! Documents made to break extractors: none panics, none takes more than time and memory in proportion.
+//! Documents made to break extractors: none may panic, or take more than proportional time and memory.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -35,7 +35,7 @@ fn read_by_all(content: &[u8]) {
     }
 }
 
-/// The time all plugins together take for their first type.
+/// The time of all plugins together for their first type.
 fn time(content: &[u8]) -> Duration {
     let plugins = every_plugin();
     let start = Instant::now();
@@ -48,8 +48,8 @@ fn time(content: &[u8]) -> Duration {
     start.elapsed()
 }
 
-/// Sixteen times the size must not take much more than sixteen times the time; what is quadratic takes 256 times as long.
-/// The rest is room for a busy machine.
+/// For sixteen times the size the time must grow little more than sixteenfold; quadratic time would grow 256-fold. The margin
+/// is for a busy machine.
 #[track_caller]
 fn check_linear(name: &str, start: &str, repeated: &str, end: &str) {
     let of = |bytes: usize| format!("{start}{}{end}", repeated.repeat(bytes / repeated.len()));

@@ -1,20 +1,20 @@
-//! Character references in attribute values, undone as the HTML standard says (§13.2.5.72–80).
+//! Decodes character references in attribute values, as in the HTML standard (§13.2.5.72–80).
 //!
-//! Attribute values alone: there a name without its semicolon counts only if neither `=` nor a letter
-//! or digit follows it, so that `?a=1&copy=2` stays as it is.
+//! It serves only attribute values. In them a name without its semicolon counts only if neither `=` nor a letter or digit
+//! follows it, so `?a=1&copy=2` stays unchanged.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2};
 
-/// Every named reference of the standard, sorted by bytes, one a line: the name, then `;`, or `&` where
-/// the name also counts without a semicolon, then the characters.
+/// Every named reference of the standard, sorted by bytes, one a line. A line has the name, `;` or `&`, and the characters. `&`
+/// marks a name that also counts without a semicolon.
 const NAMES: &str = include_str!("entities.txt");
 
 /// Longest name in the table (`CounterClockwiseContourIntegral`).
 const NAME_BYTES_MAX: usize = 31;
 
-/// The value of an attribute, its character references undone.
+/// Decodes the character references in an attribute value.
 pub fn decode(value: &str) -> Cow<'_, str> {
     let Some(first) = memchr2(b'&', 0, value.as_bytes()) else {
         return Cow::Borrowed(value);
@@ -63,7 +63,7 @@ impl Characters {
     }
 }
 
-/// What stands behind an `&`, and how many bytes it takes; `None` if it is no reference.
+/// The characters of the reference after an `&`, and its length in bytes; `None` if it is not a reference.
 fn reference(text: &str) -> Option<(Characters, usize)> {
     let bytes = text.as_bytes();
     if bytes.first() == Some(&b'#') {
@@ -87,7 +87,7 @@ fn reference(text: &str) -> Option<(Characters, usize)> {
     }
 }
 
-/// `bytes` begins with `#`.
+/// The numeric reference in `bytes`, which begins with `#`.
 fn numeric(bytes: &[u8]) -> Option<(Characters, usize)> {
     let (radix, start) = match bytes.get(1) {
         Some(b'x' | b'X') => (16, 2),
@@ -107,14 +107,14 @@ fn numeric(bytes: &[u8]) -> Option<(Characters, usize)> {
     }
     let character = match code {
         0 => char::REPLACEMENT_CHARACTER,
-        // The C1 controls were windows-1252 when pages used them.
+        // Pages used the C1 controls for windows-1252.
         0x80..=0x9F => WINDOWS_1252[(code - 0x80) as usize],
         _ => char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER),
     };
     Some((Characters::One(character), at))
 }
 
-/// The characters a name stands for, and whether it counts without a semicolon.
+/// The characters of a name, and whether it counts without a semicolon.
 fn named(name: &str) -> Option<(&'static str, bool)> {
     if name.is_empty() {
         return None;
@@ -144,7 +144,7 @@ fn named(name: &str) -> Option<(&'static str, bool)> {
     None
 }
 
-/// Numeric references 0x80 to 0x9F; those without a character in windows-1252 stay controls.
+/// Characters of the numeric references 0x80 to 0x9F. Those undefined in windows-1252 stay controls.
 const WINDOWS_1252: [char; 32] = [
     '\u{20AC}', '\u{81}', '\u{201A}', '\u{192}', '\u{201E}', '\u{2026}', '\u{2020}', '\u{2021}',
     '\u{2C6}', '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8D}', '\u{17D}', '\u{8F}',

@@ -1,10 +1,10 @@
-//! Where a place is inside SVG or MathML: the little that a tree builder knows and links depend on.
-//! Inside, `<![CDATA[` is one, and `<title/>` or `<script/>` close themselves.
+//! Tracks whether a position is inside SVG or MathML: the part of a tree builder that links depend on. There `<![CDATA[` opens
+//! a CDATA section, and `<title/>` or `<script/>` close themselves.
 
-/// Deepest nesting that is followed; deeper down nothing is told apart any more.
+/// Deepest nesting that is tracked. Deeper elements are not distinguished.
 const DEPTH_MAX: usize = 256;
 
-/// The open SVG and MathML elements, and the elements in them that hold HTML again.
+/// The open SVG and MathML elements, and the elements in them that contain HTML again.
 #[derive(Debug, Default)]
 pub(crate) struct Foreign {
     open: Vec<&'static str>,
@@ -12,7 +12,7 @@ pub(crate) struct Foreign {
 
 const ROOTS: [&str; 2] = ["svg", "math"];
 
-/// Elements inside of which HTML's own rules hold again.
+/// Elements whose content follows the rules of HTML again.
 const INTEGRATION_POINTS: [&str; 9] = [
     "foreignobject",
     "desc",
@@ -25,7 +25,7 @@ const INTEGRATION_POINTS: [&str; 9] = [
     "mtext",
 ];
 
-/// HTML start tags that end SVG and MathML wherever they stand (HTML standard §13.2.6.5), sorted.
+/// HTML start tags that end SVG and MathML anywhere (HTML standard §13.2.6.5), sorted.
 const BREAKOUTS: &[&str] = &[
     "b",
     "big",
@@ -74,14 +74,14 @@ const BREAKOUTS: &[&str] = &[
 ];
 
 impl Foreign {
-    /// Is the place inside SVG or MathML, HTML parts of them apart?
+    /// Whether the position is inside SVG or MathML, and not in an HTML part of them.
     #[inline]
     pub(crate) fn inside(&self) -> bool {
         self.open.last().is_some_and(|name| ROOTS.contains(name))
     }
 
-    /// A start tag. `name` in lower case. Says whether the element is one of SVG or MathML: `title` in `svg` is, although
-    /// what stands in it is HTML again.
+    /// Enters a start tag; `name` is in lower case. Returns whether the element belongs to SVG or MathML. This includes `title`
+    /// in `svg`, although its content is HTML again.
     #[inline]
     pub(crate) fn start(&mut self, name: &str, self_closing: bool) -> bool {
         let root = known(&ROOTS, name);
@@ -99,14 +99,14 @@ impl Foreign {
         true
     }
 
-    /// A tag of HTML's ends SVG and MathML up to the next part of them that holds HTML.
+    /// Leaves SVG and MathML at an HTML tag, up to the next part of them that contains HTML.
     fn leave(&mut self) {
         while self.inside() {
             self.open.pop();
         }
     }
 
-    /// An end tag. `name` in lower case.
+    /// Enters an end tag; `name` is in lower case.
     #[inline]
     pub(crate) fn end(&mut self, name: &str) {
         if self.open.is_empty() {

@@ -1,8 +1,8 @@
-//! The `forms` extractor: what a page's forms would ask for if a reader sent them as they stand.
+//! The `forms` extractor: the URIs that a page's forms would request if submitted unchanged.
 //!
-//! A form that is sent with GET gives one address (HTML standard §4.10.22.4: the entries of its controls, those of the
-//! default button among them). A form with a password is reported as a login and never sent; neither is any form that is
-//! sent with POST. What is no control is left to the `html` extractor, which reports the bare `action`.
+//! A GET form gives one URI from the entries of its controls and of its default button (HTML standard §4.10.22.4). A form with
+//! a password is reported as a login and never submitted. POST forms are never submitted either. The `html` extractor reports
+//! the bare `action`.
 
 use std::borrow::Cow;
 
@@ -15,21 +15,21 @@ use crate::page::{Syntax, lower, raw_text};
 use crate::reference::{self, Reference};
 use crate::tokenizer::{Attribute, Token, Tokenizer};
 
-/// Forms of a page, and controls of all of them, and options of one. Pages with more were not written for people.
+/// Most forms of a page, controls of all forms, and options of one control. Pages with more were not written for people.
 const FORMS_MAX: usize = 200;
 const CONTROLS_MAX: usize = 2_000;
 
-/// Longest address that is made of a form, in bytes: what servers commonly take.
+/// Longest URI made from a form, in bytes: the common limit of servers.
 const ADDRESS_BYTES_MAX: usize = 8 * 1024;
 
 /// Settings of the `forms` extractor.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report what forms that are sent with GET ask for. Without it login forms alone are reported.
+    /// Whether to report the URIs that GET forms request. Without it only login forms are reported.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub submit: bool,
-    /// Send forms whose text fields are all blank: mostly searches for nothing.
+    /// Whether to submit forms whose text fields are all blank. Most of these are empty searches.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub blank: bool,
 }
@@ -43,7 +43,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Forms {
     settings: Settings,
@@ -51,7 +51,8 @@ pub struct Forms {
 
 impl Plugin for Forms {
     const NAME: &'static str = "forms";
-    const SUMMARY: &'static str = "What GET forms ask for as they stand; login forms are reported";
+    const SUMMARY: &'static str =
+        "URIs that GET forms request if submitted unchanged; login forms are reported";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -84,7 +85,7 @@ impl Extractor for Forms {
                 && let Some(uri) = form.address(charset, self.settings.blank)
             {
                 let mut link = Link::new(uri, Hop::Submit, "form/@action");
-                // Without an action a form asks for its own page, whatever the base is.
+                // A form without an action requests its own page, whatever the base is.
                 if form.target().0.is_empty() {
                     link.base = Some(document.uri());
                 }
@@ -95,7 +96,7 @@ impl Extractor for Forms {
     }
 }
 
-/// A note that says what a login would need, and an annotation that there is one.
+/// Leaves a note with the fields of the login form, and an annotation.
 fn report_login(document: &Document, form: &Form<'_>, password: &Control<'_>) {
     let (action, method) = form.target();
     let user = form
@@ -106,7 +107,7 @@ fn report_login(document: &Document, form: &Form<'_>, password: &Control<'_>) {
         .last()
         .map_or("", |control| control.name.as_ref());
     count("login-forms", 1);
-    // Of several, the first is what a page is for.
+    // The first of several forms is the main one of the page.
     if document.note("login-form").is_some() {
         return;
     }
@@ -132,15 +133,15 @@ struct Form<'a> {
     id: Cow<'a, str>,
     action: Cow<'a, str>,
     method: Cow<'a, str>,
-    /// Sent without a look at what is required.
+    /// Submitted without checking required fields.
     novalidate: bool,
     controls: Vec<Control<'a>>,
 }
 
-/// What a control is, as far as it matters to what is sent.
+/// Kinds of controls, as far as they matter for submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Fields that a reader writes into.
+    /// Text fields.
     Text,
     Password,
     Hidden,
@@ -150,13 +151,13 @@ enum Kind {
     Select {
         multiple: bool,
     },
-    /// Buttons that send the form.
+    /// Buttons that submit the form.
     Submit,
     Image,
     File,
-    /// Sent as it stands.
+    /// Controls submitted with their value.
     Other,
-    /// Buttons that send nothing.
+    /// Buttons that do not submit.
     Inert,
 }
 
@@ -165,13 +166,13 @@ struct Control<'a> {
     kind: Kind,
     name: Cow<'a, str>,
     value: Option<Cow<'a, str>>,
-    /// `form`: the id of the form it belongs to, wherever it stands.
+    /// The attribute `form`: id of the form that the control belongs to, anywhere on the page.
     form: Option<Cow<'a, str>>,
     checked: bool,
     disabled: bool,
     required: bool,
     options: Vec<Choice<'a>>,
-    /// Of a button: overrides of what the form says.
+    /// A button's override of the form's attribute.
     action: Option<Cow<'a, str>>,
     method: Option<Cow<'a, str>>,
     novalidate: bool,
@@ -192,14 +193,14 @@ impl Control<'_> {
 }
 
 impl<'a> Form<'a> {
-    /// The first field for a password.
+    /// The first password field.
     fn password(&self) -> Option<&Control<'a>> {
         self.controls
             .iter()
             .find(|control| control.kind == Kind::Password && !control.disabled)
     }
 
-    /// The button that a reader's Enter presses: the first that sends the form.
+    /// The default button: the first that submits the form.
     fn button(&self) -> Option<&Control<'a>> {
         self.controls
             .iter()
@@ -207,7 +208,7 @@ impl<'a> Form<'a> {
             .filter(|button| !button.disabled)
     }
 
-    /// Action and method, as the form or its button says.
+    /// Action and method of the form or its button.
     fn target(&self) -> (Cow<'a, str>, Cow<'a, str>) {
         let button = self.button();
         let action = button.and_then(|button| button.action.clone());
@@ -224,7 +225,7 @@ impl<'a> Form<'a> {
         )
     }
 
-    /// What sending the form asks for; `None` where nothing is asked, or nothing that could be written as an address.
+    /// The URI that submission requests; `None` if there is none, or its entries cannot be encoded.
     fn address(&self, charset: Charset, blank: bool) -> Option<String> {
         let (action, method) = self.target();
         if method != "get" || !self.may_be_sent() || (!blank && self.is_blank()) {
@@ -235,7 +236,7 @@ impl<'a> Form<'a> {
             _ if reference::trim(&action).is_empty() => "",
             _ => return None,
         };
-        // The entries take the place of the query.
+        // The entries replace the query.
         let path = &action[..action.find(['?', '#']).unwrap_or(action.len())];
         let mut address = format!("{path}?");
         let mut is_first = true;
@@ -259,7 +260,7 @@ impl<'a> Form<'a> {
         Some(address)
     }
 
-    /// Browsers send no form in which something required is missing.
+    /// Whether a browser would submit it: no required field is empty.
     fn may_be_sent(&self) -> bool {
         if self.novalidate || self.button().is_some_and(|button| button.novalidate) {
             return true;
@@ -278,14 +279,14 @@ impl<'a> Form<'a> {
             control.required
                 && !control.disabled
                 && is_missing(control)
-                // One of a group of radio buttons is enough.
+                // One checked radio button of a group is enough.
                 && !self.controls.iter().any(|other| {
                     control.kind == Kind::Box && other.name == control.name && other.checked
                 })
         })
     }
 
-    /// It has text fields, and nothing is in them.
+    /// Whether it has text fields, all of them empty.
     fn is_blank(&self) -> bool {
         let mut texts = self.controls.iter().filter(|control| control.is_text());
         let mut has_text = false;
@@ -298,7 +299,7 @@ impl<'a> Form<'a> {
         }) && has_text
     }
 
-    /// Names and values, in the order of the page.
+    /// Names and values, in document order.
     fn entries(&self) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
         let button = self.button();
         let mut entries = Vec::new();
@@ -313,7 +314,7 @@ impl<'a> Form<'a> {
             }
             let name = Cow::Borrowed(control.name.as_ref());
             if control.kind == Kind::Image {
-                // Where it was pressed; a keyboard presses its corner.
+                // The coordinates of the click; a keyboard click is at the corner.
                 let dot = if name.is_empty() { "" } else { "." };
                 for axis in ["x", "y"] {
                     entries.push((Cow::Owned(format!("{name}{dot}{axis}")), Cow::Borrowed("0")));
@@ -346,11 +347,11 @@ impl<'a> Form<'a> {
 }
 
 impl<'a> Control<'a> {
-    /// The options that are sent: those selected, and of a menu the first where none is.
+    /// The submitted options: the selected ones, or the first of a menu without a selection.
     fn choices(&self) -> impl Iterator<Item = &Choice<'a>> {
         let multiple = self.kind == Kind::Select { multiple: true };
         let enabled = || self.options.iter().filter(|choice| !choice.disabled);
-        // Of a menu the last that says it is selected is.
+        // Of several selected options of a menu, the last counts.
         let sole = if multiple {
             None
         } else {
@@ -367,10 +368,10 @@ impl<'a> Control<'a> {
 /// The forms of a page, with their controls.
 fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     let mut forms: Vec<Form<'_>> = Vec::new();
-    // Each with the form it stands in, by number.
+    // Controls with the number of the form that contains them.
     let mut controls: Vec<(Option<usize>, Control<'_>)> = Vec::new();
     let mut open = None;
-    // Open elements that change what is in them: sets of fields, and which of them are disabled.
+    // Open elements that affect their content: field sets, and those of them that are disabled.
     let (mut sets, mut disabled_sets) = (0_usize, Vec::new());
     let (mut in_list, mut in_select) = (false, false);
     let mut tokenizer = Tokenizer::new(text, 0, text.len());
@@ -394,7 +395,7 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
                     None => "",
                 };
                 match element {
-                    // A form within a form is none.
+                    // A form within a form is ignored.
                     "form" if open.is_none() && forms.len() < FORMS_MAX => {
                         open = Some(forms.len()).filter(|_| !closed);
                         forms.push(tag.form());
@@ -455,7 +456,7 @@ fn read(text: &str, syntax: Syntax) -> Vec<Form<'_>> {
     forms
 }
 
-/// Attributes of forms and of their controls.
+/// Whether an attribute matters for forms and controls.
 fn matters(name: &[u8]) -> bool {
     const NAMES: [&str; 17] = [
         "action",
@@ -511,7 +512,7 @@ impl<'a> Tag<'_, 'a> {
         }
     }
 
-    /// `content`: what stands in a `textarea`.
+    /// Reads a control; `content` is the content of a `textarea`.
     fn control(&self, element: &str, content: &'a str) -> Control<'a> {
         let kind = self.raw("type").unwrap_or_default().trim();
         let kind = kind.to_ascii_lowercase();
@@ -521,7 +522,7 @@ impl<'a> Tag<'_, 'a> {
                 multiple: self.has("multiple"),
             },
             ("textarea", _) => {
-                // The first line break is none of the text.
+                // The first line break does not belong to the text.
                 let text = content.strip_prefix('\r').unwrap_or(content);
                 value = Some(decode(text.strip_prefix('\n').unwrap_or(text)));
                 Kind::Text
@@ -566,7 +567,7 @@ impl<'a> Tag<'_, 'a> {
         }
     }
 
-    /// Where a slider stands that nobody has moved.
+    /// The initial position of a slider.
     fn middle(&self) -> Option<Cow<'a, str>> {
         let bound = |name: &str, other: f64| {
             self.raw(name)
@@ -575,7 +576,7 @@ impl<'a> Tag<'_, 'a> {
                 .unwrap_or(other)
         };
         let (min, max) = (bound("min", 0.0), bound("max", 100.0));
-        // With steps of 1, as they are unless said otherwise.
+        // With the default step of 1.
         let middle = if max < min {
             min
         } else {
@@ -584,9 +585,9 @@ impl<'a> Tag<'_, 'a> {
         Some(Cow::Owned(middle.to_string()))
     }
 
-    /// `behind`: what stands behind the tag. Without a value, an option's text is its value.
+    /// Reads an option; `behind` is the text after the tag. Without a value, an option's text is its value.
     fn choice(&self, behind: &'a str) -> Choice<'a> {
-        /// Longer ones are no option's.
+        /// Longest text of an option.
         const TEXT_BYTES_MAX: usize = 1024;
         let value = self.value("value").unwrap_or_else(|| {
             let behind = &behind[..behind.floor_char_boundary(TEXT_BYTES_MAX)];
@@ -602,13 +603,13 @@ impl<'a> Tag<'_, 'a> {
     }
 }
 
-/// The encoding that a form is sent in: that of its page.
+/// The encoding of a form: that of its page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Charset {
     Utf8,
-    /// ISO-8859-1 as browsers know it.
+    /// ISO-8859-1 as browsers read it.
     Windows1252,
-    /// One whose tables are not here: what is not ASCII cannot be written.
+    /// An encoding without tables here: only ASCII can be written.
     Other,
 }
 
@@ -630,7 +631,7 @@ impl Charset {
         }
     }
 
-    /// Appends a name or value as `application/x-www-form-urlencoded` writes it; `None` where that is not known here.
+    /// Appends a name or value in the form `application/x-www-form-urlencoded`; `None` if it cannot be encoded.
     fn encode(self, text: &str, address: &mut String) -> Option<()> {
         for character in text.chars() {
             let mut buffer = [0; 4];

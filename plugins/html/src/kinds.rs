@@ -1,29 +1,29 @@
-//! What words in a page make of a link: `rel` of `<link>`, names of `<meta>`, types of `<script>`.
+//! Meaning of words for links: `rel` of `<link>`, names of `<meta>`, types of `<script>`.
 
 use opilio_plugin::Hop;
 
 use crate::reference::{is_absolute, is_likely};
 use crate::settings::Settings;
 
-/// The hop of `<link rel=… href>`; `None` where the link names no document, or the profile leaves it out.
+/// The hop of `<link rel=… href>`; `None` if the link does not name a document, or the profile ignores it.
 pub(crate) fn link_hop(rel: &str, settings: &Settings) -> Option<Hop> {
     let mut hop = None;
     for word in rel.split_ascii_whitespace() {
         let word = word.to_ascii_lowercase();
         let kind = match word.as_str() {
-            // Whatever else it is: the page needs it.
+            // The page needs it, whatever other words say.
             "stylesheet" | "icon" | "preload" | "modulepreload" | "prefetch" | "prerender"
             | "mask-icon" | "fluid-icon" | "image_src" | "import" | "subresource"
             | "stylesheet/less" => return Some(Hop::Embed),
             word if word.starts_with("apple-touch-") => return Some(Hop::Embed),
-            // A host to connect to, or an endpoint for other servers, and no document.
+            // A host to connect to, or an endpoint for other servers; not a document.
             "dns-prefetch" | "preconnect" | "pingback" => None,
             "manifest" => settings.manifest_links.hop(),
             "canonical" => settings.canonical_links.hop(),
             "alternate" => settings.alternate_links.hop(),
             "next" | "prev" | "previous" => settings.next_links.hop(),
             "nofollow" if !settings.follow_nofollow => return None,
-            // Modify what the other words say.
+            // Words that only modify the others.
             "nofollow" | "noopener" | "noreferrer" | "external" => continue,
             _ => Some(Hop::Link),
         };
@@ -32,14 +32,14 @@ pub(crate) fn link_hop(rel: &str, settings: &Settings) -> Option<Hop> {
     hop
 }
 
-/// What the content of a `<meta>` is, by its `name`, `property` or `itemprop`.
+/// The meaning of a `<meta>` content, by its `name`, `property` or `itemprop`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Meta {
     /// Rules for robots.
     Robots,
     /// A reference with this hop.
     Reference(Hop),
-    /// No reference.
+    /// Text without a reference.
     Text,
 }
 
@@ -92,7 +92,7 @@ fn is_tile(name: &str) -> bool {
         && name.ends_with("logo")
 }
 
-/// `itemprop` of an element that holds a reference: is what it names part of the page?
+/// Whether an `itemprop` on an element with a reference names a part of the page.
 pub(crate) fn is_embedded_property(itemprop: &str) -> bool {
     itemprop.split_ascii_whitespace().any(|word| {
         ["image", "thumbnailurl", "contenturl", "logo"]
@@ -101,7 +101,7 @@ pub(crate) fn is_embedded_property(itemprop: &str) -> bool {
     })
 }
 
-/// The hop of the value of an object's `<param>`; `None` where it is no reference.
+/// The hop of the value of an object's `<param>`; `None` if it is not a reference.
 pub(crate) fn param_hop(name: &str, value: &str) -> Option<Hop> {
     match name {
         "movie" | "src" => Some(Hop::Embed),
@@ -113,7 +113,7 @@ pub(crate) fn param_hop(name: &str, value: &str) -> Option<Hop> {
     }
 }
 
-/// The media type of an inline script, for the extractors of that type; `None` where it is of no known kind.
+/// The media type of an inline script, for the extractors of that type; `None` if its kind is unknown.
 pub(crate) fn script_type(kind: Option<&str>, language: Option<&str>) -> Option<String> {
     const JAVASCRIPT: &str = "text/javascript";
     let kind = kind.map(|kind| {
@@ -133,7 +133,7 @@ pub(crate) fn script_type(kind: Option<&str>, language: Option<&str>) -> Option<
             | "application/ecmascript" | "text/x-javascript" | "text/jscript" | "text/livescript" | "text/babel"
             | "text/jsx" | "javascript" | "text/javascript1.0" | "text/javascript1.1" | "text/javascript1.2"
             | "text/javascript1.3" | "text/javascript1.4" | "text/javascript1.5" | "text/typescript"
-            // What optimisers rename a script to, so as to run it later.
+            // Types that optimisers give a script to run it later.
             | "text/rocketscript" | "text/plain" | "text/partytown" | "application/x-ecmascript",
         ) => JAVASCRIPT,
         Some("importmap") => "application/importmap+json",
@@ -144,7 +144,7 @@ pub(crate) fn script_type(kind: Option<&str>, language: Option<&str>) -> Option<
             | "text/x-mustache-template" | "text/x-tmpl" | "text/x-underscore" | "text/x-dot-template" | "x-tmpl-mustache"
             | "text/x-magento-template" | "text/x-kendo-template" | "text/tmpl",
         ) => "text/html",
-        // Rocket Loader and its kind: `<digits>-text/javascript`.
+        // Types of Rocket Loader and similar tools: `<digits>-text/javascript`.
         Some(other) if other.ends_with("-text/javascript") || other.ends_with("-module") => JAVASCRIPT,
         Some(other) if other.contains('/') => return Some(other.to_owned()),
         Some(_) => return None,

@@ -1,8 +1,7 @@
-//! The `html` extractor: links, embedded resources, and inline scripts and styles as fragments; and `forms`, which shares
-//! its tokenizer.
+//! The `html` extractor: links, embeds, and inline scripts and styles as fragments. Also `forms`, which shares its tokenizer.
 //!
-//! [`page::read`] is the whole of it as a function over text; this file makes a plugin of it. Policy (robots,
-//! scope, limits) is the host's.
+//! [`page::read`] does the work as a function over text; this file makes a plugin of it. Policy (robots, scope, limits) belongs
+//! to the host.
 
 pub mod entities;
 mod foreign;
@@ -22,7 +21,7 @@ use crate::forms::Forms;
 use crate::page::Syntax;
 pub use crate::settings::{FormActions, LinkUse, Settings};
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Debug)]
 pub struct Html {
     settings: Settings,
@@ -49,7 +48,7 @@ impl Plugin for Html {
 
 impl Extractor for Html {
     fn extract(&self, document: &Document) -> Extraction {
-        // Pages called XHTML by `application/xhtml` or as fragments were written for browsers' HTML parsers.
+        // Pages sent as `application/xhtml`, or as fragments, were written for browsers' HTML parsers.
         let syntax = match document.media_type().as_str() {
             "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => Syntax::Xml,
             _ => Syntax::Html,

@@ -1,6 +1,6 @@
-//! Attributes that can carry a reference, or say what another one means.
+//! Attributes that can contain a reference, or determine the meaning of another attribute.
 
-/// Longest attribute or element name that is told apart; longer ones are nobody's.
+/// Longest attribute or element name that is distinguished. All known names are shorter.
 pub(crate) const NAME_BYTES_MAX: usize = 40;
 
 macro_rules! attributes {
@@ -15,7 +15,7 @@ macro_rules! attributes {
         }
 
         impl Known {
-            /// How many there are.
+            /// The number of known attributes.
             pub(crate) const COUNT: usize = [$(Self::$name),+].len();
 
             /// Its name.
@@ -23,7 +23,7 @@ macro_rules! attributes {
                 NAMES[self as usize].0
             }
 
-            /// By its name in lower case.
+            /// The attribute with this name in lower case.
             pub(crate) fn of(name: &[u8]) -> Option<Self> {
                 NAMES.iter().find(|(text, _)| text.as_bytes() == name).map(|(_, known)| *known)
             }
@@ -44,8 +44,8 @@ attributes! {
     Pluginspage "pluginspage",
 }
 
-/// For each first letter, the lengths that known names beginning with it have, as bits: most attributes
-/// (`class`, `id`, `title`) are told to be of no use by this alone.
+/// For each first letter, the lengths of the known names that begin with it, as bits. This alone rules out most attributes
+/// (`class`, `id`, `title`).
 static LENGTHS: [u64; 26] = {
     let mut lengths = [0; 26];
     let mut at = 0;
@@ -57,7 +57,7 @@ static LENGTHS: [u64; 26] = {
     lengths
 };
 
-/// May this attribute matter? Quick, and says yes to a few that do not.
+/// Whether this attribute may matter. A fast check with a few false positives.
 #[inline]
 pub(crate) fn may_matter(name: &[u8]) -> bool {
     let [first, second, third, ..] = *name else {
@@ -72,22 +72,22 @@ pub(crate) fn may_matter(name: &[u8]) -> bool {
             || (first == b'd' && second | 0x20 == b'a' && third | 0x20 == b't'))
 }
 
-/// What a `data-*` attribute holds, as far as its name says.
+/// The content of a `data-*` attribute, as far as its name shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DataAttribute {
     /// An image or other part of the page that a script loads later: `data-src`, `data-lazy-src`, `data-bg`.
     Embed,
     /// Image candidates: `data-srcset`.
     Srcset,
-    /// A place to go: `data-href`, `data-url`.
+    /// A link: `data-href`, `data-url`.
     Link,
 }
 
-/// Reads the name of a `data-*` attribute, lower case: its words, parted by hyphens or underscores, end in
-/// one that means a reference.
+/// Reads the lower-case name of a `data-*` attribute. Its last word, separated by hyphens or underscores, must mean a
+/// reference.
 pub(crate) fn data_attribute(name: &str) -> Option<DataAttribute> {
     let words = name.strip_prefix("data-")?;
-    // Sizes of images stand behind what they are the source of: `data-src-retina`, `data-src-2x`.
+    // Sizes of images follow the word for their source: `data-src-retina`, `data-src-2x`.
     let mut words = words.split(['-', '_']);
     let embeds = |word: &str| {
         matches!(

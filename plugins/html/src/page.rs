@@ -1,4 +1,4 @@
-//! One page: its tags walked through once, its links and fragments collected in document order.
+//! Reads a page in one pass over its tags. Links and fragments are collected in document order.
 
 use std::borrow::Cow;
 
@@ -14,34 +14,34 @@ use crate::settings::{FormActions, Settings};
 use crate::srcset;
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
-/// `on*` and `data-*` attributes read per tag; a tag with more of them is not written by anyone.
+/// Most `on*` and `data-*` attributes read per tag. No tag written by a person has more.
 const FREE_ATTRIBUTES_MAX: usize = 64;
 
-/// Image candidates, archives or pings read per attribute.
+/// Most image candidates, archives or pings read per attribute.
 const LIST_MAX: usize = 1_000;
 
-/// Rules for robots are kept up to this length.
+/// Longest kept text of rules for robots.
 const ROBOTS_BYTES_MAX: usize = 1_000;
 
-/// What a page gives.
+/// The result for a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Page {
     /// In document order.
     pub links: Vec<Link>,
     /// Scripts, styles and pages within the page.
     pub fragments: Vec<Fragment>,
-    /// The first `<base href>`, as written.
+    /// The first `<base href>`, unchanged.
     pub base: Option<String>,
     /// The contents of `<meta name=robots>`, joined by commas.
     pub robots: Option<String>,
 }
 
-/// How the page is written.
+/// The syntax of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
-    /// HTML, in which `/>` means nothing.
+    /// HTML, where `/>` has no effect.
     Html,
-    /// XHTML served as XML, in which any element may close itself and CDATA sections are sections.
+    /// XHTML served as XML, where any element may close itself and CDATA sections are recognised.
     Xml,
 }
 
@@ -65,24 +65,24 @@ struct Reader<'a, 's> {
     syntax: Syntax,
     settings: &'s Settings,
     page: Page,
-    /// Known attributes of the tag at hand. The first of a name counts.
+    /// Known attributes of the current tag. The first of a name counts.
     values: [Option<&'a str>; Known::COUNT],
-    /// How the form that was opened last is sent.
+    /// Whether the last opened form is sent with GET.
     form_is_get: bool,
-    /// Templates and comments that the tag at hand stands in: its links count, but what it says of the page does not.
+    /// Number of templates and comments around the current tag. Its links count, but not its statements about the page.
     inert: usize,
 }
 
 impl<'a> Reader<'a, '_> {
-    /// Reads `text[start..end]`: the page, or a conditional comment in it.
-    /// Conditional comments are not read within one another: each byte is read twice at most.
+    /// Reads `text[start..end]`: the page, or a conditional comment in it. Conditional comments are not nested, so each byte is
+    /// read at most twice.
     fn part(&mut self, start: usize, end: usize, conditional_comments: bool) {
         let text = self.text;
         let mut tokenizer = Tokenizer::new(text, start, end);
         let mut foreign = Foreign::default();
         let mut attributes = Vec::new();
         let mut buffer = [0; NAME_BYTES_MAX];
-        // A script or style of SVG, whose text ends at the next tag, and where that text begins.
+        // An open script or style of SVG, whose text ends at the next tag, and the start of that text.
         let mut foreign_text = None;
         while let Some(token) = tokenizer.next(&mut attributes, may_matter) {
             if let Token::Start { name, .. } | Token::End { name } = token
@@ -153,7 +153,7 @@ impl<'a> Reader<'a, '_> {
     fn tag(&mut self, element: &str, is_foreign: bool, attributes: &[Attribute<'a>]) {
         self.values = [None; Known::COUNT];
         let mut buffer = [0; NAME_BYTES_MAX];
-        // What the tag says of itself comes before what is made of its references.
+        // Attributes that describe the tag are read before its references.
         let mut first = 0_u64;
         for (at, attribute) in attributes.iter().enumerate() {
             if let Some(known) = Known::of(lower(attribute.name, &mut buffer).as_bytes())
@@ -272,10 +272,10 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// `on*` and `data-*`.
+    /// Reads `on*` and `data-*` attributes.
     fn free(&mut self, element: &str, name: &str, raw: &'a str) {
         if name.starts_with("on") {
-            // Without a string there is nothing in it that could be a reference.
+            // Code without a string cannot contain a reference.
             let code = decode(raw);
             if self.settings.scripts && code.contains(['"', '\'', '`']) {
                 self.page.fragments.push(Fragment::text(
@@ -413,7 +413,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// `value` of an element that may hold a reference among other things.
+    /// Reads the `value` of an element that may hold a reference or something else.
     fn any_value(&mut self, element: &str, raw: &'a str, at: At<'_>) {
         if !self.settings.value_attributes {
             return;
@@ -448,7 +448,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// `a=1&file=movie.flv`: values that read like references.
+    /// `a=1&file=movie.flv`: values that look like references.
     fn flashvars(&mut self, value: &str, at: At<'_>) {
         if !self.settings.value_attributes {
             return;
@@ -482,7 +482,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A method that sends the form's data in the URI, as far as the profile cares.
+    /// Whether forms with this method are links, by the method and the profile.
     fn is_get(&self, method: Option<&str>) -> bool {
         match self.settings.form_actions {
             FormActions::Get => !method.is_some_and(|method| {
@@ -495,14 +495,14 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// A reference as the attribute holds it.
+    /// Adds a reference from an attribute.
     fn link(&mut self, raw: &str, hop: Hop, at: At<'_>) {
         if !reference::is_data(raw) {
             self.found(&decode(raw), hop, at);
         }
     }
 
-    /// A reference, its character references undone.
+    /// Adds a reference with decoded character references.
     fn found(&mut self, value: &str, hop: Hop, at: At<'_>) {
         self.found_as(value, hop, || at.context());
     }
@@ -522,8 +522,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Media type and name of the text that an element holds, where an extractor may read it. `has_attributes`: those of
-    /// its start tag are in `values`.
+    /// Media type and name of an element's text, if an extractor may read it. `has_attributes`: `values` holds the attributes
+    /// of its start tag.
     fn text_kind(&self, element: &str, has_attributes: bool) -> Option<(String, &'static str)> {
         let value = |known: Known| {
             if has_attributes {
@@ -533,7 +533,7 @@ impl<'a> Reader<'a, '_> {
             }
         };
         match element {
-            // With `src`, browsers pass over what the element holds.
+            // With `src`, browsers ignore the element's content.
             "script" if self.settings.scripts && value(Known::Src).is_none() => {
                 let kind = kinds::script_type(
                     value(Known::Type).as_deref(),
@@ -546,7 +546,7 @@ impl<'a> Reader<'a, '_> {
                 Some(kind) => Some(kind.to_ascii_lowercase()).filter(|kind| kind.contains('/')),
             }
             .map(|kind| (kind, "style")),
-            // What browsers without frames show.
+            // Content for browsers without frames.
             "noframes" => Some((HTML.to_owned(), "noframes")),
             "iframe" => Some((HTML.to_owned(), "iframe")),
             "noembed" => Some((HTML.to_owned(), "noembed")),
@@ -554,7 +554,7 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The text of an element, as a fragment.
+    /// Adds the text of an element as a fragment.
     fn embedded(
         &mut self,
         (media_type, element): (String, &'static str),
@@ -569,10 +569,10 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// The media type of what `iframe` and its kind hold.
+/// The media type of the content of `iframe` and similar elements.
 const HTML: &str = "text/html";
 
-/// Where a link stands.
+/// The position of a link.
 #[derive(Clone, Copy)]
 struct At<'e> {
     element: &'e str,
@@ -593,8 +593,8 @@ fn context(element: &str, attribute: &str) -> String {
     context
 }
 
-/// The kind of text that an element holds instead of markup. Elements of SVG and MathML hold none, their scripts and styles
-/// neither (HTML standard §13.2.6.5).
+/// The kind of text that an element holds instead of markup. Elements of SVG and MathML have no raw text, not even their
+/// scripts and styles (HTML standard §13.2.6.5).
 pub(crate) fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
     match element {
         _ if is_foreign => None,
@@ -606,7 +606,7 @@ pub(crate) fn raw_text(element: &str, is_foreign: bool) -> Option<RawText> {
     }
 }
 
-/// A name in lower case; empty for one too long to be anybody's.
+/// A name in lower case; empty if it is longer than any known name.
 #[inline]
 pub(crate) fn lower<'b>(name: &str, buffer: &'b mut [u8; NAME_BYTES_MAX]) -> &'b str {
     let Some(target) = buffer.get_mut(..name.len()) else {
@@ -622,7 +622,7 @@ fn has_nofollow(rel: &str) -> bool {
         .any(|word| word.eq_ignore_ascii_case("nofollow"))
 }
 
-/// `url(a.jpg)` and `url('a.jpg')`, which lazy loaders keep in `data-bg`, without what surrounds the reference.
+/// Removes the `url(…)` around a reference: lazy loaders keep `url(a.jpg)` or `url('a.jpg')` in `data-bg`.
 fn without_css_url(value: &str) -> &str {
     let value = reference::trim(value);
     match value
@@ -644,7 +644,7 @@ fn class_file(code: &str) -> String {
     format!("{}.class", class.replace('.', "/"))
 }
 
-/// `%41` read as `A`, once. What is not UTF-8 then is read as U+FFFD.
+/// Decodes `%41` to `A`, once. Invalid UTF-8 becomes U+FFFD.
 fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -656,7 +656,7 @@ fn percent_decode(text: &str) -> Cow<'_, str> {
         let digits = bytes.get(at + 1..at + 3).filter(|_| bytes[at] == b'%');
         let byte = digits
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        // `from_str_radix` takes a sign.
+        // `from_str_radix` accepts a sign.
         match byte.filter(|_| bytes[at + 1] != b'+') {
             Some(byte) => {
                 decoded.push(byte);

@@ -1,21 +1,21 @@
-//! URI references as attributes hold them: what is worth reporting, and what never is.
+//! Classifies URI references in attributes: those worth reporting, and those that lead nowhere.
 
-/// Longest reference reported, in bytes. The host refuses what is longer than 64 KiB and says so in its log; what is longer
-/// than this is no address that anybody meant.
+/// Longest reference reported, in bytes. The host rejects references over 64 KiB and logs them. Longer ones than this are not
+/// intended as URIs.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 128 * 1024;
 
-/// What a reference turned out to be.
+/// The kind of a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reference<'a> {
-    /// To be resolved and fetched: the reference without surrounding blanks.
+    /// A reference to resolve and fetch, without surrounding blanks.
     Link(&'a str),
-    /// `javascript:`: the code, percent-encoded.
+    /// The percent-encoded code of a `javascript:` URI.
     Script(&'a str),
-    /// Nothing to fetch: empty, a place on the same page, a scheme that names no document, a template's placeholder.
+    /// Nothing to fetch: empty, a position on the same page, a scheme without documents, or a template's placeholder.
     None,
 }
 
-/// Schemes that name no document a crawler could fetch, sorted.
+/// Schemes without documents that a crawler could fetch, sorted.
 const UNFETCHABLE: &[&str] = &[
     "about",
     "blob",
@@ -60,7 +60,7 @@ const UNFETCHABLE: &[&str] = &[
     "xmpp",
 ];
 
-/// Judges a value whose character references are undone.
+/// Classifies a value whose character references are decoded.
 pub(crate) fn reference(value: &str) -> Reference<'_> {
     let value = trim(value);
     if value.is_empty()
@@ -81,8 +81,8 @@ pub(crate) fn reference(value: &str) -> Reference<'_> {
     }
 }
 
-/// `http:` and `https://` alone lead nowhere, and nothing is called `<host>`: both are what is left of a template or
-/// an example. `rest` is what stands behind the scheme.
+/// Whether a host may follow the scheme. `http:` and `https://` alone and a host `<host>` are remains of a template or an
+/// example. `rest` is the text after the scheme.
 fn may_have_host(rest: &str) -> bool {
     let behind = rest.trim_start_matches(['/', '\\']);
     let end = behind.find(['/', '\\', '?', '#']);
@@ -90,25 +90,25 @@ fn may_have_host(rest: &str) -> bool {
     !authority.is_empty() && !authority.contains(['<', '>'])
 }
 
-/// Is it a `data:` URI? Told from the raw value, so that megabytes of it are not decoded first.
+/// Whether it is a `data:` URI. Checked on the raw value, so that megabytes need not be decoded.
 pub(crate) fn is_data(raw: &str) -> bool {
     let raw = trim(raw).as_bytes();
     raw.get(..5)
         .is_some_and(|start| start.eq_ignore_ascii_case(b"data:"))
 }
 
-/// Without the blanks and controls that browsers strip from both ends of a reference.
+/// Strips the blanks and controls that browsers strip from both ends of a reference.
 pub(crate) fn trim(value: &str) -> &str {
     value.trim_matches(|c: char| c <= ' ')
 }
 
-/// Placeholders of client-side templates, which name nothing until a script has filled them.
+/// Whether it is a placeholder of a client-side template, to be filled by a script.
 fn is_template(value: &str) -> bool {
     value.contains("{{") || value.contains("<%") || value.contains("${")
 }
 
-/// The scheme in lower case, and what stands behind its colon. Line breaks and tabs are no part of it,
-/// as in browsers: `java&#10;script:` runs.
+/// The scheme in lower case, and the text after its colon. Line breaks and tabs in it are ignored, as in browsers:
+/// `java&#10;script:` runs.
 fn scheme(value: &str) -> Option<(String, &str)> {
     /// Longer than any scheme in use.
     const SCHEME_BYTES_MAX: usize = 32;
@@ -128,8 +128,8 @@ fn scheme(value: &str) -> Option<(String, &str)> {
     None
 }
 
-/// `value` resolved against a `base` that may itself be relative (RFC 3986 §5.2.2, dots left to the host):
-/// the codebase of an applet.
+/// `value` resolved against a `base` that may itself be relative, such as the codebase of an applet (RFC 3986 §5.2.2; the host
+/// resolves dot segments).
 pub(crate) fn join(base: &str, value: &str) -> String {
     let base = trim(base);
     if value.starts_with("//") || scheme(value).is_some() {
@@ -159,14 +159,14 @@ fn authority_end(base: &str, from: usize) -> usize {
         .map_or(base.len(), |n| from + n)
 }
 
-/// Endings of what the web serves, for values that may be references and may be anything else.
+/// Endings of files on the web, for values that may be references or something else.
 const PAGE_ENDINGS: &[&str] = &[
     "asp", "aspx", "cfm", "cgi", "css", "doc", "docx", "gif", "htm", "html", "jpeg", "jpg", "js",
     "json", "jsp", "mp3", "mp4", "pdf", "php", "png", "rss", "shtml", "svg", "swf", "txt", "webm",
     "webp", "xhtml", "xml", "zip",
 ];
 
-/// Does the value of an attribute that holds anything (`value`, `data-*`) read like a reference?
+/// Whether the value of a general attribute (`value`, `data-*`) looks like a reference.
 pub(crate) fn is_likely(value: &str) -> bool {
     let value = trim(value);
     if value.len() > REFERENCE_BYTES_MAX
@@ -210,7 +210,7 @@ pub(crate) fn is_likely(value: &str) -> bool {
             || ending.is_some_and(|ending| PAGE_ENDINGS.binary_search(&ending.as_str()).is_ok()))
 }
 
-/// Begins with `http://` or `https://` and a host.
+/// Whether it begins with `http://` or `https://` and a host.
 pub(crate) fn is_absolute(value: &str) -> bool {
     let value = trim(value);
     ["http://", "https://"].iter().any(|scheme| {

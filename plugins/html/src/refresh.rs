@@ -1,6 +1,6 @@
 //! `<meta http-equiv=refresh>`: the reference in its content (HTML standard, §4.2.5.3 "shared declarative refresh steps").
 
-/// The reference, or `None` where the page only reloads itself or the value is malformed.
+/// The reference, or `None` if the page only reloads itself or the value is malformed.
 pub(crate) fn target(content: &str) -> Option<&str> {
     let rest = content.trim_start_matches(is_blank);
     let time = rest
@@ -25,7 +25,7 @@ pub(crate) fn target(content: &str) -> Option<&str> {
     Some(target.trim_matches(is_blank)).filter(|target| !target.is_empty())
 }
 
-/// What stands behind `url =`, if it begins so.
+/// The text after a leading `url =`.
 fn without_url_equals(text: &str) -> Option<&str> {
     let (word, rest) = text.split_at_checked(3)?;
     if !word.eq_ignore_ascii_case("url") {

@@ -1,22 +1,22 @@
-//! What a profile may set of the `html` extractor.
+//! Settings of the `html` extractor.
 
 use opilio_plugin::prelude::*;
 
-/// What to make of a kind of link.
+/// Treatment of a kind of link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LinkUse {
     /// Part of the page (hop E).
     #[default]
     Embed,
-    /// A place to go (hop L).
+    /// Link to follow (hop L).
     Link,
     /// Not reported.
     Ignore,
 }
 
 impl LinkUse {
-    /// The hop; `None` where the link is not reported.
+    /// The hop; `None` if the link is not reported.
     pub(crate) fn hop(self) -> Option<Hop> {
         match self {
             Self::Embed => Some(Hop::Embed),
@@ -26,16 +26,16 @@ impl LinkUse {
     }
 }
 
-/// Which forms' targets are links.
+/// Forms whose targets are links.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FormActions {
-    /// Those of forms that are sent with GET.
+    /// Targets of forms that are sent with GET.
     #[default]
     Get,
-    /// Those of all forms; they are fetched with GET all the same.
+    /// Targets of all forms; they are all fetched with GET.
     All,
-    /// None.
+    /// No targets of forms.
     None,
 }
 
@@ -43,7 +43,7 @@ pub enum FormActions {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What `iframe` and `frame` show.
+    /// `src` of `iframe` and `frame`.
     pub frame_links: LinkUse,
     /// `<link rel=manifest>`: the web app manifest.
     pub manifest_links: LinkUse,
@@ -55,19 +55,20 @@ pub struct Settings {
     pub next_links: LinkUse,
     /// `action` of forms and `formaction` of their buttons.
     pub form_actions: FormActions,
-    /// `ping` of `a` and `area`. Browsers send POST there.
+    /// `ping` of `a` and `area`. Browsers send POST requests to it.
     pub ping_links: LinkUse,
-    /// Follow links marked `rel=nofollow`. Either way `rel` goes along with the link, for filters.
+    /// Whether to follow links marked `rel=nofollow`. Filters see `rel` in either case.
     pub follow_nofollow: bool,
-    /// Read `data-*` attributes whose name means a reference (`data-src`, `data-href`) and whose value looks like one.
+    /// Whether to read `data-*` attributes whose name means a reference (`data-src`, `data-href`) and whose value looks like
+    /// one.
     pub data_attributes: bool,
-    /// Read `value` of options, inputs and object parameters where it looks like a reference.
+    /// Whether to read `value` of options, inputs and object parameters if it looks like a reference.
     pub value_attributes: bool,
-    /// Read comments made for Internet Explorer (`<!--[if IE]>…<![endif]-->`).
+    /// Whether to read conditional comments for Internet Explorer (`<!--[if IE]>…<![endif]-->`).
     pub conditional_comments: bool,
-    /// Hand scripts, event handlers and `javascript:` references to the extractors of their type.
+    /// Whether to pass scripts, event handlers and `javascript:` references to the extractors of their type.
     pub scripts: bool,
-    /// Hand style sheets and `style` attributes to the extractors of their type.
+    /// Whether to pass style sheets and `style` attributes to the extractors of their type.
     pub styles: bool,
 }
 

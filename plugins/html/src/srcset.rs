@@ -1,7 +1,7 @@
-//! `srcset`: image candidates, split as the HTML standard says (§4.8.4.2.2 "parsing a srcset attribute").
+//! `srcset`: image candidates, split as in the HTML standard (§4.8.4.2.2 "parsing a srcset attribute").
 
-/// The references of a `srcset`, in order. Commas may stand inside one; only blanks, trailing commas, and
-/// the comma behind its descriptors end it.
+/// The references of a `srcset`, in order. A reference may contain commas. It ends at blanks, at trailing commas, or at the
+/// comma after its descriptors.
 pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -20,8 +20,8 @@ pub(crate) fn candidates(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Is it a list, of more than one reference or of one with a descriptor (`a.jpg 2x`), each of which `is_likely`? Attributes
-/// that are meant for one reference have such lists where a script reads them.
+/// Whether it is a list of references that satisfy `is_likely`: several, or one with a descriptor (`a.jpg 2x`). Attributes for
+/// one reference contain such lists if a script reads them.
 pub(crate) fn is_list(value: &str, is_likely: impl Fn(&str) -> bool) -> bool {
     let is_descriptor = |word: &str| {
         word.strip_suffix(['w', 'x', 'h'])
@@ -35,7 +35,7 @@ pub(crate) fn is_list(value: &str, is_likely: impl Fn(&str) -> bool) -> bool {
         })
 }
 
-/// Length of the descriptors up to the comma that ends them; commas in parentheses do not.
+/// Length of the descriptors up to the comma that ends them. Commas in parentheses do not count.
 fn descriptors(text: &str) -> usize {
     let mut in_parentheses = false;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,9 +1,8 @@
-//! The HTML tokenizer, made for finding links: the states of the HTML standard (§13.2.5) for tags,
-//! attributes, comments, CDATA and raw text, and nothing for text itself, which is jumped over.
+//! An HTML tokenizer for finding links. It has the states of the HTML standard (§13.2.5) for tags, attributes, comments, CDATA
+//! and raw text, and skips text itself.
 //!
-//! It builds no tree. What only a tree builder could know (which elements hold raw text, whether the
-//! place is inside SVG) the caller says: [`Tokenizer::raw_text`], [`Tokenizer::foreign`].
-//! Every byte is looked at a bounded number of times.
+//! It builds no tree. The caller supplies the knowledge of a tree builder, such as raw text elements and SVG:
+//! [`Tokenizer::raw_text`], [`Tokenizer::foreign`]. Every byte is read a bounded number of times.
 
 use memchr::{memchr, memchr2, memmem};
 
@@ -12,35 +11,35 @@ use memchr::{memchr, memchr2, memmem};
 pub enum Token<'a> {
     /// A start tag; its attributes are in the caller's list.
     Start {
-        /// As written; compare without case.
+        /// The name, unchanged; compare without case.
         name: &'a str,
-        /// It ended in `/>`.
+        /// Whether it ended in `/>`.
         self_closing: bool,
     },
-    /// An end tag. Its attributes mean nothing and are not kept.
+    /// An end tag. Its attributes are dropped.
     End {
-        /// As written; compare without case.
+        /// The name, unchanged; compare without case.
         name: &'a str,
     },
-    /// A comment `<!--…-->`, without its marks. Bogus comments, CDATA and doctypes are passed over.
+    /// A comment `<!--…-->`, without its delimiters. Bogus comments, CDATA and doctypes are skipped.
     Comment {
-        /// What stands between the marks.
+        /// The text between the delimiters.
         text: &'a str,
-        /// Where that begins.
+        /// The start of that text.
         offset: usize,
     },
 }
 
-/// One attribute as written: the value has its character references still in it.
+/// An attribute. Its value contains undecoded character references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
-    /// As written; compare without case.
+    /// The name, unchanged; compare without case.
     pub name: &'a str,
-    /// Empty where none was given.
+    /// The value; empty if there is none.
     pub value: &'a str,
 }
 
-/// What kind of text an element holds, which says how it ends.
+/// Kinds of text content, which determine its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RawText {
     /// Ends at the first end tag of that name (RCDATA and RAWTEXT).
@@ -51,13 +50,13 @@ pub enum RawText {
     Endless,
 }
 
-/// Reads tags and comments out of a text, or out of a part of it.
+/// Reads tags and comments from a text, or from a part of it.
 #[derive(Clone, Debug)]
 pub struct Tokenizer<'a> {
     text: &'a str,
     at: usize,
     end: usize,
-    /// Inside SVG or MathML, where `<![CDATA[` opens a section that ends at `]]>` alone.
+    /// Whether the position is inside SVG or MathML, where `<![CDATA[` opens a section that only `]]>` ends.
     pub foreign: bool,
 }
 
@@ -72,10 +71,10 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// The next token; `None` at the end of the text. An unfinished tag at the end is no token.
+    /// The next token; `None` at the end of the text. An unfinished tag at the end is not a token.
     ///
-    /// `attributes` is emptied and then filled with those attributes of a start tag whose name `wanted`
-    /// accepts, in order, repeated ones included (the first counts).
+    /// `attributes` is cleared, then filled with the attributes of a start tag whose name `wanted` accepts. They are in order;
+    /// repeated ones are included (the first counts).
     #[inline]
     pub fn next(
         &mut self,
@@ -135,13 +134,13 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// Where the next token is looked for: behind the last one.
+    /// The position after the last token.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// Takes the raw text of the element whose start tag was just read: its range in the whole text.
-    /// The next token is its end tag.
+    /// Reads the raw text of the element whose start tag was the last token. Returns its range in the whole text. The next
+    /// token is its end tag.
     pub fn raw_text(&mut self, element: &str, kind: RawText) -> (usize, usize) {
         let start = self.at;
         let bytes = &self.text.as_bytes()[..self.end];
@@ -159,7 +158,7 @@ impl<'a> Tokenizer<'a> {
         self.at = memchr(b'>', &bytes[from..]).map_or(self.end, |n| from + n + 1);
     }
 
-    /// `start` is just past `<!--`.
+    /// Reads a comment; `start` is just past `<!--`.
     fn comment(&mut self, bytes: &'a [u8], start: usize) -> Token<'a> {
         let body = &bytes[start..];
         let (length, marks) = if body.starts_with(b">") {
@@ -170,7 +169,7 @@ impl<'a> Tokenizer<'a> {
             let mut from = 0;
             loop {
                 let Some(close) = memchr(b'>', &body[from..]).map(|n| from + n) else {
-                    // Dashes at the end of the text were the begin of an end.
+                    // Dashes at the end of the text began the end delimiter.
                     let unended = [b"--!".as_slice(), b"--", b"-"];
                     let end = unended
                         .iter()
@@ -194,7 +193,7 @@ impl<'a> Tokenizer<'a> {
         }
     }
 
-    /// From behind the tag name to behind `>`. Says whether the tag closed itself; `None` at the end of the text.
+    /// Reads from the end of the tag name to after `>`. Returns whether the tag closed itself; `None` at the end of the text.
     #[inline]
     fn attributes(
         &mut self,
@@ -204,7 +203,7 @@ impl<'a> Tokenizer<'a> {
     ) -> Option<bool> {
         found.clear();
         let mut at = self.at;
-        // Until the tag is known to end, nothing of it counts.
+        // Nothing of a tag counts until it has an end.
         self.at = self.end;
         loop {
             match *bytes.get(at)? {
@@ -227,7 +226,7 @@ impl<'a> Tokenizer<'a> {
                 _ => {}
             }
             let name_start = at;
-            // The first character belongs to the name whatever it is, `=` too.
+            // The first character belongs to the name, even `=`.
             at += 1;
             while let Some(&byte) = bytes.get(at) {
                 if CLASS[byte as usize] & NAME_END != 0 {
@@ -266,7 +265,7 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// Most values are short: a few bytes by hand before the vector search is worth its start.
+/// Most values are short: checking a few bytes in a loop avoids the start-up cost of the vector search.
 #[inline]
 fn find_quote(quote: u8, bytes: &[u8]) -> Option<usize> {
     const BY_HAND: usize = 16;
@@ -296,7 +295,7 @@ fn skip_blanks(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Where `</element` followed by a blank, `/` or `>` begins.
+/// The start of `</element` followed by a blank, `/` or `>`.
 fn plain_end(bytes: &[u8], start: usize, element: &[u8]) -> Option<usize> {
     let mut at = start;
     loop {
@@ -308,7 +307,7 @@ fn plain_end(bytes: &[u8], start: usize, element: &[u8]) -> Option<usize> {
     }
 }
 
-/// Where the end tag of a script begins. Inside `<!--` a nested `<script` hides the next `</script`.
+/// The start of a script's end tag. Inside `<!--` a nested `<script` hides the next `</script`.
 fn script_end(bytes: &[u8], start: usize) -> Option<usize> {
     #[derive(PartialEq)]
     enum State {
@@ -318,7 +317,7 @@ fn script_end(bytes: &[u8], start: usize) -> Option<usize> {
     }
     let mut state = State::Data;
     let mut at = start;
-    // Where the dashes of the `-->` that ends the escaped states may begin.
+    // The earliest position of the dashes of the `-->` that ends the escaped states.
     let mut dashes_from = start;
     loop {
         let rest = bytes.get(at..)?;
@@ -349,7 +348,7 @@ fn script_end(bytes: &[u8], start: usize) -> Option<usize> {
             }
             State::Escaped if ends_name(bytes, at + 1, b"script") => {
                 state = State::DoubleEscaped;
-                // The character behind the name is used up, even if it is `>`.
+                // The character after the name is consumed, even if it is `>`.
                 at += 1 + b"script".len() + 1;
                 dashes_from = at;
                 continue;
@@ -379,7 +378,7 @@ fn memmem_lt_slash(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// `name` stands at `at`, without case, with a blank, `/` or `>` behind it.
+/// Whether `name` is at `at`, without case, followed by a blank, `/` or `>`.
 fn ends_name(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len();
     bytes
@@ -399,7 +398,7 @@ const TAG_NAME_END: u8 = 1;
 const NAME_END: u8 = 2;
 const UNQUOTED_END: u8 = 4;
 
-/// What each byte ends.
+/// The states that each byte ends.
 static CLASS: [u8; 256] = {
     let mut class = [0; 256];
     let mut byte = 0;

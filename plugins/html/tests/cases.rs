@@ -1,5 +1,5 @@
-//! The predecessor's cases, from the page to resolved URIs: fragments go to the extractors of their type, as the
-//! host sends them. A case whose `reason` is given expects what Opilio does better; `predecessor` says what that did.
+//! Cases of Heritrix, from the page to resolved URIs: fragments are passed to the extractors of their type, as the host does. A
+//! `reason` marks a case whose expected answer is better; `predecessor` has the answer of Heritrix.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -341,7 +341,7 @@ fn what_is_no_markup_is_passed_over() {
 
 #[test]
 fn elements_of_svg_and_mathml_hold_no_raw_text() {
-    // Never closed, they would swallow the rest of the page (HTML standard §13.2.6.5).
+    // Unclosed, they would consume the rest of the page (HTML standard §13.2.6.5).
     for root in ["svg", "math"] {
         for element in [
             "title",
@@ -384,7 +384,7 @@ fn elements_of_svg_and_mathml_hold_no_raw_text() {
             "text/javascript <![CDATA[if (a<b) go('</script>')]]> script",
         ],
     );
-    // HTML in SVG is HTML.
+    // HTML in SVG counts as HTML.
     check(
         "<svg><foreignObject><style><a href=x></style></foreignObject><title><a href=y>",
         &["L y a/@href", "text/css <a href=x> style"],
@@ -401,7 +401,7 @@ fn nothing_in_an_attribute_is_a_replacement_character() {
 
 #[test]
 fn cdata_in_html_is_a_bogus_comment() {
-    // It ends at the first `>`, so what follows is markup again.
+    // It ends at the first `>`, so markup follows.
     check("<![CDATA[ > <a href=x> ]]>", &["L x a/@href"]);
 }
 
@@ -467,7 +467,7 @@ fn the_first_base_counts() {
         &Settings::default(),
     );
     assert_eq!(page.base, None);
-    // Elsewhere a base is none.
+    // A `base` in other places is ignored.
     for elsewhere in [
         "<template><p><base href=/a/></p></template>",
         "<template><template></template><base href=/a/></template>",

@@ -1,5 +1,5 @@
-//! Documents made to break what reads them: memory grows with the document and with nothing else, counted by the
-//! allocator. That time does, too, the tokenizer's comment says and the fuzzer watches.
+//! Documents made to break readers: memory may grow only with the document. The allocator counts it. The tokenizer's comment
+//! states the same for time, and the fuzzer watches it.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use opilio_plugin::testing::document;
 
-/// Counts what is allocated, and the most there was at once.
+/// Counts the allocated bytes, and their maximum.
 struct Counting;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -17,13 +17,13 @@ static CALLS: AtomicUsize = AtomicUsize::new(0);
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-// SAFETY: everything is the system allocator's; the numbers are beside it.
+// SAFETY: all calls go to the system allocator; the counters are separate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(now, Ordering::Relaxed);
         CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promises are those of this call.
+        // SAFETY: the caller's guarantees are those of this call.
         unsafe { System.alloc(layout) }
     }
 
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes that reading takes at most beside the document, and how often memory is asked for.
+/// Most bytes needed besides the document, and the number of allocations.
 fn cost(plugin: &str, html: &str) -> (usize, usize) {
     let plugin = opilio_html::plugins().configure(plugin, "{}").unwrap();
     let page = document("http://e.org/").media_type("text/html").text(html);
@@ -47,7 +47,7 @@ fn cost(plugin: &str, html: &str) -> (usize, usize) {
     (most, CALLS.load(Ordering::Relaxed))
 }
 
-/// One test: the counters are the program's.
+/// One test, because the counters belong to the program.
 #[test]
 fn memory_grows_with_the_document_alone() {
     for (name, start, repeated, end) in [
@@ -87,7 +87,7 @@ fn memory_grows_with_the_document_alone() {
             );
         }
     }
-    // The document, its copy as text, and next to nothing more.
+    // The document, its copy as text, and almost nothing more.
     let huge = "<a".repeat(50_000_000);
     for plugin in ["html", "forms"] {
         let (bytes, _) = cost(plugin, &huge);

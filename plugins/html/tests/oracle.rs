@@ -1,5 +1,5 @@
-//! The tokenizer against another one: html5gum, which passes the HTML standard's own tests, on random tag soup.
-//! And against the clock: hostile input takes linear time.
+//! Compares the tokenizer with html5gum, which passes the HTML standard's own tests, on random tag soup. Also measures time:
+//! hostile input must take linear time.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use opilio_html::page::{self, Syntax};
 use opilio_html::tokenizer::{RawText, Token, Tokenizer};
 use proptest::prelude::*;
 
-/// `<name a=b …`, `</name` or `<!--text`, in the other tokenizer's terms: names in lower case, line breaks as `\n`.
+/// `<name a=b …`, `</name` or `<!--text`, in the form of html5gum: names in lower case, line breaks as `\n`.
 fn ours(text: &str) -> Vec<String> {
     let mut tokenizer = Tokenizer::new(text, 0, text.len());
     let mut attributes = Vec::new();
@@ -79,7 +79,7 @@ fn theirs(text: &str) -> Vec<String> {
     tokens
 }
 
-/// Bogus comments are comments to the other one; ours passes over them.
+/// Removes bogus comments, which html5gum reports and this tokenizer skips.
 fn without_bogus(text: &str, tokens: Vec<String>) -> Vec<String> {
     tokens
         .into_iter()
@@ -90,7 +90,7 @@ fn without_bogus(text: &str, tokens: Vec<String>) -> Vec<String> {
 #[track_caller]
 fn check(text: &str) {
     let (ours, theirs) = (ours(text), without_bogus(text, theirs(text)));
-    // Where real and bogus comments mix, those that we report must be among theirs, and the tags the same.
+    // With mixed real and bogus comments, our comments must be among those of html5gum, and the tags the same.
     let tags = |tokens: &[String]| -> Vec<String> {
         tokens
             .iter()
@@ -167,7 +167,7 @@ fn script_states_follow_the_standard() {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes a second or so; read in quadratic time, it would take hours. Unoptimised, less of it will do.
+    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

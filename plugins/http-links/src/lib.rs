@@ -1,7 +1,7 @@
-//! The `http` extractor: references in the headers of a response, whatever its content is.
+//! The `http` extractor: references in the headers of a response with any content.
 //!
-//! `Location` of a redirect, `Content-Location`, `Refresh`, and `Link` (RFC 8288). `Alt-Svc` names another way to the
-//! same resource and is no link.
+//! It reads `Location` of a redirect, `Content-Location`, `Refresh`, and `Link` (RFC 8288). It ignores `Alt-Svc`, which names
+//! another server for the same resource.
 
 mod link_header;
 
@@ -16,9 +16,9 @@ const REFERENCE_BYTES_MAX: usize = 16 * 1024;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report `Content-Location`: another address of the same content (hop I).
+    /// Whether to report `Content-Location`: another URI of the same content (hop I).
     pub content_location: bool,
-    /// Report `Link` headers.
+    /// Whether to report `Link` headers.
     pub link_headers: bool,
 }
 
@@ -31,7 +31,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Debug)]
 pub struct HttpLinks {
     settings: Settings,
@@ -98,12 +98,13 @@ impl HttpLinks {
     }
 }
 
-/// Statuses whose `Location` sends the client on (RFC 9110 §15.4). With 201 it names what was made, with 304 nothing.
+/// Whether `Location` is a redirect under this status code (RFC 9110 §15.4). With 201 it names the created resource; with 304
+/// it has no meaning.
 fn redirects(status: i32) -> bool {
     matches!(status, 300..=303 | 307 | 308)
 }
 
-/// As `Hop::Embed` what rendering needs; nothing for hosts to connect to and endpoints that are no documents.
+/// The hop of a link: `Hop::Embed` if rendering needs it. None for hosts to connect to, and endpoints that are not documents.
 fn link_hop(link: &LinkValue) -> Option<Hop> {
     let mut words = link
         .rel
@@ -120,14 +121,14 @@ fn link_hop(link: &LinkValue) -> Option<Hop> {
             }
             "dns-prefetch" | "preconnect" | "pingback" | "webmention" => {}
             word if word.starts_with("apple-touch-") => return Some(Hop::Embed),
-            // Relation types that are themselves addresses name vocabularies; what they link to is a link.
+            // A relation type that is a URI names a vocabulary; the target is an ordinary link.
             _ => hop = Some(Hop::Link),
         }
     }
     hop
 }
 
-/// The reference in a `Refresh` header, which browsers read as they read `<meta http-equiv=refresh>`.
+/// The reference in a `Refresh` header, read as browsers read `<meta http-equiv=refresh>`.
 fn refresh_target(value: &str) -> Option<&str> {
     let rest = value.trim_start();
     let time = rest
@@ -156,7 +157,7 @@ fn refresh_target(value: &str) -> Option<&str> {
     Some(target)
 }
 
-/// Header values hold bytes outside ASCII as ISO-8859-1; where they were UTF-8, as in practice, that is undone.
+/// Restores UTF-8, as used in practice. Header values hold bytes outside ASCII as ISO-8859-1.
 fn decoded(value: &str) -> String {
     let bytes: Option<Vec<u8>> = value
         .chars()

@@ -1,18 +1,18 @@
-//! `Link` headers (RFC 8288 §3, read as its appendix B.3 says): forgiving, quoted strings respected.
+//! `Link` headers (RFC 8288 §3), parsed as in its appendix B.3: tolerant, with quoted strings.
 
 /// One link of a `Link` header.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LinkValue {
-    /// What stands between `<` and `>`.
+    /// The text between `<` and `>`.
     pub target: String,
-    /// The first `rel`; empty where there is none.
+    /// The first `rel`; empty if there is none.
     pub rel: String,
 }
 
-/// Links read of one header.
+/// Most links read from one header.
 const LINKS_MAX: usize = 1_000;
 
-/// The links in a header's value, in order. Reading ends at what is no link.
+/// The links in a header's value, in order. Parsing ends at the first invalid link.
 #[must_use]
 pub fn parse(value: &str) -> Vec<LinkValue> {
     let mut links = Vec::new();
@@ -33,7 +33,7 @@ pub fn parse(value: &str) -> Vec<LinkValue> {
     links
 }
 
-/// The `rel` among the parameters, and what stands behind the comma that ends them.
+/// The `rel` among the parameters, and the text after the comma that ends them.
 fn parameters(text: &str) -> (Option<String>, &str) {
     let mut rel = None;
     let mut rest = text;
@@ -49,7 +49,7 @@ fn parameters(text: &str) -> (Option<String>, &str) {
             Some(value) => parameter_value(value.trim_start_matches([' ', '\t'])),
             None => (String::new(), behind),
         };
-        // The first counts (RFC 8288 §3.3). An empty name is a stray `=`, which its value has used up.
+        // The first counts (RFC 8288 §3.3). An empty name is a stray `=`, whose value has been consumed.
         if name.eq_ignore_ascii_case("rel") && rel.is_none() {
             rel = Some(value);
         }
@@ -57,7 +57,7 @@ fn parameters(text: &str) -> (Option<String>, &str) {
     }
 }
 
-/// A token or a quoted string, and what stands behind it.
+/// A token or a quoted string, and the text after it.
 fn parameter_value(text: &str) -> (String, &str) {
     let Some(quoted) = text.strip_prefix('"') else {
         let (value, behind) = text.split_at(text.find([';', ',']).unwrap_or(text.len()));

@@ -1,12 +1,12 @@
-//! The `js` extractor: strings in scripts that look like references, by strict rules. Nothing is run.
+//! The `js` extractor: strings in scripts that look like references, by strict rules. It runs no code.
 //!
-//! [`script::read`] is the whole of it as a function over text; this file makes a plugin of it.
+//! [`script::read`] does the work as a function over text; this file makes a plugin of it.
 
 mod likely;
 mod literal;
 mod markup;
 pub mod script;
-// Shared with the extractors of data, in a file that depends on nothing.
+// Shared with the data extractors, in a file without dependencies.
 #[path = "../../formats/src/vocabulary.rs"]
 mod vocabulary;
 
@@ -18,9 +18,9 @@ use crate::script::Found;
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Report relative references (`img/a.png`), not absolute ones and those from the root (`/img/a.png`) alone.
+    /// Whether to report relative references (`img/a.png`) too, not only absolute ones and those from the root (`/img/a.png`).
     pub relative: bool,
-    /// Report source maps.
+    /// Whether to report source maps.
     pub source_maps: bool,
 }
 
@@ -33,15 +33,15 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Debug)]
 pub struct Js {
     settings: Settings,
 }
 
 impl Js {
-    /// Links for what was found in a script. `own_base` is what imports and source maps resolve against where the
-    /// script is a file of its own: its URI, whatever page runs it.
+    /// Links for the references of a script. `own_base` is the script's own URI if it is a file of its own: imports and source
+    /// maps resolve against it, whatever page runs the script.
     #[must_use]
     pub fn links(&self, found: Vec<Found>, own_base: Option<&str>) -> Vec<Link> {
         found
@@ -65,7 +65,7 @@ impl Js {
 
 impl Plugin for Js {
     const NAME: &'static str = "js";
-    const SUMMARY: &'static str = "Strings of scripts that look like references";
+    const SUMMARY: &'static str = "Strings in scripts that look like references";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,21 +1,21 @@
-//! Does a string look like a reference? Strict: a script holds a hundred strings for each reference, and every
-//! wrong guess is a request to somebody's server.
+//! Decides whether a string looks like a reference. The rules are strict: a script has a hundred strings for each reference,
+//! and every wrong guess is a request to a server.
 
 use crate::vocabulary::{is_namespace, is_web_ending};
 
-/// Longest string that is looked at.
+/// Longest string to examine.
 pub(crate) const REFERENCE_BYTES_MAX: usize = 4_096;
 
-/// What is known of a string besides its value.
+/// The context of a string.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Setting {
-    /// Something is put before it: `base + "…"`.
+    /// Something is concatenated before it: `base + "…"`.
     pub continues: bool,
-    /// Something is put behind it: `"…" + id`.
+    /// Something is concatenated after it: `"…" + id`.
     pub continued: bool,
 }
 
-/// The reference that a string looks like; `None` for all others.
+/// The reference that a string looks like; `None` for others.
 pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
     let value = value.trim_ascii();
     if value.len() < 2
@@ -57,7 +57,7 @@ pub(crate) fn reference(value: &str, setting: Setting) -> Option<String> {
     is_relative(path).then(|| value.to_owned())
 }
 
-/// A module named by `import`: a path or an absolute reference, and no bare name.
+/// Whether it is a module specifier of `import`: a path or an absolute reference, not a bare name.
 pub(crate) fn is_module(value: &str) -> bool {
     value.len() <= REFERENCE_BYTES_MAX
         && value.bytes().all(|b| may_stand(b) && b != b' ')
@@ -69,7 +69,7 @@ pub(crate) fn is_module(value: &str) -> bool {
                 .any(|start| value.starts_with(start) && value.len() > start.len()))
 }
 
-/// A relative or rooted path whose ending the web knows: what webpack puts behind its public path.
+/// Whether it is a relative or rooted path with a known web ending, as webpack appends to its public path.
 pub(crate) fn is_asset(value: &str) -> bool {
     let (path, query) = split(value);
     value.len() <= REFERENCE_BYTES_MAX
@@ -80,7 +80,7 @@ pub(crate) fn is_asset(value: &str) -> bool {
         && has_web_ending(path)
 }
 
-/// `%s`, `:id`, `$1` and their kind, which something replaces before anything is fetched.
+/// Whether it has a placeholder such as `%s`, `:id` or `$1`, to be replaced before a fetch.
 pub(crate) fn has_placeholder(value: &str) -> bool {
     let bytes = value.as_bytes();
     memchr::memchr_iter(b'%', bytes).any(|at| {
@@ -94,7 +94,7 @@ pub(crate) fn has_placeholder(value: &str) -> bool {
     }) || value.contains("/:")
 }
 
-/// Bytes of references, and the blanks that careless ones have. `'` is legal but stands for a string that goes on.
+/// Whether the byte may be in a reference, or is a blank as in careless ones. `'` is legal but usually continues a string.
 fn may_stand(byte: u8) -> bool {
     byte >= b' '
         && byte != 0x7F
@@ -104,13 +104,13 @@ fn may_stand(byte: u8) -> bool {
         )
 }
 
-/// Path, and query without its `?` or `#`'s part.
+/// Path and query. The query excludes `?` and the fragment.
 fn split(value: &str) -> (&str, &str) {
     let value = value.split('#').next().unwrap_or_default();
     value.split_once('?').unwrap_or((value, ""))
 }
 
-/// What stands behind `http://`, `https://` or `ftp://`.
+/// The text after `http://`, `https://` or `ftp://`.
 fn without_scheme(value: &str) -> Option<&str> {
     ["http://", "https://", "ftp://"].iter().find_map(|scheme| {
         value
@@ -143,11 +143,11 @@ fn is_absolute(value: &str, rest: &str, setting: Setting) -> bool {
         return false;
     }
     let (path, query) = split(value);
-    // `"http://example.org" + path` is a site; `"http://example.org/item/" + id` is half of something.
+    // `"http://example.org" + path` is a site; `"http://example.org/item/" + id` is incomplete.
     !setting.continued || behind.is_empty() || (query.is_empty() && has_web_ending(path))
 }
 
-/// Two labels at least, and an end that a top-level domain can have; or an IPv4 address of the internet.
+/// Whether it is a public host: at least two labels with a plausible top-level domain, or a public IPv4 address.
 fn is_public_host(host: &str) -> bool {
     /// DNS allows 253.
     const HOST_BYTES_MAX: usize = 253;
@@ -155,7 +155,7 @@ fn is_public_host(host: &str) -> bool {
         return false;
     }
     let labels: Vec<&str> = host.split('.').collect();
-    // `www.com`, and `//www.youtube` that something is put behind.
+    // `www.com`, and `//www.youtube` that is concatenated with more.
     if labels.len() == 2 && labels[0].eq_ignore_ascii_case("www") {
         return false;
     }
@@ -183,7 +183,7 @@ fn is_public_host(host: &str) -> bool {
             .is_some_and(|start| start.eq_ignore_ascii_case("xn--"))
 }
 
-/// Characters that paths of sites have. Others are legal, and in scripts mean a pattern or code.
+/// Whether the path has only characters usual in paths of sites. Others are legal, but in scripts they mean a pattern or code.
 fn is_sober(path: &str) -> bool {
     path.bytes().all(|b| {
         b.is_ascii_alphanumeric()
@@ -195,7 +195,7 @@ fn is_sober(path: &str) -> bool {
     }) && !path.contains("...")
 }
 
-/// `a=b`, or the hash or version that keeps a file out of caches.
+/// Whether it is `a=b`, or a hash or version against caches.
 fn is_query(query: &str) -> bool {
     query.is_empty()
         || (query.contains('=') && !query.starts_with('='))
@@ -205,7 +205,7 @@ fn is_query(query: &str) -> bool {
                 .all(|b| b.is_ascii_hexdigit() || matches!(b, b'.' | b'-' | b'_' | b'v')))
 }
 
-/// `rest`: behind the first slash.
+/// Whether it is a path from the root; `rest` is the text after the first slash.
 fn is_rooted(rest: &str) -> bool {
     let starts_well = rest.starts_with(|c: char| {
         c.is_alphanumeric() || matches!(c, '_' | '~' | '%' | '@' | '-' | '.')
@@ -218,12 +218,12 @@ fn is_rooted(rest: &str) -> bool {
     starts_well
         && !rest.ends_with(['.', ',', '=', '&', '+', ' '])
         && !rest.contains("//")
-        // Not `/g`, `/1/2`, `/2024`.
+        // Excludes `/g`, `/1/2`, `/2024`.
         && letters >= 2
         && segments >= 1
 }
 
-/// A path that only its ending vouches for.
+/// Whether it is a relative path, by its ending only.
 fn is_relative(path: &str) -> bool {
     if !has_web_ending(path) || path.contains("//") {
         return false;
@@ -242,9 +242,9 @@ fn is_relative(path: &str) -> bool {
     !file.contains([' ', ',', '=', '@']) && !is_name_of_a_project(file) && !is_code(file)
 }
 
-/// Names with dots that end as files do.
+/// Whether it is a dotted name in code that ends like a file.
 fn is_code(file: &str) -> bool {
-    /// What names of highlighted tokens begin with: `comment.end.xml`.
+    /// First parts of names of highlighted tokens: `comment.end.xml`.
     const SCOPES: [&str; 14] = [
         "comment",
         "constant",
@@ -275,7 +275,7 @@ fn is_code(file: &str) -> bool {
         || (parts.len() > 2 && (SCOPES.contains(first) || matches!(*first, "com" | "net" | "org")))
 }
 
-/// `Node.js` and `PIXI.js` are names; `Vue.min.js` and `MathMenu.js` are files.
+/// Whether it is a project name such as `Node.js` or `PIXI.js`. `Vue.min.js` and `MathMenu.js` are files.
 fn is_name_of_a_project(file: &str) -> bool {
     let stem = file.strip_suffix(".js").unwrap_or_default();
     let rest = stem.trim_start_matches(char::is_uppercase);
@@ -286,7 +286,7 @@ fn is_name_of_a_project(file: &str) -> bool {
         || matches!(file, "node.js" | "package.json" | "tsconfig.json")
 }
 
-/// Paths of the machine that a script was made or runs on: files of its system, and modules that a bundler has numbered.
+/// Whether it is a path on the machine that built or runs the script: system files, or numbered modules of a bundler.
 fn is_of_a_machine(path: &str) -> bool {
     const FOLDERS: [&str; 12] = [
         "/../",
@@ -306,11 +306,11 @@ fn is_of_a_machine(path: &str) -> bool {
         || path.split('/').any(|segment| segment == "node_modules")
 }
 
-/// `www.example.org/x`, `example.org/x`: a host that nothing but its form shows, with a path.
-/// A host alone is not taken: `jquery.com` may be anything.
+/// A reference without its scheme, `www.example.org/x` or `example.org/x`: a likely host and a path. A host alone is not
+/// enough: `jquery.com` may mean anything.
 fn without_its_scheme(value: &str) -> Option<String> {
-    /// Top-level domains under which names in scripts are hosts. Those that are endings of files or words of code too
-    /// (`.md`, `.py`, `.io`, `.name`) are left out.
+    /// Top-level domains under which names in scripts are hosts. Those that are also file endings or words in code (`.md`,
+    /// `.py`, `.io`, `.name`) are left out.
     const TOP_LEVELS: [&str; 25] = [
         "com", "org", "net", "edu", "gov", "mil", "info", "biz", "eu", "de", "fr", "uk", "nl",
         "se", "dk", "fi", "ch", "es", "cz", "jp", "cn", "ru", "br", "au", "ca",
@@ -333,7 +333,7 @@ fn has_web_ending(path: &str) -> bool {
     let Some((stem, ending)) = file.rsplit_once('.') else {
         return false;
     };
-    // `.ts`, `.do` and `.pl` mean a source or code where no folder says otherwise.
+    // `.ts`, `.do` and `.pl` mean source files or code unless the path has a folder.
     let is_doubtful =
         matches!(ending, "ts" | "do" | "pl" | "map" | "ps" | "mid") && !path.contains('/');
     !stem.trim_matches(['.', ' ']).is_empty() && !is_doubtful && is_web_ending(ending)

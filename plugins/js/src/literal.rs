@@ -1,8 +1,8 @@
-//! Escapes in JavaScript and JSON strings (ECMA-262 §12.9.4), undone.
+//! Decodes escapes in JavaScript and JSON strings (ECMA-262 §12.9.4).
 
 use std::borrow::Cow;
 
-/// The value of a literal, given what stands between its quotes. Unknown escapes stand for their character.
+/// The value of a literal from the text between its quotes. Unknown escapes stand for their character.
 pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
     let Some(first) = raw.find('\\') else {
         return Cow::Borrowed(raw);
@@ -41,7 +41,7 @@ pub(crate) fn unescape(raw: &str) -> Cow<'_, str> {
     }
 }
 
-/// What stands behind `\u`: the character and the bytes it takes.
+/// The character after `\u`, and the number of bytes read.
 fn unicode(text: &str) -> Option<(char, usize)> {
     if let Some(braced) = text.strip_prefix('{') {
         let digits = braced.get(..braced.find('}').filter(|&n| n <= 8)?)?;

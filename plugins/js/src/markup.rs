@@ -1,4 +1,4 @@
-//! Markup in strings: `'<a href="/x">'`. Attributes that hold references, where the whole value is in the string.
+//! Markup in strings: `'<a href="/x">'`. It reads attributes with references whose whole value is in the string.
 
 /// Attributes whose value is a reference.
 const NAMES: [&str; 9] = [
@@ -13,21 +13,21 @@ const NAMES: [&str; 9] = [
     "data-url",
 ];
 
-/// Does the text hold a tag?
+/// Whether the text contains a tag.
 pub(crate) fn is_markup(text: &str) -> bool {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'<', bytes)
         .any(|at| bytes.get(at + 1).is_some_and(u8::is_ascii_alphabetic))
 }
 
-/// References in the attributes of the tags in `text`. The characters `&amp;` are undone.
+/// References in the attributes of the tags in `text`. `&amp;` is decoded.
 pub(crate) fn references(text: &str) -> Vec<String> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
     let mut at = 0;
-    // What was searched for to the end in vain is not there further on either: keeps the whole linear.
+    // A failed search to the end is not repeated, which keeps the total time linear.
     let (mut no_double, mut no_single, mut no_blank) = (false, false, false);
-    // Before the first tag there can be no attribute.
+    // No attribute can come before the first tag.
     if let Some(first) = memchr::memchr(b'<', bytes) {
         at = first;
     }
@@ -56,7 +56,7 @@ pub(crate) fn references(text: &str) -> Vec<String> {
                 value_start += 1;
                 memchr::memchr(quote, &bytes[value_start..])
             }
-            // Unquoted, it must end within the string too: what follows it may belong to it.
+            // An unquoted value must end within the string too: text after the string may belong to it.
             _ => bytes[value_start..]
                 .iter()
                 .position(|b| b.is_ascii_whitespace() || *b == b'>'),
@@ -78,7 +78,7 @@ pub(crate) fn references(text: &str) -> Vec<String> {
     found
 }
 
-/// Written as a reference, so nearly anything goes; but no placeholder, and nothing that leads nowhere.
+/// Whether the value is a reference. It is marked as one, so only placeholders and values without a target are excluded.
 fn is_reference(value: &str) -> bool {
     const UNFETCHABLE: [&str; 9] = [
         "javascript:",

@@ -1,5 +1,5 @@
-//! A script walked through once, as tokens: enough of ECMA-262 to know a string from a comment, a regular
-//! expression and code. What is no script (JSON, a snippet, something cut off) is walked through all the same.
+//! Reads a script in one pass over its tokens: enough of ECMA-262 to distinguish strings, comments, regular expressions and
+//! code. Other text (JSON, a snippet, truncated code) is read in the same way.
 
 use std::borrow::Cow;
 
@@ -7,49 +7,49 @@ use crate::likely::{self, Setting};
 use crate::literal::unescape;
 use crate::markup;
 
-/// Longest string that is searched for markup and for strings within.
+/// Longest string that is searched for markup and for nested strings.
 const SEARCHED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Strings in strings in strings: JSON in an attribute in a string. Deeper down nothing is looked for.
+/// Deepest nesting of strings in strings, such as JSON in an attribute in a string.
 const NESTING_MAX: u32 = 3;
 
-/// Template literals within each other's `${}`. A deeper one is read as code.
+/// Deepest nesting of template literals in each other's `${}`. A deeper one is read as code.
 const TEMPLATES_MAX: u32 = 16;
 
-/// Open brackets that are kept; beyond, no regular expression is expected behind `)`.
+/// Most open brackets that are tracked. Beyond them, no regular expression is expected after `)`.
 const BRACKETS_MAX: usize = 10_000;
 
-/// Stands for what a template's `${}` will become. No reference has it in it.
+/// Placeholder for a template's `${}`. No reference contains it.
 const HOLE: char = '\u{0}';
 
 /// A reference in a script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// As written, escapes undone.
+    /// The reference with decoded escapes.
     pub uri: String,
-    /// How it was written.
+    /// The syntax of the reference.
     pub place: Place,
 }
 
-/// How a script names a reference.
+/// Syntax of a reference in a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a string.
+    /// A string.
     String,
-    /// In a template literal without placeholders.
+    /// A template literal without placeholders.
     Template,
-    /// By `import` or `export … from`.
+    /// `import` or `export … from`.
     Import,
-    /// By `sourceMappingURL`.
+    /// `sourceMappingURL`.
     SourceMap,
-    /// In an attribute of markup in a string.
+    /// An attribute of markup in a string.
     Markup,
-    /// Behind webpack's public path.
+    /// A path after webpack's public path.
     PublicPath,
 }
 
 impl Place {
-    /// For the link's context.
+    /// The text for the link's context.
     #[must_use]
     pub fn context(self) -> &'static str {
         match self {
@@ -62,7 +62,7 @@ impl Place {
         }
     }
 
-    /// Resolves against the script's own URI, not that of the page that runs it.
+    /// Whether it resolves against the script's own URI rather than that of the page.
     #[must_use]
     pub fn is_of_the_script(self) -> bool {
         matches!(self, Self::Import | Self::SourceMap)
@@ -70,14 +70,14 @@ impl Place {
 }
 
 impl Found {
-    /// Neither absolute nor from the root.
+    /// Whether it is neither absolute nor from the root.
     #[must_use]
     pub fn is_relative(&self) -> bool {
         !self.uri.starts_with('/') && !self.uri.contains("://")
     }
 }
 
-/// Finds what looks like a reference, in order.
+/// Finds strings that look like references, in order.
 #[must_use]
 pub fn read(text: &str) -> Vec<Found> {
     let mut reader = Reader::new(text, 0);
@@ -85,7 +85,7 @@ pub fn read(text: &str) -> Vec<Found> {
     reader.finish()
 }
 
-/// The token before, as far as it changes what comes next.
+/// The previous token, if it affects the next one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Token<'a> {
     /// The start of the script.
@@ -95,7 +95,7 @@ enum Token<'a> {
     /// A number, string, template or regular expression.
     Value,
     Mark(u8),
-    /// `)`; `if (…)` and its like end in one behind which a statement begins.
+    /// `)`. After `if (…)` and similar statements it precedes a statement.
     Closed {
         statement: bool,
     },
@@ -107,13 +107,13 @@ struct Reader<'a> {
     at: usize,
     /// The last tokens, newest last.
     before: [Token<'a>; 3],
-    /// For each open `(`: does it belong to `if`, `while`, `for`, `with`?
+    /// For each open `(`: whether it belongs to `if`, `while`, `for` or `with`.
     open: Vec<bool>,
-    /// Up to here no regular expression ends: keeps the search for its end linear.
+    /// No regular expression ends before this position; it keeps the search for its end linear.
     no_regex_until: usize,
     /// The same for `'` and `"`.
     no_string_until: [usize; 2],
-    /// A template turned out to have no end.
+    /// Whether a template without an end was found.
     no_templates: bool,
     templates: u32,
     nesting: u32,
@@ -163,7 +163,7 @@ impl<'a> Reader<'a> {
         self.token(Token::Mark(byte));
     }
 
-    /// Walks through code: to the end, or to the `}` that ends a template's placeholder. Says whether that came.
+    /// Reads code to the end, or to the `}` that ends a template's placeholder. Returns whether that was found.
     fn code(&mut self, in_template: bool) -> bool {
         let mut braces = 0_usize;
         while let Some(byte) = self.peek(0) {
@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         while self.peek(0).is_some_and(is_word) {
             self.at += 1;
         }
-        // `#` of a private name, or of a `#!` line.
+        // The `#` of a private name or of a `#!` line.
         self.at = self.at.max(start + 1);
         while !self.text.is_char_boundary(self.at) {
             self.at += 1;
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
         self.at = end;
     }
 
-    /// `# sourceMappingURL=…`; what else stands in comments is for people.
+    /// Reads `# sourceMappingURL=…`; other text in comments is ignored.
     fn comment(&mut self, start: usize, end: usize) {
         let text = &self.text[start..end];
         let Some(rest) = text.trim_start().strip_prefix(['#', '@']) else {
@@ -272,7 +272,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A division stands behind a value, a regular expression where one may begin.
+    /// Whether a regular expression may begin here. After a value, a slash is a division.
     fn may_begin_regex(&self) -> bool {
         match self.before[2] {
             Token::Value => false,
@@ -299,7 +299,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a regular expression; `false` where its line ends first.
+    /// Reads a regular expression; `false` if its line ends first.
     fn regex(&mut self) -> bool {
         if self.at < self.no_regex_until {
             return false;
@@ -328,7 +328,7 @@ impl<'a> Reader<'a> {
         false
     }
 
-    /// `\'…\'`: a string in a snippet that was escaped with it.
+    /// Reads `\'…\'`: a string in a snippet that was itself escaped.
     fn escaped_quote(&mut self) {
         let start = self.at;
         while self.peek(0) == Some(b'\\') {
@@ -353,7 +353,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a string, and those that `+` joins to it.
+    /// Reads a string, and those that `+` joins to it.
     fn strings(&mut self) {
         let before = self.before;
         let Some(first) = self.string() else {
@@ -404,10 +404,10 @@ impl<'a> Reader<'a> {
                     });
                 }
             }
-            // CommonJS, and what bundlers call it, names modules, not files.
+            // `require` of CommonJS and bundlers names modules, not files.
             (_, Token::Word("require" | "_dereq_" | "__webpack_require__"), Token::Mark(b'(')) => {}
             (_, _, Token::Mark(b'{' | b',')) if self.bytes.get(behind) == Some(&b':') => {
-                // A key; of a map by address, if anything.
+                // A key. Only a map by URI has references as keys.
                 if value.contains("://") {
                     self.value(&value, setting, Place::String);
                 }
@@ -431,7 +431,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes what stands between quotes on one line; `None` where the quote opens nothing.
+    /// Reads the text between quotes on one line; `None` if the string has no end.
     fn string(&mut self) -> Option<&'a str> {
         let quote = self.bytes[self.at];
         let memo = usize::from(quote == b'"');
@@ -462,7 +462,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes a template literal with the code in it. One without an end is read as code.
+    /// Reads a template literal with the code in it. One without an end is read as code.
     fn template(&mut self) {
         let (start, found) = (self.at, self.found.len());
         self.templates += 1;
@@ -528,7 +528,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `+` follows.
+    /// Whether `+` follows.
     fn is_joined(&self) -> bool {
         self.bytes.get(self.skip_blanks(self.at)) == Some(&b'+')
     }
@@ -540,7 +540,7 @@ impl<'a> Reader<'a> {
         at
     }
 
-    /// A string's value: a reference itself, or text that may hold some.
+    /// Reads a string's value: a reference, or text that may contain some.
     fn value(&mut self, value: &str, setting: Setting, place: Place) {
         match likely::reference(value, setting) {
             Some(uri) => self.found.push(Found { uri, place }),
@@ -548,7 +548,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Looks for references in a string that is none: in markup, or in strings within it.
+    /// Looks for references in a string that is not one: in markup, or in nested strings.
     fn search(&mut self, value: &str) {
         /// Shorter than any quoted reference.
         const SEARCHED_BYTES_MIN: usize = 6;
@@ -571,7 +571,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Walks through text that is no code: quoted strings alone.
+    /// Reads text that is not code: only quoted strings.
     fn quoted(&mut self) {
         while let Some(next) = memchr::memchr3(b'"', b'\'', b'\\', &self.bytes[self.at..]) {
             self.at += next;
@@ -599,7 +599,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Where webpack says that all it has built is served from: a folder.
+/// Whether it is webpack's public path: the folder that its files are served from.
 fn is_public_path(value: &str) -> bool {
     value.is_empty()
         || (value.ends_with('/')

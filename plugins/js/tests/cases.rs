@@ -1,5 +1,5 @@
-//! The predecessor's cases. One whose `reason` is given expects what Opilio does better. Strings resolve against the
-//! page that runs the script (`via`), imports and source maps against the script itself.
+//! Cases of Heritrix. A `reason` marks a case whose expected answer is better than that of Heritrix. Strings resolve against
+//! the page that runs the script (`via`), imports and source maps against the script itself.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeSet;
@@ -97,7 +97,7 @@ proptest! {
 
 #[test]
 fn hostile_input_takes_linear_time() {
-    /// Takes a second or so; read in quadratic time, it would take hours. Unoptimised, less of it will do.
+    /// Takes about a second; in quadratic time it would take hours. Debug builds use less.
     const BYTES: usize = if cfg!(debug_assertions) {
         1024 * 1024
     } else {

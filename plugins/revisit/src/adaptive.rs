@@ -1,6 +1,6 @@
-//! `adaptive`: the wait evaluator of adaptive revisiting. A document that changed is visited sooner next time, one that
-//! did not later, by constant factors and between two limits (Sigurðsson 2005, chapter 5 and section 6.3.2). README.md
-//! has the rule and how to give types of document waits of their own.
+//! `adaptive`: the wait evaluator of adaptive revisiting. A changed document is visited sooner next time, an unchanged one
+//! later, by constant factors and between two limits (Sigurðsson 2005, chapter 5 and section 6.3.2). README.md states the rule,
+//! and how to give document types waits of their own.
 
 use std::time::Duration;
 
@@ -20,46 +20,45 @@ pub struct Settings {
     /// Wait after the first visit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub initial_wait: Period,
-    /// Shortest wait, whatever changes.
+    /// Shortest wait.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub min_wait: Period,
-    /// Longest wait, so that everything is visited again one day.
+    /// Longest wait. It guarantees a later visit of every document.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_wait: Period,
-    /// An unchanged document's wait is multiplied by this; 1 or more.
+    /// Factor by which an unchanged document's wait is multiplied; 1 or more.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub unchanged_factor: f64,
-    /// A changed document's wait is divided by this; 1 or more.
+    /// Factor by which a changed document's wait is divided; 1 or more.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub changed_factor: f64,
-    /// How a changed document's wait becomes shorter: `divide`, by `changed-factor`; or `halfway`, to the middle between it and
-    /// the shortest.
+    /// Rule that shortens a changed document's wait: `divide` divides it by `changed-factor`; `halfway` takes the middle
+    /// between it and the shortest wait.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub changed_rule: ChangedRule,
-    /// Wait where nobody can say whether the document changed.
+    /// Wait if the content state is unknown.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub default_wait: Period,
-    /// Whether the time by which the visit came late is added to the wait before a factor is applied. Waits then adapt to
-    /// what the crawler can do; a changed document that was visited much too late may get a longer wait than it had.
+    /// Whether to add the time by which the visit was overdue to the wait before a factor is applied. Waits then adapt to the
+    /// crawler's capacity. A changed document that was visited much too late may get a longer wait than before.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub use_overdue_time: bool,
-    /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
-    /// Empty: all.
+    /// Media types that this evaluator answers for, such as `text/*`. The next one in the stack gets the others. Empty: all.
     pub media_types: Vec<String>,
 }
 
-/// How waits become shorter.
+/// Rules that shorten waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangedRule {
-    /// By a factor.
+    /// Divides the wait by a factor.
     Divide,
-    /// To the middle between the wait and the shortest one.
+    /// Takes the middle between the wait and the shortest one.
     Halfway,
 }
 
 impl Default for Settings {
-    /// The predecessor's figures.
+    /// Values from Heritrix' adaptive revisiting.
     fn default() -> Self {
         Self {
             initial_wait: Period::seconds(24 * 60 * 60),
@@ -78,7 +77,7 @@ impl Default for Settings {
 impl Plugin for Adaptive {
     const NAME: &'static str = "adaptive";
     const SUMMARY: &'static str =
-        "Waits longer for what stays the same and shorter for what changes.";
+        "Lengthens the wait of unchanged documents and shortens that of changed ones.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -87,11 +86,11 @@ impl Plugin for Adaptive {
             ("/unchanged-factor", settings.unchanged_factor),
             ("/changed-factor", settings.changed_factor),
         ] {
-            // Also refuses what is not a number.
+            // Also rejects NaN.
             if !(factor >= 1.0 && factor.is_finite()) {
                 faults.push(SettingsFault::new(
                     pointer,
-                    format!("{factor} is less than 1, which would turn the rule round"),
+                    format!("{factor} is not a finite number of at least 1; a smaller factor would reverse the rule"),
                 ));
             }
         }
@@ -115,7 +114,7 @@ impl WaitEvaluator for Adaptive {
         let settings = &self.settings;
         let wait = match (visit.state(), visit.last_wait()) {
             (ContentState::Unknown, _) => settings.default_wait.milliseconds(),
-            // A changed or unchanged document without a wait has been imported, or its history was lost.
+            // A changed or unchanged document without a wait was imported, or its history was lost.
             (ContentState::New, _) | (_, None) => settings.initial_wait.milliseconds(),
             (ContentState::Unchanged, Some(wait)) => {
                 times(self.base(wait, visit), settings.unchanged_factor)
@@ -140,7 +139,7 @@ impl WaitEvaluator for Adaptive {
 }
 
 impl Adaptive {
-    /// What the factor is applied to: the wait that led to this visit, or the time that truly passed.
+    /// The time that the factor is applied to: the wait that led to this visit, or the time that has passed.
     fn base(&self, wait: u64, visit: &Visit) -> u64 {
         if self.settings.use_overdue_time {
             wait.saturating_add(visit.overdue())
@@ -150,7 +149,7 @@ impl Adaptive {
     }
 }
 
-/// Milliseconds times a factor, rounded to the nearest; saturating, as casts from floats do.
+/// Milliseconds times a factor, rounded to the nearest. Saturates, as casts from floats do.
 fn times(milliseconds: u64, factor: f64) -> u64 {
     (milliseconds as f64 * factor).round() as u64
 }
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
-    /// Hours, worked out by hand: what was found, and by how much the visit came late.
+    /// Waits in hours, calculated by hand, for content states and overdue times.
     #[test]
     fn histories_as_worked_out_by_hand() {
         use ContentState::{Changed, New, Unchanged, Unknown};
@@ -212,7 +211,7 @@ mod tests {
         );
     }
 
-    /// The whole life of a page: never changed, it settles at the longest wait; then always changed, at the shortest.
+    /// The whole life of a page: always unchanged, its wait becomes the longest; then always changed, the shortest.
     #[test]
     fn waits_settle_at_the_limits() {
         let adaptive = Adaptive::new(Settings::default()).unwrap();
@@ -230,7 +229,7 @@ mod tests {
         };
         let day = 86_400_000;
         assert_eq!(live(ContentState::New, 1), day);
-        // 1.5^8 days are 25.6; the ninth time would be past four weeks.
+        // 1.5^8 days are 25.6; the ninth would be past four weeks.
         assert_eq!(live(ContentState::Unchanged, 8), 2_214_337_500);
         assert_eq!(live(ContentState::Unchanged, 1), 28 * day);
         // 28 days divided sixteen times by 1.5 are 1.02 hours.

@@ -1,7 +1,6 @@
-//! `budgeted`: shares out the visits that there are. A document is visited when what a visit is worth reaches what a visit
-//! costs: the price of the crawl and that of the document's host, which the host of this plugin keeps such that they are
-//! met. What a visit is worth is said by an index (`index.rs`) that has a goal in it, θ: copies as fresh as can be, or as
-//! many versions as can be.
+//! `budgeted`: shares a limited number of visits among documents. A document is visited when the value of a visit reaches its
+//! price: the sum of the crawl's price and that of the document's host. Opilio moves these prices until the requested visits
+//! match the budget. An index (`index.rs`) with a goal θ gives the value of a visit: fresh copies, or many versions.
 
 use std::time::Duration;
 
@@ -17,7 +16,7 @@ use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm};
 use crate::spread::{SPREAD, SPREAD_VERSION, Spread};
 use crate::told::{TOLD, TOLD_VERSION, Told};
 
-/// Waits until a visit is worth its price.
+/// Waits until the value of a visit reaches its price.
 pub struct Budgeted {
     settings: Settings,
     holidays: Vec<u64>,
@@ -27,46 +26,46 @@ pub struct Budgeted {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// The goal: 0 for as many versions captured as can be, 1 for copies that are fresh for as much of the time as can be,
-    /// anything between for something of both.
+    /// The goal: 0 captures as many versions as possible, 1 keeps copies fresh for as much of the time as possible. Values
+    /// between combine both.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub theta: f64,
-    /// What a visit costs where the host says nothing of prices: a hundredth of a document's worth is little.
+    /// Price of a visit if Opilio gives no price. A hundredth of a document's value is low.
     #[schemars(range(min = 0.000001, max = 1000), extend("x-opilio-overridable" = true), extend("x-opilio-expert" = true))]
     pub price: f64,
-    /// What a document is worth beside one of the next better precedence.
+    /// Value of a document relative to one of the next better precedence.
     #[schemars(range(min = 0.01, max = 1), extend("x-opilio-overridable" = true))]
     pub precedence_factor: f64,
-    /// How much more a document of many links is worth: this, times the logarithm of their number. Links lead to what is new.
+    /// Weight of links: a document's value grows by this, times the logarithm of its number of links. Links lead to new
+    /// documents.
     #[schemars(range(min = 0, max = 10), extend("x-opilio-overridable" = true))]
     pub link_weight: f64,
-    /// The size in bytes with which a visit costs twice what one of nothing does; 0: size costs nothing.
+    /// Size in bytes at which a visit costs twice as much as that of an empty document. 0: size costs nothing.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub costly_size: u64,
     /// Shortest wait.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub min_wait: Period,
-    /// Longest wait, so that everything is visited again one day.
+    /// Longest wait. It guarantees a later visit of every document.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_wait: Period,
-    /// Longer waits are reconsidered after this time at the latest and half of it at the earliest, without a visit: prices
-    /// change, and so does what is usual, but documents found together are not to be asked about all at once.
+    /// Longer waits are reconsidered without a visit, after half of this time at the earliest and all of it at the latest.
+    /// Prices and the neighbourhood change. The range keeps documents found together from being reconsidered all at once.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub reconsider: Period,
-    /// Visits after which one counts for a third: a document may change its ways.
+    /// Number of visits after which a visit counts for a third, because documents may change their behaviour.
     #[schemars(range(min = 2, max = 10_000), extend("x-opilio-overridable" = true))]
     pub memory: f64,
-    /// Whether the hours and days are learned in which a site's documents change.
+    /// Whether to learn the hours and days in which a site's documents change.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub rhythm: bool,
-    /// Days that are like Sundays, such as `2026-12-25`.
+    /// Days that count as Sundays, such as `2026-12-25`.
     pub holidays: Vec<String>,
-    /// Whether it is learned how far feeds and sitemaps can be relied upon: what they tell need not be looked for, and what is
-    /// often wrong is not followed. Otherwise whatever they name is visited.
+    /// Whether to learn how reliable feeds and sitemaps are. Reported changes then need no visits of their own, and lists that
+    /// are often wrong are not followed. Otherwise every document that they name is visited.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub signals: bool,
-    /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
-    /// Empty: all.
+    /// Media types that this evaluator answers for, such as `text/*`. The next one in the stack gets the others. Empty: all.
     pub media_types: Vec<String>,
 }
 
@@ -93,7 +92,7 @@ impl Default for Settings {
 impl Plugin for Budgeted {
     const NAME: &'static str = "budgeted";
     const SUMMARY: &'static str =
-        "Shares out the visits that there are, for freshness, for versions, or for both.";
+        "Shares a limited number of visits among documents, for freshness, versions, or both.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -177,7 +176,7 @@ impl WaitEvaluator for Budgeted {
                 around,
             );
             visit.set_site_value(SPREAD, &spread.written());
-            // What differs whenever it is looked at says nothing of lists either.
+            // A restless document gives no information on lists either.
             if let Some(told) = &mut told
                 && !judged.is_restless()
             {
@@ -186,7 +185,7 @@ impl WaitEvaluator for Budgeted {
             }
         }
         let belief = &judged.belief;
-        // Changes that will be told of need not be looked for: to the rest of them, time passes more slowly.
+        // Changes that lists will report need no visits. For the other changes time passes more slowly.
         let untold = told.map_or(1.0, |told| told.untold());
         let limits = (min as f64 / DAY * untold, max as f64 / DAY * untold);
         let (cost, worth) = (self.price(visit), self.worth(visit));
@@ -197,7 +196,7 @@ impl WaitEvaluator for Budgeted {
         }
         let found = finds.rate(visit);
         let finds = if found > 0.0 {
-            // What is found is as what is around, and of no precedence yet.
+            // Documents found through this one are like its neighbourhood, and have no precedence yet.
             let usual = Belief::of(&before, &[0.0; RATES]);
             0.5 * found * usual.surplus(cost, settings.theta) / worth
         } else {
@@ -206,14 +205,14 @@ impl WaitEvaluator for Budgeted {
         let besides = |news: f64| Besides { news, finds };
         let is_named = was_named && !is_visit;
         let days = match (is_named, told) {
-            // Whatever lists name is visited.
+            // Every document that lists name is visited.
             (true, None) => 0.0,
             (true, Some(told)) => {
                 belief.days_until(price, settings.theta, besides(told.news()), limits)
             }
             (false, _) => belief.days_until(price, settings.theta, besides(0.0), limits),
         };
-        // What is visited far more often than what is around it should be worth that: whether it is restless is found out first.
+        // A document visited far more often than its neighbourhood should be worth it: first find out whether it is restless.
         let is_costly = around.interval.is_some_and(|usual| days < 0.5 * usual);
         let days = match judged.telling(limits.0) {
             Some(telling) if is_costly && !is_named => days.min(telling),
@@ -229,7 +228,7 @@ impl WaitEvaluator for Budgeted {
             false => due.min(promise::latest(visit, due)),
         };
         let wait = due.saturating_sub(visit.now());
-        // However short the wait: of what lists tell meanwhile it is asked only who wants to be asked.
+        // Set however short the wait is: only a wait with `ask_again` is reconsidered after a signal.
         Some(Wait {
             ask_again: (reconsider > 0).then(|| experience::part(last, reconsider).min(wait)),
             ..Wait::after(Duration::from_millis(wait))
@@ -238,7 +237,7 @@ impl WaitEvaluator for Budgeted {
 }
 
 impl Budgeted {
-    /// What a visit costs, by the crawl's budget and by the host's politeness.
+    /// The price of a visit, from the crawl's budget and the host's politeness.
     fn price(&self, visit: &Visit) -> f64 {
         let price = match visit.measure("budget-price") {
             Some(price) => price + visit.measure("host-budget-price").unwrap_or(0.0),

@@ -1,50 +1,51 @@
-//! What evaluators that estimate rates know of a document at a visit: what its visits have shown, kept with the URI, and what
-//! is usual around it, from the sums that the host keeps of its site, its folder, its type, its depth and of those that are dated.
+//! Knowledge about a document at a visit, for evaluators that estimate rates. It has two parts: the results of its visits, kept
+//! with the URI, and the rates usual in its neighbourhood. Opilio keeps the sums of the site, folder, type, depth and dated
+//! documents.
 
 use opilio_plugin::PastVisit;
 use opilio_plugin::prelude::*;
 
 use crate::rate::{Evidence, Usual};
 
-/// Under this name evidence is kept with the URI.
+/// Name under which evidence is kept with the URI.
 pub(crate) const EVIDENCE: &str = "evidence";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const EVIDENCE_VERSION: u32 = 1;
 
-/// Milliseconds.
+/// A day in milliseconds.
 pub(crate) const DAY: f64 = 86_400_000.0;
 
-/// A document of which nothing is known, nor of any around it: a change a month, as if seen for ten days.
+/// A document without any knowledge of it or its neighbourhood: a change a month, as if seen for ten days.
 const NOBODY_KNOWS: Usual = Usual {
     changes: 1.0 / 3.0,
     days: 10.0,
 };
 
-/// Changes that a wider circle counts for beside a narrower one.
+/// Number of changes that a wider circle counts for beside a narrower one.
 const CIRCLE: f64 = 3.0;
 
-/// What depth and the presence of `Last-Modified` tell counts for half, for much of it folder and type have told.
+/// Weight of depth and the presence of `Last-Modified`. Folder and type already contain much of their information.
 const OVERLAPPING: f64 = 0.5;
 
-/// Changes missed because several fell between two visits are made up for, up to this factor.
+/// Largest factor that makes up for missed changes, when several fell between two visits.
 const MISSED_MAX: f64 = 3.0;
 
-/// The visit that is being judged, as far as it can be compared.
+/// The interval that the current visit ends, if the visit can be compared.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Interval {
-    /// When the document was visited before: milliseconds since 1970.
+    /// Time of the previous visit, in milliseconds since 1970.
     pub(crate) from: u64,
     pub(crate) to: u64,
     pub(crate) has_changed: bool,
 }
 
-/// Whether this is a visit, and not the question what to make of a wait without one.
+/// Whether this is a visit, and not a reconsideration.
 pub(crate) fn is_visit(visit: &Visit) -> bool {
     visit.status() != 0
 }
 
-/// When the document was last visited, this visit included.
+/// Time of the last visit, this one included.
 pub(crate) fn last_visit(visit: &Visit) -> u64 {
     if is_visit(visit) {
         return visit.now();
@@ -53,7 +54,7 @@ pub(crate) fn last_visit(visit: &Visit) -> u64 {
     last.map_or(visit.now(), |past| past.at)
 }
 
-/// What this visit can be compared with; none at the first, or where nothing can be said.
+/// The interval before this visit. None at the first visit, or if the content state is unknown.
 pub(crate) fn interval(visit: &Visit) -> Option<Interval> {
     let has_changed = match visit.state() {
         ContentState::Changed => true,
@@ -68,7 +69,7 @@ pub(crate) fn interval(visit: &Visit) -> Option<Interval> {
     })
 }
 
-/// What earlier visits have shown: as it was kept, or else what the host still knows of them.
+/// Results of earlier visits: the kept evidence, or else the host's history.
 pub(crate) fn evidence(visit: &Visit, memory: f64) -> Evidence {
     let kept = visit.attribute(EVIDENCE);
     let kept = kept.filter(|kept| kept.version == EVIDENCE_VERSION);
@@ -84,25 +85,25 @@ pub(crate) fn evidence(visit: &Visit, memory: f64) -> Evidence {
     evidence
 }
 
-/// A time between the half of this and all of it, another one for each time of a visit: documents that were found together
-/// shall not all be thought over at once, for prices answer to what is asked for.
+/// A time between half of `all` and `all`, different for each time of a visit. It keeps documents found together from being
+/// reconsidered all at once, because prices react to demand.
 pub(crate) fn part(visited: u64, all: u64) -> u64 {
     all - mixed(visited) % (all / 2 + 1)
 }
 
-/// A number whose bits each depend on all of this one's: the finaliser of splitmix64.
+/// A number whose bits each depend on all bits of the argument: the finaliser of splitmix64.
 pub(crate) fn mixed(mut number: u64) -> u64 {
     number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     number ^ (number >> 31)
 }
 
-/// From one time to another.
+/// Days from one time to another.
 pub(crate) fn days(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / DAY
 }
 
-/// What is usual around the document, as if it had been seen for so many changes of it.
+/// Usual rate of the neighbourhood, weighted as if so many changes of it had been seen.
 pub(crate) fn usual(visit: &Visit, weight: f64) -> Usual {
     Usual {
         changes: weight,
@@ -110,16 +111,16 @@ pub(crate) fn usual(visit: &Visit, weight: f64) -> Usual {
     }
 }
 
-/// How often documents change, a day: on the whole site, and where the document stands.
+/// Changes of documents per day, on the whole site and in the document's neighbourhood.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Surroundings {
     pub(crate) site: f64,
     pub(crate) here: f64,
-    /// From one visit of a document of the site to the next, in days, where any is known.
+    /// Days from one visit of a document of the site to the next, if known.
     pub(crate) interval: Option<f64>,
 }
 
-/// From the sums that the host keeps.
+/// Reads them from the host's sums.
 pub(crate) fn surroundings(visit: &Visit) -> Surroundings {
     let around = visit.neighbourhood();
     let sums = |shares: &str| {
@@ -145,8 +146,7 @@ pub(crate) fn surroundings(visit: &Visit) -> Surroundings {
     }
 }
 
-/// Changes and days of a group of documents; changes that were missed because several fell into one interval are made up
-/// for.
+/// Changes and days of a group of documents, corrected for changes missed because several fell into one interval.
 fn seen(visits: u64, changes: u64, observed: u64) -> (f64, f64) {
     if visits == 0 || changes == 0 {
         return (0.0, observed as f64 / DAY);
@@ -165,7 +165,7 @@ fn is_compared(past: &PastVisit) -> bool {
 mod tests {
     use super::*;
 
-    /// Documents of one hour, a second apart: each tenth of the span gets its share.
+    /// Documents of one hour, a second apart: each tenth of the range gets its share.
     #[test]
     fn documents_found_together_are_not_all_thought_over_at_once() {
         let mut tenths = [0; 10];

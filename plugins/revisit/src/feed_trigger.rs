@@ -1,8 +1,9 @@
-//! `feed-trigger`: feeds and sitemaps are read often, so that what they name need not be.
+//! `feed-trigger`: reads feeds and sitemaps often, so that the documents they name need fewer visits.
 //!
-//! The host makes due at once what a list says has changed (`revisit.signals` of the profile). This evaluator sets the waits
-//! to match: short ones for the lists themselves, as far as they turn out to tell of the site's changes, and long ones for documents of which a list has just told the truth. One
-//! that changes without being named, or is named without having changed, is left to the next evaluator of the stack.
+//! Opilio makes a document due at once when a list reports a change (`revisit.signals` of the profile). This evaluator sets
+//! matching waits. Lists get short waits, depending on how many of the site's changes they report. Documents whose change a
+//! list has just correctly reported get long ones. It leaves two cases to the next evaluator of the stack: a document that
+//! changes without being named, or is named without a change.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use crate::experience;
 use crate::media_types;
 use crate::told::{TOLD, TOLD_VERSION, Told};
 
-/// Leans on lists.
+/// Relies on feeds and sitemaps.
 pub struct FeedTrigger {
     settings: Settings,
 }
@@ -23,24 +24,24 @@ pub struct FeedTrigger {
 pub struct Settings {
     /// Media types of lists.
     pub media_types: Vec<String>,
-    /// Ends of paths of lists that are sent under a type that says little, such as `sitemap.xml` sent as `text/xml`.
+    /// Ends of paths of lists with an unspecific media type, such as `sitemap.xml` sent as `text/xml`.
     pub paths: Vec<String>,
-    /// Wait between two readings of a list that tells of all changes of its site; one that tells of a part, or names what has
-    /// not changed, waits longer by as much.
+    /// Wait between two visits of a list that reports all changes of its site. A list waits longer in proportion if it reports
+    /// fewer changes, or names unchanged documents.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub list_wait: Period,
-    /// Wait of a document that had changed when a list said so: the next change will be told as well. Lists that tell nothing
-    /// wait no longer.
+    /// Wait of a document whose change a list has just reported, because the list will report the next one too. It is also the
+    /// longest wait of lists, even those that report nothing.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub announced_wait: Period,
-    /// Whether such documents are given that wait at all. An evaluator behind this one that weighs lists itself, such as
-    /// `budgeted`, has to see them to learn from.
+    /// Whether such documents get that wait at all. Set it to false before an evaluator that weighs lists itself, such as
+    /// `budgeted`: it must see these documents to learn from them.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub announced: bool,
 }
 
 impl Default for Settings {
-    /// Half an hour is what most feeds suggest (`ttl`); a week catches what a list has forgotten to name.
+    /// Half an hour is the interval that most feeds suggest (`ttl`). A week finds the documents that a list failed to name.
     fn default() -> Self {
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         Self {
@@ -72,7 +73,7 @@ impl Default for Settings {
 impl Plugin for FeedTrigger {
     const NAME: &'static str = "feed-trigger";
     const SUMMARY: &'static str =
-        "Reads feeds and sitemaps often, and lets documents wait whose changes they tell.";
+        "Visits feeds and sitemaps often, and rarely the documents whose changes they report.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -80,7 +81,7 @@ impl Plugin for FeedTrigger {
             media_types::faults("/media-types", &settings.media_types).collect();
         for (at, path) in settings.paths.iter().enumerate() {
             if path.is_empty() {
-                let problem = "an empty end is that of every path";
+                let problem = "an empty end matches every path";
                 faults.push(SettingsFault::new(format!("/paths/{at}"), problem));
             }
         }
@@ -89,8 +90,7 @@ impl Plugin for FeedTrigger {
             ("/announced-wait", settings.announced_wait),
         ] {
             if wait.milliseconds() == 0 {
-                let problem =
-                    "no wait at all would visit without a pause; write a time such as `30m`";
+                let problem = "a wait of 0 would visit without a pause; write a time such as `30m`";
                 faults.push(SettingsFault::new(pointer, problem));
             }
         }
@@ -111,7 +111,7 @@ impl WaitEvaluator for FeedTrigger {
         );
         let wait = if self.is_list(visit) {
             let told = Told::of(visit);
-            // A site's documents are learned from once it is known to have lists.
+            // Learning from a site's documents starts when the site is known to have lists.
             visit.set_site_value(TOLD, &told.written());
             let wait = (list as f64 / told.usefulness()) as u64;
             wait.min(announced.max(list))
@@ -143,7 +143,7 @@ impl FeedTrigger {
         }
         let uri = visit.candidate().uri;
         let path = uri.split(['?', '#']).next().unwrap_or_default();
-        // `.gz` is how large sitemaps come.
+        // Large sitemaps come as `.gz`.
         let path = path.strip_suffix(".gz").unwrap_or(path);
         self.settings
             .paths

@@ -1,28 +1,28 @@
-//! Which documents of a site lead to new ones, and how often: front pages, sections, feeds. What they link to is found when they
-//! are visited and not before, so that a visit of theirs is worth more than their own change. Learned from the first visits of
-//! what was found, and kept with the site.
+//! Documents of a site that lead to new ones, such as front pages, sections and feeds, and how often they do. Their new links
+//! are found only when they are visited, so such a visit is worth more than the document's own change. Learned from the first
+//! visits of the new documents, and kept with the site.
 
 use opilio_plugin::prelude::*;
 
 use crate::experience::{self, DAY};
 
-/// Under this name it is kept with the site.
+/// Name under which it is kept with the site.
 pub(crate) const FINDS: &str = "finds";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const FINDS_VERSION: u32 = 1;
 
-/// Documents that are remembered: those that lead to most.
+/// Number of remembered documents: those that lead to most others.
 const FINDERS_MAX: usize = 24;
 
-/// After so many days what was found counts for a third.
+/// Days after which a found document counts for a third.
 const MEMORY: f64 = 60.0;
 
-/// What a document links to when it is first read has been there before, and says nothing of what comes. All of it is found
-/// within so many milliseconds.
+/// The links of a document's first visit are older than the visit and do not predict new ones. All of them are found within
+/// this many milliseconds.
 const AT_ONCE: u64 = 60_000;
 
-/// Days that are added to those since a document was first read: a few finds soon after prove little.
+/// Days added to the time since a document's first visit: a few finds soon after it prove little.
 const DOUBT: f64 = 1.0;
 
 /// Documents that have led to others.
@@ -35,16 +35,16 @@ pub(crate) struct Finds {
 struct Finder {
     /// Hash of its URI.
     uri: u64,
-    /// Minutes since 1970: when the first of what it links to was found.
+    /// Time of the first document found through it, in minutes since 1970.
     first: u64,
-    /// Found since, as far as it still counts.
+    /// Documents found since, faded by age.
     found: f64,
-    /// Up to when it has been counted so, in minutes.
+    /// Time of the last fading, in minutes.
     at: u64,
 }
 
 impl Finds {
-    /// What is kept for the site of a visit.
+    /// The value kept for the site of a visit.
     pub(crate) fn of(visit: &Visit) -> Self {
         let kept = visit.site_value(FINDS);
         let kept = kept.filter(|kept| kept.version == FINDS_VERSION);
@@ -75,7 +75,7 @@ impl Finds {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Takes note of a document's first visit; whether there was anything to note.
+    /// Learns from a document's first visit. Returns whether anything was learned.
     pub(crate) fn learn(&mut self, visit: &Visit) -> bool {
         if visit.state() != ContentState::New || !experience::is_visit(visit) {
             return false;
@@ -104,7 +104,7 @@ impl Finds {
             return;
         }
         if self.finders.len() >= FINDERS_MAX {
-            // Who leads to nothing goes, and of those who was heard of longest ago.
+            // A document that leads to nothing is dropped; among equals, the one with the oldest find.
             let least = |one: &&Finder, other: &&Finder| {
                 let found = one.fading(at).total_cmp(&other.fading(at));
                 found.then(one.at.cmp(&other.at))
@@ -120,7 +120,7 @@ impl Finds {
         });
     }
 
-    /// Documents a day that are found by way of the one that is visited.
+    /// Documents found per day through the visited one.
     pub(crate) fn rate(&self, visit: &Visit) -> f64 {
         if self.finders.iter().all(|finder| finder.found <= 0.0) {
             return 0.0;
@@ -132,7 +132,7 @@ impl Finds {
 }
 
 impl Finder {
-    /// What was found, as far as it counts at a time.
+    /// Documents found, faded to a time.
     fn fading(&self, at: u64) -> f64 {
         self.found * (-days(self.at, at) / MEMORY).exp()
     }
@@ -191,7 +191,7 @@ mod tests {
         }
         let rate = rate_of(&finds, FRONT, began + 30 * 24 * HOUR);
         assert!((1.8..2.1).contains(&rate), "{rate}");
-        // Who leads to nothing any more is worth less by and by.
+        // A document that leads to nothing more loses value gradually.
         let later = rate_of(&finds, FRONT, began + 200 * 24 * HOUR);
         assert!(later < 0.1, "{later}");
         let kept = finds.written();

@@ -1,5 +1,5 @@
-//! `fixed`: the same wait after every visit, whatever was found. For types or parts of a site that are known well, and
-//! for measuring how fast documents change, which needs visits that the answer does not move.
+//! `fixed`: the same wait after every visit. For well-known types or parts of a site. Also for measuring how fast documents
+//! change, which needs visits independent of the result.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use opilio_plugin::prelude::*;
 
 use crate::media_types;
 
-/// Waits as long as it is told.
+/// Always answers the same wait.
 pub struct Fixed {
     settings: Settings,
 }
@@ -19,13 +19,12 @@ pub struct Settings {
     /// The wait after each visit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub wait: Period,
-    /// Media types that this evaluator answers for, such as `image/*`; the next one in the stack gets the others.
-    /// Empty: all.
+    /// Media types that this evaluator answers for, such as `image/*`. The next one in the stack gets the others. Empty: all.
     pub media_types: Vec<String>,
 }
 
 impl Default for Settings {
-    /// That of the profile's `revisit.fixed-wait`.
+    /// The default of `revisit.fixed-wait` in the profile.
     fn default() -> Self {
         Self {
             wait: Period::seconds(24 * 60 * 60),
@@ -43,7 +42,7 @@ impl Plugin for Fixed {
         let mut faults: Vec<_> =
             media_types::faults("/media-types", &settings.media_types).collect();
         if settings.wait.milliseconds() == 0 {
-            let problem = "no wait at all would visit without a pause; write a time such as `1d`";
+            let problem = "a wait of 0 would visit without a pause; write a time such as `1d`";
             faults.push(SettingsFault::new("/wait", problem));
         }
         none_or(faults, Self { settings })

@@ -1,29 +1,30 @@
-//! The index by which visits are shared out: what a document is worth at a time since its last visit, and the time at which
-//! it is worth a price. Plain mathematics; times are days, rates are changes a day.
+//! The index by which visits are shared: the value of a visit at a time since the last one, and the time at which it reaches a
+//! price. Pure mathematics; times are days, rates are changes a day.
 //!
 //! For a document of importance μ that changes at rate Δ, as in a Poisson process, the index of the optimal schedule is
-//! μ·Δ^(−θ)·g(Δτ), g(x) = 1 − (1 + x)·e^(−x): θ = 1 where the share of time counts in which the copy is fresh (Cho and
-//! Garcia-Molina), θ = 0 where versions captured count (after Olston and Pandey). The rate is never known, so what is
-//! used is the index's mean under what is believed of the rate: a share for each of some rates, between which a handful of
-//! visits cannot tell. Rates grow by √2 from one to the next, so that e^(−Δτ) of the next but one is the square.
+//! μ·Δ^(−θ)·g(Δτ), g(x) = 1 − (1 + x)·e^(−x). θ = 1 optimises the share of time in which the copy is fresh (Cho and
+//! Garcia-Molina). θ = 0 optimises captured versions (after Olston and Pandey).
+//!
+//! The rate is never known, so the index is averaged over a belief: a share for each of a series of rates, which a few visits
+//! cannot tell apart. Rates grow by √2 from one to the next, so e^(−Δτ) of the next but one is the square.
 
-/// Rates that are told apart.
+/// Number of rates in a belief.
 pub(crate) const RATES: usize = 41;
 
-/// The slowest: a change in 27 years, which no crawl tells from none.
+/// The slowest rate: a change in 27 years. A crawl cannot tell it from no change.
 const SLOWEST: f64 = 1e-4;
 
 /// Logarithm of the factor from one rate to the next.
 pub(crate) const STEP: f64 = std::f64::consts::LN_2 / 2.0;
 
-/// What is believed of a document's rate: a share for each, 1 in all.
+/// Belief about a document's rate: a share for each rate; all sum to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Belief {
     pub(crate) shares: [f64; RATES],
 }
 
-/// Steps of the search for a time; each halves the interval, on a scale of logarithms: between an hour and a year to within
-/// five seconds in a week.
+/// Steps of the search for a time. Each halves the interval on a logarithmic scale. Between an hour and a year, the result is
+/// precise to five seconds in a week.
 pub(crate) const STEPS: u32 = 20;
 
 /// Changes a day, slowest first.
@@ -38,12 +39,12 @@ pub(crate) const RATES_A_DAY: [f64; RATES] = {
     rates
 };
 
-/// The place of a rate among them, a broken number.
+/// Fractional position of a rate in the series.
 pub(crate) fn place(rate: f64) -> f64 {
     ((rate / SLOWEST).ln() / STEP).clamp(0.0, (RATES - 1) as f64)
 }
 
-/// How likely a change in so many days is, by rate: 1 − e^(−Δτ).
+/// Probability of a change in so many days, by rate: 1 − e^(−Δτ).
 pub(crate) fn found(days: f64) -> [f64; RATES] {
     let mut found = [0.0; RATES];
     found[0] = -(-SLOWEST * days).exp_m1();
@@ -54,7 +55,7 @@ pub(crate) fn found(days: f64) -> [f64; RATES] {
     found
 }
 
-/// What a visit may bring besides what time alone changes in the document.
+/// Value of a visit besides the document's own changes over time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Besides {
     pub(crate) news: f64,
@@ -62,12 +63,12 @@ pub(crate) struct Besides {
 }
 
 impl Belief {
-    /// From what was believed before, in any measure, and the logarithms of how likely what has been seen is.
+    /// Belief from a prior, on any scale, and the log-likelihood of the evidence.
     pub(crate) fn of(before: &[f64; RATES], likelihood: &[f64; RATES]) -> Self {
         Self::weighed(before, likelihood).0
     }
 
-    /// The same, and the logarithm of how likely that is by what was believed before.
+    /// The same, with the log-probability of the evidence under the prior.
     pub(crate) fn weighed(before: &[f64; RATES], likelihood: &[f64; RATES]) -> (Self, f64) {
         let most = likelihood.iter().copied().fold(f64::MIN, f64::max);
         let mut shares = [0.0; RATES];
@@ -81,20 +82,20 @@ impl Belief {
         (Self { shares }, most + (all / all_before).ln())
     }
 
-    /// Changes a day.
+    /// Mean rate, in changes a day.
     pub(crate) fn mean(&self) -> f64 {
         let parts = self.shares.iter().zip(RATES_A_DAY);
         parts.map(|(share, rate)| share * rate).sum()
     }
 
-    /// How likely it changes within so many days.
+    /// Probability of a change within so many days.
     pub(crate) fn change(&self, days: f64) -> f64 {
         let parts = self.shares.iter().zip(found(days));
         parts.map(|(share, found)| share * found).sum()
     }
 
-    /// What it is worth a day to know of a document of which this is believed, its visits paid: the mean of Δ^(1−θ)·e^(−x), where
-    /// g(x) = λΔ^θ. For θ = 1 that is its freshness less what that costs; nothing, where it would be given up.
+    /// Value per day of knowing such a document, after the cost of its visits: the mean of Δ^(1−θ)·e^(−x), with g(x) = λΔ^θ.
+    /// For θ = 1 this is its freshness less the cost; zero for a document that would be given up.
     pub(crate) fn surplus(&self, price: f64, theta: f64) -> f64 {
         let parts = self.shares.iter().zip(RATES_A_DAY);
         parts
@@ -102,9 +103,9 @@ impl Belief {
             .sum()
     }
 
-    /// The time at which the mean of Δ^(−θ)·g(Δτ + news) + finds·τ² reaches a price, within these limits. `news` are changes that
-    /// are to be expected besides those that time brings; `finds` is half of what documents that are found are worth each day, of
-    /// which a wait of τ loses τ²/2.
+    /// The time at which the mean of Δ^(−θ)·g(Δτ + news) + finds·τ² reaches a price, within these limits. `news` are the
+    /// changes to expect besides those over time. `finds` is half of the daily value of documents to be found; a wait of τ
+    /// loses τ²/2 of it.
     pub(crate) fn days_until(
         &self,
         price: f64,
@@ -149,7 +150,7 @@ impl Belief {
     }
 }
 
-/// e^(−x), where g(x) is y; 0 from 1 on.
+/// e^(−x) for the x with g(x) = y; 0 from y = 1 on.
 fn rest(y: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     if y >= 1.0 {
@@ -157,7 +158,7 @@ fn rest(y: f64) -> f64 {
     }
     for _ in 0..STEPS {
         let middle: f64 = 0.5 * (low + high);
-        // g, by e^(−x).
+        // g in terms of e^(−x).
         if 1.0 - (1.0 - middle.ln()) * middle > y {
             low = middle;
         } else {
@@ -180,7 +181,7 @@ mod tests {
         (one - other).abs() <= 1e-6 * other.abs()
     }
 
-    /// Of rates that are as likely as their place says.
+    /// A belief with shares derived from the positions of the rates.
     fn belief() -> Belief {
         let mut likelihood = [0.0; RATES];
         for (at, likelihood) in likelihood.iter_mut().enumerate() {
@@ -214,7 +215,7 @@ mod tests {
         assert_eq!((place(0.0), place(1e9)), (0.0, (RATES - 1) as f64));
     }
 
-    /// At that time the price is what the sum over the rates comes to.
+    /// At that time, the sum over the rates equals the price.
     #[test]
     fn the_time_is_that_at_which_the_price_is_reached_within_the_limits() {
         let belief = belief();
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(belief.days_until(1e-12, 0.0, none, (0.5, 100.0)), 0.5);
     }
 
-    /// What changes too often to be kept fresh is given up, unless it leads to others: of two found a day that are worth a
+    /// A document that changes too often to be kept fresh is given up, unless it leads to others. With two found a day, worth a
     /// half each, a wait of τ loses τ²/2.
     #[test]
     fn what_leads_to_others_is_visited_for_their_sake() {

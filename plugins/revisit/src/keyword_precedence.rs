@@ -1,12 +1,12 @@
-//! `keyword-precedence`: links from pages about a subject come first. A focused crawl is steered by the content that it has
-//! fetched, as Heritrix' precedence notes describe it.
+//! `keyword-precedence`: ranks links from pages about a subject first. It steers a focused crawl by the fetched content, as
+//! described in Heritrix' precedence notes.
 
 use memchr::memmem::Finder;
 use opilio_plugin::prelude::*;
 
 use crate::words::Words;
 
-/// Media types besides `text/*` that have words to read.
+/// Media types besides `text/*` with text to read.
 const TEXTS: [&str; 5] = [
     "application/xhtml+xml",
     "application/xml",
@@ -26,10 +26,10 @@ pub struct KeywordPrecedence {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Words and phrases of the subject; case does not count. Empty: nothing is ranked.
+    /// Words and phrases of the subject. Case is ignored. Empty: nothing is ranked.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub keywords: Vec<String>,
-    /// Precedence of links with a keyword in their own address.
+    /// Precedence of links with a keyword in their URI.
     #[schemars(range(min = 1, max = 255), extend("x-opilio-overridable" = true))]
     pub in_address: u8,
     /// Precedence of links found on a page that has enough keywords.
@@ -38,10 +38,10 @@ pub struct Settings {
     /// Precedence of all other links; 0 leaves them to the next plugin of the stack and to the profile.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: u8,
-    /// How many times keywords must stand on a page for it to be about the subject.
+    /// Least number of keyword occurrences on a page about the subject.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub enough: u32,
-    /// Keywords count as whole words alone, not inside others. Languages that do not separate words need `false`.
+    /// Whether keywords must be whole words. Languages that do not separate words need `false`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub whole_words: bool,
 }
@@ -61,8 +61,7 @@ impl Default for Settings {
 
 impl Plugin for KeywordPrecedence {
     const NAME: &'static str = "keyword-precedence";
-    const SUMMARY: &'static str =
-        "Ranks links by keywords, on the page they were found on and in their own address.";
+    const SUMMARY: &'static str = "Ranks links by keywords on their page and in their URI.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -87,7 +86,7 @@ impl Plugin for KeywordPrecedence {
             };
             on_pages.push(finder(bare));
             in_addresses.push(finder(bare));
-            // Addresses write phrases as one word, too.
+            // URIs also write phrases as one word.
             let joined = bare.replace(' ', "");
             if joined != bare {
                 in_addresses.push(finder(&joined));
@@ -114,7 +113,7 @@ impl Precedence for KeywordPrecedence {
         let otherwise = Some(settings.otherwise).filter(|rank| *rank > 0);
         let by_page = match document {
             _ if settings.keywords.is_empty() => return vec![None; candidates.len()],
-            // Somebody chose the seeds: they are ranked by their address alone.
+            // Seeds were chosen by the operator: only their URI ranks them.
             None => None,
             Some(page) if self.is_about(page) => {
                 count("pages", 1);
@@ -151,7 +150,7 @@ impl KeywordPrecedence {
                 if found >= self.settings.enough {
                     return true;
                 }
-                // The blank behind a word is that before the next one.
+                // The blank after a word is also the blank before the next one.
                 at += place + (finder.needle().len() - 1).max(1);
             }
         }
@@ -159,7 +158,7 @@ impl KeywordPrecedence {
     }
 }
 
-/// Words in lower case, with a blank before and behind each.
+/// Words in lower case, with a blank before and after each.
 fn read<'w>(words: impl Iterator<Item = &'w str>) -> String {
     let mut text = String::from(" ");
     for word in words {
@@ -169,7 +168,7 @@ fn read<'w>(words: impl Iterator<Item = &'w str>) -> String {
     text
 }
 
-/// An address with its percent-escapes undone; what is not UTF-8 then reads U+FFFD.
+/// A URI with its percent-escapes decoded. Invalid UTF-8 becomes U+FFFD.
 fn unescaped(uri: &str) -> String {
     let bytes = uri.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());

@@ -1,7 +1,10 @@
-//! Plugins that decide when documents are visited, in one component because they share most of its code: when to visit again
-//! (`adaptive`, `poisson`, `budgeted`, `fixed`, `feed-trigger`), whether there is anything new at the headers (`unchanged-headers`) and once
-//! the bytes are known to differ (`strict`, `similar`), and which links go first (`keyword-precedence`, `link-precedence`). README.md
-//! describes each; docs/CHANGE.md explains how those for revisits fit together.
+//! Plugins that schedule visits. They share one component because they share most of its code.
+//!
+//! - Waits: `adaptive`, `poisson`, `budgeted`, `fixed`, `feed-trigger`.
+//! - Change detection: `unchanged-headers` from the headers, `strict` and `similar` once the bytes are known to differ.
+//! - Precedence of links: `keyword-precedence`, `link-precedence`.
+//!
+//! README.md describes each. docs/CHANGE.md explains how the revisit plugins work together.
 
 pub mod adaptive;
 pub mod budgeted;

@@ -1,5 +1,5 @@
-//! `link-precedence`: links are ranked by the page that they were found on, as PageRank (Page and Brin 1998) shares out what
-//! a page is worth, but at once and page by page. README.md has the rule.
+//! `link-precedence`: ranks links by the page that they were found on. Like PageRank (Page and Brin 1998) it divides a page's
+//! worth among its links, but page by page during the crawl. README.md states the rule.
 
 use opilio_plugin::prelude::*;
 
@@ -12,13 +12,15 @@ pub struct LinkPrecedence {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// How much later a link comes for each link that led from the seed to its page.
+    /// Precedence added for each link hop from the seed to the page.
     #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
     pub per_hop: u8,
-    /// How much later a link comes for each doubling of the links on its page: each has half as much of the page's worth.
+    /// Precedence added for each doubling of the number of links on the page: each link then has half as much of the page's
+    /// worth.
     #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
     pub per_doubling: u8,
-    /// How much sooner a link to another host comes: a site recommends it, where links within a site only lead around it.
+    /// Precedence subtracted for a link to another host. Such a link recommends a site; links within a site only serve
+    /// navigation.
     #[schemars(range(max = 50), extend("x-opilio-overridable" = true))]
     pub other_host: u8,
 }
@@ -78,12 +80,12 @@ impl LinkPrecedence {
     }
 }
 
-/// Whether people could follow it from a page: redirects, and what a page consists of, are left to the profile.
+/// Whether people could follow it from a page. Redirects and embeds are left to the profile.
 fn is_link(candidate: &CandidateView<'_>) -> bool {
     candidate.via().is_some() && candidate.hop_path().ends_with(['L', 'S'])
 }
 
-/// Hops that are links, of a hop path such as `LLE` or, beyond 50 hops, `12+LLE…`, where those left out count as links.
+/// Link hops of a hop path such as `LLE` or, beyond 50 hops, `12+LLE…`. Hops left out count as links.
 fn link_hops(path: &str) -> u32 {
     let (left_out, rest) = path.split_once('+').unwrap_or(("0", path));
     let links = rest.bytes().filter(|hop| b"LSM".contains(hop)).count();
@@ -91,7 +93,7 @@ fn link_hops(path: &str) -> u32 {
     left_out.saturating_add(u32::try_from(links).unwrap_or(u32::MAX))
 }
 
-/// The host of a SURT: `(org,example,` of `http://(org,example,)/path`.
+/// The host of a SURT: `(org,example,` for `http://(org,example,)/path`.
 fn host(surt: &str) -> &str {
     let behind = surt.find('(').map_or("", |at| &surt[at..]);
     behind.split([')', ':']).next().unwrap_or_default()

@@ -1,14 +1,14 @@
-//! Patterns of media types, as settings write them: `text/html`, `text/*`, `*/*`, `*/*+json`, the asterisk standing for any
-//! text within its half.
+//! Media type patterns, as settings write them: `text/html`, `text/*`, `*/*`, `*/*+json`. The asterisk matches any text within
+//! its half.
 
 use opilio_plugin::prelude::*;
 
-/// Whether a response's type is one of these; where there are none, it is.
+/// Whether a response's type matches a pattern. An empty list matches every type.
 pub(crate) fn is_among(patterns: &[String], media_type: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, media_type))
 }
 
-/// A fault for each that is no pattern.
+/// A fault for each invalid pattern.
 pub(crate) fn faults<'a>(
     pointer: &'a str,
     patterns: &'a [String],
@@ -21,7 +21,7 @@ pub(crate) fn faults<'a>(
     let faulty = faulty.filter(move |(_, pattern)| is_none(pattern));
     faulty.map(move |(at, pattern)| {
         let problem =
-            format!("`{pattern}` is no media type; write it like `text/html` or `image/*`");
+            format!("`{pattern}` is not a media type; write it like `text/html` or `image/*`");
         SettingsFault::new(format!("{pointer}/{at}"), problem)
     })
 }

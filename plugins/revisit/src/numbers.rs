@@ -1,4 +1,4 @@
-//! Numbers as they are kept with URIs and sites: decimal, a space between two of them.
+//! Numbers as they are kept with URIs and sites: decimal, separated by spaces.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ pub(crate) fn written(numbers: impl IntoIterator<Item = u32>) -> String {
     text
 }
 
-/// What is no number counts as 0.
+/// Parses numbers. Invalid ones count as 0.
 pub(crate) fn read(text: &str) -> impl Iterator<Item = u32> {
     text.split(' ').map(|number| number.parse().unwrap_or(0))
 }

@@ -1,5 +1,5 @@
-//! `poisson`: estimates how often a document changes, and comes back when a change is as likely as wanted. It knows no budget:
-//! `budgeted` does.
+//! `poisson`: estimates how often a document changes, and revisits it when a change has the wanted probability. It ignores
+//! budgets; `budgeted` respects them.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::experience::{self, DAY, EVIDENCE, EVIDENCE_VERSION};
 use crate::media_types;
 use crate::rhythm::{RHYTHM, RHYTHM_VERSION, Rhythm, day_of};
 
-/// Waits for a likely change.
+/// Waits until a change is likely.
 pub struct Poisson {
     settings: Settings,
     holidays: Vec<u64>,
@@ -19,29 +19,28 @@ pub struct Poisson {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// The share of visits that shall find a change, between 0 and 1: of 0.5 a document that changes once a day is visited
+    /// Share of visits that should find a change, between 0 and 1. With 0.5, a document that changes once a day is visited
     /// every 17 hours.
     #[schemars(range(min = 0.01, max = 0.99), extend("x-opilio-overridable" = true))]
     pub changed_share: f64,
     /// Shortest wait.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub min_wait: Period,
-    /// Longest wait, so that everything is visited again one day.
+    /// Longest wait. It guarantees a later visit of every document.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_wait: Period,
-    /// As how many changes of the document itself counts what is usual around it.
+    /// Weight of the neighbourhood, as a number of changes of the document itself.
     #[schemars(range(min = 0.01, max = 100), extend("x-opilio-overridable" = true))]
     pub prior_weight: f64,
-    /// Visits after which one counts for a third: a document may change its ways.
+    /// Number of visits after which a visit counts for a third, because documents may change their behaviour.
     #[schemars(range(min = 2, max = 10_000), extend("x-opilio-overridable" = true))]
     pub memory: f64,
-    /// Whether the hours and days are learned in which a site's documents change.
+    /// Whether to learn the hours and days in which a site's documents change.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub rhythm: bool,
-    /// Days that are like Sundays, such as `2026-12-25`.
+    /// Days that count as Sundays, such as `2026-12-25`.
     pub holidays: Vec<String>,
-    /// Media types that this evaluator answers for, such as `text/*`; the next one in the stack gets the others.
-    /// Empty: all.
+    /// Media types that this evaluator answers for, such as `text/*`. The next one in the stack gets the others. Empty: all.
     pub media_types: Vec<String>,
 }
 
@@ -63,7 +62,7 @@ impl Default for Settings {
 impl Plugin for Poisson {
     const NAME: &'static str = "poisson";
     const SUMMARY: &'static str =
-        "Estimates how often a document changes, and comes back when a change is likely.";
+        "Estimates how often a document changes, and revisits it when a change is likely.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -127,7 +126,7 @@ impl WaitEvaluator for Poisson {
     }
 }
 
-/// Days between two times, by the rhythm of the site where it is learned.
+/// Days between two times, by the rhythm of the site if it is learned.
 pub(crate) fn days(rhythm: Option<&Rhythm>, from: u64, to: u64) -> f64 {
     match rhythm {
         Some(rhythm) => rhythm.days(from, to),
@@ -135,7 +134,7 @@ pub(crate) fn days(rhythm: Option<&Rhythm>, from: u64, to: u64) -> f64 {
     }
 }
 
-/// Milliseconds until so many days have passed, likewise.
+/// Milliseconds until so many days have passed, by the same measure.
 pub(crate) fn until(rhythm: Option<&Rhythm>, from: u64, days: f64) -> u64 {
     match rhythm {
         Some(rhythm) => rhythm.until(from, days),
@@ -149,7 +148,7 @@ pub(crate) fn check_range(
     value: f64,
     range: std::ops::RangeInclusive<f64>,
 ) {
-    // Also refuses what is not a number.
+    // Also rejects NaN.
     if !range.contains(&value) {
         let (low, high) = range.into_inner();
         let problem = format!("{value} is not between {low} and {high}");
@@ -159,7 +158,7 @@ pub(crate) fn check_range(
 
 pub(crate) fn check_limits(faults: &mut Vec<SettingsFault>, min: Period, max: Period) {
     if min.milliseconds() == 0 {
-        let problem = "no wait at all would visit without a pause; write a time such as `1h`";
+        let problem = "a wait of 0 would visit without a pause; write a time such as `1h`";
         faults.push(SettingsFault::new("/min-wait", problem));
     }
     if min > max {
@@ -174,7 +173,7 @@ pub(crate) fn holidays(faults: &mut Vec<SettingsFault>, dates: &[String]) -> Vec
         match day_of(date) {
             Some(day) => days.push(day),
             None => {
-                let problem = format!("`{date}` is no date; write it like `2026-12-25`");
+                let problem = format!("`{date}` is not a date; write it like `2026-12-25`");
                 faults.push(SettingsFault::new(format!("/holidays/{at}"), problem));
             }
         }

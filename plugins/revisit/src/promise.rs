@@ -1,15 +1,15 @@
-//! What a document was promised that has never been compared with itself: when it is visited next at the latest. However
-//! dear visits become it keeps that time, for put off again and again it would never show what it is.
+//! Latest time of the next visit of a document that has never been compared with itself. The promise holds even if prices rise.
+//! Otherwise such a document could be postponed again and again, and never show how it changes.
 
 use opilio_plugin::prelude::*;
 
-/// Under this name a promise is kept with the URI: milliseconds since 1970.
+/// Name under which a promise is kept with the URI, in milliseconds since 1970.
 pub(crate) const PROMISE: &str = "promise";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const PROMISE_VERSION: u32 = 1;
 
-/// The time promised at the last visit; at a visit this one is promised. What would be promised without a visit is not kept.
+/// The time promised at the last visit. A visit promises `due` and keeps it; a reconsideration keeps nothing.
 pub(crate) fn latest(visit: &Visit, due: u64) -> u64 {
     let kept = visit
         .attribute(PROMISE)
@@ -29,7 +29,7 @@ mod tests {
     use opilio_plugin::KeptValue;
     use opilio_plugin::testing::{KeptFacts, VisitFacts, visit};
 
-    /// That it holds until then is in `cases/budgeted.json`.
+    /// `cases/budgeted.json` tests that the promise holds until then.
     #[test]
     fn a_visit_promises_anew() {
         let earlier = KeptValue {

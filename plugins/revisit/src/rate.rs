@@ -1,37 +1,37 @@
-//! How often a document changes: what its visits have shown, in a few numbers, and what follows from them together with what
-//! is usual around it. Plain mathematics; times are days, rates are changes a day.
+//! Estimates a document's rate of change from a summary of its visits and the rates usual in its neighbourhood. Pure
+//! mathematics; times are days, rates are changes a day.
 //!
-//! Visits that find a change say only that there was at least one since the last visit. For visits at irregular times the most
-//! likely rate solves Σ τ/(e^(Δτ) − 1) over those = Σ τ over the others. A document that had changed at every visit
-//! would get an endless rate; half an unchanged visit more keeps it finite, and makes of the equation, where visits are
-//! regular, the corrected estimate −ln((n − X + ½)/(n + ½))/τ (Cho and Garcia-Molina 2003). What is usual around the document
-//! enters as if it had been seen: so many changes in so much time.
+//! A visit that finds a change shows only that there was at least one since the last visit. For visits at irregular times the
+//! most likely rate solves Σ τ/(e^(Δτ) − 1) over those = Σ τ over the others. A document that changed at every visit would get
+//! an infinite rate. Half an additional unchanged visit keeps it finite. For regular visits this turns the equation into the
+//! corrected estimate −ln((n − X + ½)/(n + ½))/τ (Cho and Garcia-Molina 2003). The neighbourhood enters as if it had been seen:
+//! so many changes in so much time.
 
 use crate::index::{RATES, RATES_A_DAY, found};
 
-/// Intervals with a change are put together by length, each class twice as long as the one before; the shortest is of up to a
-/// minute.
+/// Number of classes for intervals with a change, grouped by length. Each class is twice as long as the one before; the
+/// shortest is up to a minute.
 const CLASSES: usize = 24;
 
 const DAYS_MIN: f64 = 1.0 / 1440.0;
 
-/// How often a document that differs whenever it is looked at is the same all the same.
+/// Probability that a restless document is unchanged at a visit.
 const RESTLESS_SAME: f64 = 0.02;
 
-/// What visits have shown. Older ones count less and less.
+/// Results of visits. Older ones count less and less.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Evidence {
-    /// Visits, as far as they count.
+    /// Number of visits, faded by age.
     pub(crate) visits: f64,
-    /// Their intervals without a change, added up.
+    /// Sum of their intervals without a change.
     pub(crate) quiet: f64,
-    /// Intervals with a change: how many, and their sum.
+    /// Intervals with a change: number and sum, by class.
     changed: [(f64, f64); CLASSES],
-    /// Intervals at whose end there was a change of which somebody told: how many, and their sum.
+    /// Intervals that ended with a reported change: number and sum.
     told: (f64, f64),
 }
 
-/// As a plugin keeps it: whole numbers, thousandths of visits and seconds.
+/// The form in which a plugin keeps it: whole numbers, thousandths of visits and seconds.
 impl Evidence {
     pub(crate) fn written(&self) -> String {
         let mut text = format!("{} {}", thousandths(self.visits), seconds(self.quiet));
@@ -47,7 +47,7 @@ impl Evidence {
         text
     }
 
-    /// Nothing where it is none.
+    /// Parses it; none if invalid.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let mut numbers = text.split(' ').map(|number| number.parse::<u64>().ok());
         let mut evidence = Evidence {
@@ -76,7 +76,7 @@ fn seconds(days: f64) -> u64 {
     (days * 86_400.0).round() as u64
 }
 
-/// What is usual around a document: its changes in so many days of a document.
+/// Usual rate of the neighbourhood: its changes in so many days of one document.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Usual {
     pub(crate) changes: f64,
@@ -84,7 +84,7 @@ pub(crate) struct Usual {
 }
 
 impl Evidence {
-    /// One more visit, after this interval. `memory` is the number of visits after which one counts for a third.
+    /// Adds a visit after this interval. `memory` is the number of visits after which one counts for a third.
     pub(crate) fn add(&mut self, days: f64, has_changed: bool, memory: f64) {
         self.fade(memory);
         let days = days.max(DAYS_MIN);
@@ -98,14 +98,14 @@ impl Evidence {
         }
     }
 
-    /// One more visit, right after a change that somebody told of: the change was at the end of the interval.
+    /// Adds a visit right after a reported change: the change was at the end of the interval.
     pub(crate) fn add_told(&mut self, days: f64, memory: f64) {
         self.fade(memory);
         self.told.0 += 1.0;
         self.told.1 += days.max(DAYS_MIN);
     }
 
-    /// One more visit: those before count less.
+    /// Fades earlier visits by one visit.
     fn fade(&mut self, memory: f64) {
         let kept = 1.0 - 1.0 / memory.max(1.0);
         self.visits = self.visits * kept + 1.0;
@@ -116,21 +116,21 @@ impl Evidence {
         }
     }
 
-    /// All intervals.
+    /// Sum of all intervals.
     pub(crate) fn days(&self) -> f64 {
         let changed = self.changed.iter().chain([&self.told]);
         self.quiet + changed.map(|(_, sum)| sum).sum::<f64>()
     }
 
-    /// The most likely rate, with what is usual as if it had been seen. `half` is that part of an unchanged visit which
-    /// corrects the estimate where nothing else does: a half, or nought where what is usual weighs enough.
+    /// The most likely rate, with the neighbourhood as if it had been seen. `half` is the part of an unchanged visit that
+    /// corrects the estimate. It is a half if nothing else corrects it, or zero if the neighbourhood has enough weight.
     pub(crate) fn rate(&self, usual: Usual, half: f64) -> f64 {
         let half = match self.visits > 0.0 {
             true => half * self.days() / self.visits,
             false => 0.0,
         };
         let quiet = self.quiet + half + usual.days + self.told.1;
-        // The slope falls as the rate grows; where it is nought is the rate.
+        // The slope falls as the rate grows; its zero is the rate.
         let (mut low, mut high) = (1e-9_f64, 1e6_f64);
         for _ in 0..50 {
             let rate = (low * high).sqrt();
@@ -143,13 +143,13 @@ impl Evidence {
         (low * high).sqrt()
     }
 
-    /// How likely it is, by rate, that changes were told of when they were: logarithms. None where nobody told of any.
+    /// Log-likelihood, by rate, of the times of reported changes. None without reported changes.
     pub(crate) fn told_likelihood(&self) -> Option<[f64; RATES]> {
         let (count, days) = self.told;
         (count > 0.0).then(|| RATES_A_DAY.map(|rate| count * rate.ln() - rate * days))
     }
 
-    /// How likely it is, by rate, what visits have found of which nobody told: logarithms.
+    /// Log-likelihood, by rate, of the visits without reports.
     pub(crate) fn looked_likelihood(&self) -> [f64; RATES] {
         let mut likelihood = RATES_A_DAY.map(|rate| -rate * self.quiet);
         for (count, days) in self.classes() {
@@ -160,13 +160,13 @@ impl Evidence {
         likelihood
     }
 
-    /// The logarithm of how likely it is of a document that differs whenever it is looked at, however soon, as with random boxes.
+    /// Log-likelihood of the visits for a restless document, such as a page with random boxes.
     pub(crate) fn restless_likelihood(&self) -> f64 {
         let changed: f64 = self.changed.iter().map(|(count, _)| count).sum();
         (self.visits - self.told.0 - changed).max(0.0) * RESTLESS_SAME.ln()
     }
 
-    /// Of the logarithm of the likelihood, by the logarithm of the rate.
+    /// Slope of the log-likelihood by the logarithm of the rate.
     fn slope(&self, rate: f64, quiet: f64, usual: Usual) -> f64 {
         let changed: f64 = self
             .classes()
@@ -175,7 +175,7 @@ impl Evidence {
         usual.changes + changed + self.told.0 - rate * quiet
     }
 
-    /// How many intervals with a change, and how long they are.
+    /// Number and mean length of intervals with a change, by class.
     fn classes(&self) -> impl Iterator<Item = (f64, f64)> {
         let some = self.changed.iter().filter(|(count, _)| *count > 1e-3);
         some.map(|&(count, sum)| (count, sum / count))
@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
 
-    /// Of a plugin that forgets nothing.
+    /// Memory of a plugin that forgets nothing.
     const FOR_EVER: f64 = f64::INFINITY;
 
     const NOTHING_USUAL: Usual = Usual {
@@ -255,7 +255,7 @@ mod tests {
         assert!(mean(&[(0.1, true); 5]) > 0.8);
     }
 
-    /// Of three days without a change and two changes after a day each: −3Δ + 2·ln(1 − e^(−Δ)).
+    /// Three days without a change and two changes after a day each: −3Δ + 2·ln(1 − e^(−Δ)).
     #[test]
     fn what_has_been_seen_is_as_likely_as_by_the_formula() {
         let likelihood = seen(&[(3.0, false), (1.0, true), (1.0, true)]).looked_likelihood();

@@ -1,35 +1,35 @@
-//! When the documents of a site change: by hour of the day and day of the week, in UTC. Kept with the site, since one document
-//! changes too seldom to show it. Time is then counted by what is usual to happen in it: an hour of the night in which
-//! nothing changes is hardly any time.
+//! Hours of the day and days of the week, in UTC, in which a site's documents change. Kept with the site, because one document
+//! changes too seldom to show a rhythm. Time is then measured by the changes usual in it: an hour of the night without changes
+//! counts for almost no time.
 
 use opilio_plugin::prelude::*;
 
 use crate::numbers;
 
-/// Under this name it is kept with the site.
+/// Name under which it is kept with the site.
 pub(crate) const RHYTHM: &str = "rhythm";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const RHYTHM_VERSION: u32 = 1;
 
 const HOUR: u64 = 3_600_000;
 
-/// An interval longer than this says nothing of hours.
+/// Longest interval that gives information on hours.
 const TELLS_HOURS: u64 = 12 * HOUR;
 
-/// Nor one longer than this of days.
+/// Longest interval that gives information on days.
 const TELLS_DAYS: u64 = 72 * HOUR;
 
-/// Changes that evenness counts for in each class: until as many are seen, hours and days hardly differ.
+/// Number of changes that evenness counts for in each class. Until as many are seen, hours and days hardly differ.
 const EVEN: f64 = 6.0;
 
-/// What was expected is kept up to this much; more, and all is halved, so that a site may change its ways.
+/// Limit of the expected changes. Past it all counts are halved, so that a site may change its rhythm.
 const SEEN_MAX: f64 = 400.0;
 
-/// Beyond this a time is long enough for hours to even out.
+/// Length in hours after which the hours even out.
 const LOOKED_AHEAD: u64 = 14 * 24;
 
-/// Changes seen, and changes that were to be expected were all times alike: by hour, then by day, Monday first.
+/// Changes seen, and changes expected if all times were alike: by hour, then by day, Monday first.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Rhythm {
     classes: [(f64, f64); 31],
@@ -38,7 +38,7 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
-    /// What is kept for the site of a visit.
+    /// The rhythm kept for the site of a visit.
     pub(crate) fn of(visit: &Visit, holidays: &[u64]) -> Self {
         let mut rhythm = Self {
             classes: [(0.0, 0.0); 31],
@@ -63,8 +63,8 @@ impl Rhythm {
         numbers::written(numbers.map(|number| (number * 100.0).round() as u32))
     }
 
-    /// Takes note of a visit to a document that changes so often a day; whether there was anything to be learned. Else nobody
-    /// asks how often that is.
+    /// Learns from a visit to a document with so many changes a day. Returns whether anything was learned. `rate` is called
+    /// only if there is something to learn.
     pub(crate) fn learn(
         &mut self,
         from: u64,
@@ -76,7 +76,7 @@ impl Rhythm {
         if long == 0 || long > TELLS_DAYS {
             return false;
         }
-        // At most one change of an interval is seen.
+        // A visit sees at most one change of an interval.
         let expected = 1.0 - (-rate() * long as f64 / (24.0 * HOUR as f64)).exp();
         let seen = f64::from(u8::from(has_changed));
         let mut at = from;
@@ -99,7 +99,7 @@ impl Rhythm {
         true
     }
 
-    /// Days by what usually happens in them.
+    /// Days between two times, weighted by the changes usual in them.
     pub(crate) fn days(&self, from: u64, to: u64) -> f64 {
         if to.saturating_sub(from) > LOOKED_AHEAD * HOUR {
             return (to - from) as f64 / (24.0 * HOUR as f64);
@@ -115,7 +115,7 @@ impl Rhythm {
         days / (24.0 * HOUR as f64)
     }
 
-    /// When so many days have passed, counted so: milliseconds after `from`.
+    /// Milliseconds after `from` until so many weighted days have passed.
     pub(crate) fn until(&self, from: u64, days: f64) -> u64 {
         let mut left = days * 24.0 * HOUR as f64;
         if left > (LOOKED_AHEAD * HOUR) as f64 {
@@ -137,7 +137,7 @@ impl Rhythm {
         at - from
     }
 
-    /// How much more than usual happens in each class; each kind averages 1.
+    /// Weight of each class relative to the average; each kind averages 1.
     fn weights(&self) -> [f64; 31] {
         let mut weights = self
             .classes
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, visit};
 
-    /// Of a site whose documents change between 6 and 18 o'clock, one change an hour, seen every three hours.
+    /// A site whose documents change between 6 and 18 o'clock, one change an hour, seen every three hours.
     fn by_day() -> Rhythm {
         let mut rhythm = Rhythm::of(&visit(VisitFacts::default()), &[]);
         for turn in 0..4_000_u64 {

@@ -1,19 +1,19 @@
-//! `similar`: a version that is nearly the same is none, for sites of lesser interest. A word that is exchanged in a
-//! statement can be all that matters; README.md and docs/CHANGE.md say why this is not what a crawl does unasked.
+//! `similar`: takes an almost identical version for unchanged, for sites of lesser interest. One exchanged word in a statement
+//! can be all that matters. README.md and docs/CHANGE.md explain why no crawl does this by default.
 //!
-//! A page is taken as the set of its shingles, runs of a few words (Broder 1997); two versions are as alike as the share of
-//! shingles that they have in common. The sets are not kept but a sketch of them: shingles are dealt into bins by their hash,
-//! and each bin keeps its smallest (one permutation hashing, Li, Owen and Zhang 2012). The share of bins that agree
-//! estimates the likeness; with 512 of them its standard error stays below 2.3 %, at a likeness of 95 % below 1 %.
+//! A page is represented by the set of its shingles, runs of a few words (Broder 1997). The likeness of two versions is the
+//! share of shingles that they have in common. Only a sketch of the set is kept. Shingles are distributed to bins by their
+//! hash, and each bin keeps the smallest (one permutation hashing, Li, Owen and Zhang 2012). The share of equal bins estimates
+//! the likeness. With 512 bins the standard error is below 2.3 %, and below 1 % at a likeness of 95 %.
 
 use opilio_plugin::prelude::*;
 
 use crate::words::Words;
 
-/// A sketch's bins.
+/// Number of bins in a sketch.
 const BINS: usize = 512;
 
-/// What an empty bin holds.
+/// Value of an empty bin.
 const EMPTY: u32 = u32::MAX;
 
 /// First byte of a fingerprint.
@@ -22,7 +22,7 @@ const FORM: u8 = 1;
 /// Most words of a shingle.
 const WORDS_MAX: u32 = 32;
 
-/// Lets small differences pass.
+/// Takes small differences for unchanged.
 pub struct Similar {
     settings: Settings,
 }
@@ -31,20 +31,20 @@ pub struct Similar {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// How alike two versions are that count as one, from 0 to 1: the share of their shingles that they have in common.
+    /// Least likeness of two versions that count as one, from 0 to 1: the share of shingles that they have in common.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub threshold: f64,
-    /// Words of a shingle. The more, the more each word counts.
+    /// Number of words in a shingle. A larger number gives each word more weight.
     #[schemars(range(min = 1, max = 32), extend("x-opilio-overridable" = true))]
     pub words: u32,
-    /// Largest document, in bytes, that is compared; larger ones are left to the next evaluator.
+    /// Largest document to compare, in bytes. Larger ones are left to the next evaluator.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_size: u64,
 }
 
 impl Default for Settings {
-    /// One word of a page of 300 may change: four shingles are lost and four gained, which leaves 97 %. A paragraph may
-    /// not.
+    /// One word of a 300-word page may change: four shingles are lost and four gained, a likeness of 97 %. A changed paragraph
+    /// exceeds the limit.
     fn default() -> Self {
         Self {
             threshold: 0.95,
@@ -57,21 +57,24 @@ impl Default for Settings {
 impl Plugin for Similar {
     const NAME: &'static str = "similar";
     const SUMMARY: &'static str =
-        "Takes a text that is nearly the same as that of the last archived version for unchanged.";
+        "Counts a document as unchanged if its text is almost that of the last archived version.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
-        // Also refuses what is not a number.
+        // Also rejects NaN.
         if !(settings.threshold > 0.0 && settings.threshold <= 1.0) {
             let problem = format!(
-                "{} is no share that two versions could have in common; write a number above 0, such as 0.95, up to 1",
+                "{} is not a share that two versions can have in common; write a number above 0, such as 0.95, up to 1",
                 settings.threshold
             );
             faults.push(SettingsFault::new("/threshold", problem));
         }
         if !(1..=WORDS_MAX).contains(&settings.words) {
-            let problem = format!("{} words; write 1 to {WORDS_MAX}", settings.words);
+            let problem = format!(
+                "invalid number of words: {}; write 1 to {WORDS_MAX}",
+                settings.words
+            );
             faults.push(SettingsFault::new("/words", problem));
         }
         none_or(faults, Self { settings })
@@ -90,14 +93,14 @@ impl ChangeEvaluator for Similar {
         let text = document.text();
         let is_markup = document.media_type() != "text/plain";
         let Some(sketch) = Sketch::of(&text, is_markup, self.settings.words) else {
-            // Nothing to read: a page that is drawn by its scripts, most likely.
+            // No text to compare: most likely a page that scripts render.
             return Comparison::pass();
         };
         let comparison = match last.and_then(Sketch::read) {
             None => Comparison::pass(),
             Some(last) => {
                 let alike = sketch.likeness(&last);
-                // Rounded down: what is said to be at the threshold is.
+                // Rounded down, so that a likeness reported as the threshold reaches it.
                 let reason = format!("{}%-alike", (alike * 100.0) as u32);
                 match alike >= self.settings.threshold {
                     true => Comparison::unchanged(reason),
@@ -109,11 +112,11 @@ impl ChangeEvaluator for Similar {
     }
 }
 
-/// A set of shingles, in little.
+/// A sketch of a set of shingles.
 struct Sketch([u32; BINS]);
 
 impl Sketch {
-    /// None of a text without a word.
+    /// None for a text without words.
     fn of(text: &str, is_markup: bool, words: u32) -> Option<Self> {
         let words = words as usize;
         let mut sketch = Self([EMPTY; BINS]);
@@ -129,7 +132,7 @@ impl Sketch {
                 sketch.add(&run);
             }
         }
-        // A text of fewer words is one shingle.
+        // A text with fewer words is one shingle.
         if has_words && run.len() < words {
             sketch.add(&run);
         }
@@ -141,12 +144,12 @@ impl Sketch {
             hash.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(*word)
         }));
         let bin = (hash >> 32) as usize % BINS;
-        // The lower half, which no bin depends on; all ones is taken.
+        // The lower half of the hash; the bin does not depend on it. All ones stands for an empty bin.
         let value = (hash as u32).min(EMPTY - 1);
         self.0[bin] = self.0[bin].min(value);
     }
 
-    /// The share of the bins that are used by either in which both agree.
+    /// The share of equal bins among those used by either.
     fn likeness(&self, other: &Self) -> f64 {
         let pairs = || self.0.iter().zip(&other.0);
         let used = pairs().filter(|&(a, b)| (*a, *b) != (EMPTY, EMPTY)).count();
@@ -162,7 +165,7 @@ impl Sketch {
         std::iter::once(FORM).chain(numbers).collect()
     }
 
-    /// None where it is not of this form.
+    /// None if the form is unknown.
     fn read(bytes: &[u8]) -> Option<Self> {
         let (&form, numbers) = bytes.split_first()?;
         if form != FORM || numbers.len() != BINS * 4 {
@@ -197,7 +200,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::{VisitFacts, document, visit};
 
-    /// A text of so many words, of which those are others.
+    /// A text of so many words; the words in `others` are different.
     fn text(words: usize, others: std::ops::Range<usize>) -> String {
         let word = |n| match others.contains(&n) {
             true => format!("other{n} "),
@@ -206,7 +209,7 @@ mod tests {
         (0..words).map(word).collect()
     }
 
-    /// Likeness as counted shingle by shingle, against the estimate.
+    /// Likeness counted shingle by shingle, against the estimate.
     #[test]
     fn the_estimate_is_near_the_truth() {
         for (words, others) in [
@@ -234,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What is compared is the last archived version: many small steps do not add up to a new page unseen.
+    /// The comparison is with the last archived version: small steps add up until they count as a change.
     #[test]
     fn steps_that_are_too_small_each_add_up() {
         let similar = Similar::new(Settings::default()).unwrap();

@@ -1,14 +1,14 @@
-//! How the rates of a site's documents are spread, learned from all of them and kept with the site. A document that has been
-//! visited three times says little of its rate; whether its site has few documents that change daily and many that never do, or
-//! only such as change monthly, is known much sooner, and says what to make of three visits (empirical Bayes).
+//! Distribution of the change rates of a site's documents, learned from all of them and kept with the site. A document's first
+//! three visits tell little about its rate. The distribution of its site is known much sooner: few daily changes among many
+//! static documents, or only monthly ones. It helps to interpret the three visits (empirical Bayes).
 //!
-//! Some documents differ whenever they are looked at, however soon: their visits say nothing of what really changes in them, and
-//! they are taken to change as the typical document of their site does. How many of a site's documents are such is learned, too:
-//! without them, few visits take a document that changes often for one.
+//! Restless documents differ at every visit, however soon. Their visits tell nothing about the real changes in them, so they
+//! get the rate of the site's typical document. The share of restless documents on a site is learned too. Without it, a few
+//! visits would mistake a document that changes often for a restless one.
 //!
-//! Each visit adds what is believed of its document's rate, as often as the time since the visit before holds intervals
-//! that are usual on the site: by visits alone those would count most that are visited most. That is the step by step form
-//! of expectation and maximisation over a mixture of given rates.
+//! Each visit adds the belief about its document's rate. Its weight is the time since the previous visit, in usual intervals of
+//! the site; otherwise the most visited documents would count most. This is the stepwise form of expectation maximisation over
+//! a mixture of given rates.
 
 use std::ops::Range;
 
@@ -19,65 +19,65 @@ use crate::index::{Belief, RATES, RATES_A_DAY, STEP, STEPS, place};
 use crate::numbers;
 use crate::rate::Evidence;
 
-/// Under this name it is kept with the site.
+/// Name under which it is kept with the site.
 pub(crate) const SPREAD: &str = "spread";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const SPREAD_VERSION: u32 = 1;
 
-/// Before anything is learned: the logarithm of the rate is normal around what is usual on the site, with this standard
-/// deviation. Wide, since sites have documents of all kinds.
+/// Standard deviation before anything is learned. The logarithm of the rate is then normal around the usual rate of the site.
+/// The deviation is wide, because sites have documents of all kinds.
 const SIGMA: f64 = 2.0;
 
-/// As many documents this counts for.
+/// Number of documents that this prior counts for.
 const SUPPOSED: f64 = 10.0;
 
-/// The share of documents that are restless, before anything is learned.
+/// Share of restless documents before anything is learned.
 const RESTLESS: f64 = 0.000_3;
 
-/// How much rarer documents are that change more often than they are ever looked at, before anything is seen of one.
+/// Prior factor for documents that change more often than they are ever visited, before one is seen.
 const TOO_FAST: f64 = 0.000_1;
 
-/// How likely a document is restless where it is uncertain.
+/// Range of the probability in which it is uncertain whether a document is restless.
 const UNCERTAIN: Range<f64> = 0.1..0.95;
 
-/// How likely a visit that is to tell finds a change in a document that is not restless.
+/// Probability that a test visit finds a change in a document that is not restless.
 const TELLING: f64 = 0.4;
 
-/// More than this, and no visit tells.
+/// Largest such probability. Above it, no test visit is informative.
 const TELLING_MAX: f64 = 0.75;
 
-/// Days that a visit that is to tell is waited for at most.
+/// Longest wait for a test visit, in days.
 const LONGEST: f64 = 365.0;
 
-/// As many as are remembered: more, and the older ones fade, so that a site may change its ways and what was believed early
-/// is forgotten.
+/// Number of documents that are remembered. Past it the older ones fade, so that a site may change, and early beliefs are
+/// forgotten.
 const LEARNED_MAX: f64 = 300.0;
 
-/// Usual intervals that one visit counts for at most.
+/// Most usual intervals that one visit counts for.
 const TURNS_MAX: f64 = 10.0;
 
-/// Documents by rate, as far as they count.
+/// Documents by rate, faded by age.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Spread {
     documents: [f64; RATES],
-    /// Those that differ whenever they are looked at.
+    /// Restless documents.
     restless: f64,
 }
 
-/// What is believed of a document by what its visits have shown.
+/// Belief about a document after its visits.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Judged {
-    /// Of its rate, all things considered.
+    /// Belief about its rate, in total.
     pub(crate) belief: Belief,
-    /// The same where it is not restless.
+    /// The same if it is not restless.
     calm: Belief,
-    /// How likely it is restless.
+    /// Probability that it is restless.
     restless: f64,
 }
 
 impl Spread {
-    /// What is kept for the site of a visit.
+    /// The distribution kept for the site of a visit.
     pub(crate) fn of(visit: &Visit) -> Self {
         let kept = visit.site_value(SPREAD);
         let kept = kept.filter(|kept| kept.version == SPREAD_VERSION);
@@ -100,8 +100,8 @@ impl Spread {
         numbers::written(numbers.map(|number| (number * 1000.0).round() as u32))
     }
 
-    /// What to suppose of a document that stands there, before its own visits; in documents. What would change more often than once in
-    /// the shortest wait, in days, is hardly told from what is restless, which is far less rare.
+    /// Prior of a document before its own visits, in documents. A rate above one change in the shortest wait (in days) can
+    /// hardly be told from restlessness, which is far less rare.
     pub(crate) fn before(&self, around: Surroundings, shortest: f64) -> [f64; RATES] {
         let middle = place(around.site) - SIGMA * SIGMA / 2.0 / STEP;
         let mut before = [0.0; RATES];
@@ -123,10 +123,10 @@ impl Spread {
         before
     }
 
-    /// What to believe of a document that was believed to be so before, after what its visits have shown.
+    /// The belief after the evidence of a document's visits, from the belief before.
     pub(crate) fn judge(&self, before: &[f64; RATES], evidence: &Evidence) -> Judged {
         let mut looked = evidence.looked_likelihood();
-        // Lists tell of changes of either kind.
+        // Lists report changes of either kind.
         let (mut calm, likelihood) = Belief::weighed(before, &looked);
         if let Some(told) = evidence.told_likelihood() {
             looked
@@ -143,8 +143,9 @@ impl Spread {
                 .clamp(-50.0, 50.0)
                 .exp();
         let restless = odds / (1.0 + odds);
-        // No visit will ever tell how often a restless one really changes. It is taken for the typical one there, by the mean of the
-        // rates' logarithms: under all rates that documents have there, the few highest would have it visited all the time.
+        // Visits never show how often a restless document really changes. It gets the typical rate of the site, by the mean of
+        // the rates' logarithms. A mean over all rates of the site would be dominated by the few highest, and have it visited
+        // all the time.
         let all: f64 = before.iter().sum();
         let places = before.iter().enumerate();
         let typical: f64 = places.map(|(at, before)| at as f64 * before / all).sum();
@@ -160,7 +161,7 @@ impl Spread {
         }
     }
 
-    /// Takes note of what is believed of a document after so many days.
+    /// Learns the belief about a document after so many days.
     pub(crate) fn learn(&mut self, judged: &Judged, days: f64, around: Surroundings) {
         let turns = days / around.interval.unwrap_or(days).max(1e-3);
         let turns = turns.clamp(0.0, TURNS_MAX);
@@ -180,13 +181,13 @@ impl Spread {
 }
 
 impl Judged {
-    /// More likely than not.
+    /// Whether it is more likely restless than not.
     pub(crate) fn is_restless(&self) -> bool {
         self.restless > 0.5
     }
 
-    /// Days after the last visit until one that would tell whether the document is restless, where that is uncertain: nearer than
-    /// they are likely to change, restless documents alone differ. None, too, where that is sooner than `shortest`.
+    /// Days from the last visit to a test visit that would show whether the document is restless, if that is uncertain. So
+    /// soon, only restless documents are likely to differ. Also none if it would be sooner than `shortest`.
     pub(crate) fn telling(&self, shortest: f64) -> Option<f64> {
         let is_uncertain = UNCERTAIN.contains(&self.restless);
         if !is_uncertain || self.calm.change(shortest) > TELLING_MAX {
@@ -206,13 +207,13 @@ impl Judged {
 }
 
 impl Surroundings {
-    /// By how many rates the document's surroundings are faster than the site.
+    /// Number of rates by which the document's neighbourhood is faster than the site.
     fn steps(self) -> f64 {
         (self.here / self.site).ln() / STEP
     }
 }
 
-/// Shares moved to rates faster by so many steps; what would leave the scale stays at its end.
+/// Shares moved by so many steps to faster rates. Shares past an end of the scale stay at that end.
 fn moved(shares: &[f64; RATES], steps: f64) -> [f64; RATES] {
     let mut moved = [0.0; RATES];
     for (at, share) in shares.iter().enumerate() {
@@ -242,7 +243,7 @@ mod tests {
         interval: Some(1.0),
     };
 
-    /// Nine of ten documents never change and one does twice a day; each has been visited for twenty days.
+    /// Nine of ten documents never change and one changes twice a day; each has been visited for twenty days.
     fn learned() -> Spread {
         let mut spread = Spread::of(&visit(VisitFacts::default()));
         let mut evidence = vec![Evidence::default(); 40];
@@ -267,14 +268,14 @@ mod tests {
             .mean()
     }
 
-    /// Documents of which one in ten changes daily and is looked at daily, and one of which differs every hour.
+    /// One in ten documents changes daily and is visited daily; one other differs every hour.
     #[test]
     fn what_differs_however_soon_it_is_looked_at_is_not_taken_for_what_changes_often() {
         let spread = learned();
         let often = vec![(1.0 / 24.0, true); 30];
         let mut sometimes = vec![(1.0 / 24.0, true); 24];
         sometimes.extend([(1.0 / 24.0, false); 6]);
-        // Less by far than what is the same at times, which does change so often.
+        // Far less than for a document that is sometimes unchanged, and really changes so often.
         let (often, sometimes) = (
             mean_after(&spread, &often, AROUND),
             mean_after(&spread, &sometimes, AROUND),
@@ -285,7 +286,7 @@ mod tests {
         );
     }
 
-    /// Most documents there hardly ever change, and so, as far as anybody can know, does this one.
+    /// Most documents of the site hardly ever change, and so, as far as can be known, does this one.
     #[test]
     fn what_is_restless_is_visited_as_the_typical_document_is() {
         let spread = learned();
@@ -302,7 +303,7 @@ mod tests {
         assert!(days > 5.0, "{days}");
     }
 
-    /// One that differs daily and may do so by itself: a visit within hours tells, and nothing is left to tell after a few.
+    /// A document that differs daily, perhaps by itself. A visit within hours tells; after a few, nothing is left to learn.
     #[test]
     fn a_visit_soon_after_the_last_tells_whether_a_document_is_restless() {
         let spread = learned();
@@ -316,11 +317,11 @@ mod tests {
         let mut visits = vec![(0.5, true); 12];
         let telling = judged(&visits).telling(SHORTEST).unwrap();
         assert!((0.05..0.5).contains(&telling), "{telling}");
-        // The same there: it is not.
+        // Unchanged at that visit: it is not restless.
         visits.push((telling, false));
         assert_eq!(judged(&visits).telling(SHORTEST), None);
         assert!(judged(&visits).restless < 0.1);
-        // Another one whenever it is looked at: sooner each time, until it is known.
+        // Different at every visit: sooner each time, until it is known to be restless.
         visits.pop();
         let mut last = 1.0;
         while let Some(telling) = judged(&visits).telling(SHORTEST) {
@@ -331,7 +332,7 @@ mod tests {
         assert!(judged(&visits).restless > 0.9);
     }
 
-    /// What lists tell of says nothing of whether a document differs by itself.
+    /// Reported changes give no information on whether a document differs by itself.
     #[test]
     fn changes_that_were_told_of_make_no_document_restless() {
         let spread = Spread::of(&visit(VisitFacts::default()));
@@ -344,7 +345,7 @@ mod tests {
         assert!((0.4..0.6).contains(&judged.calm.mean()));
     }
 
-    /// Where documents with random boxes are usual, three differences are no news any more.
+    /// On a site with many random boxes, three differences are no surprise.
     #[test]
     fn how_many_documents_of_a_site_are_restless_is_learned() {
         let mut spread = Spread::of(&visit(VisitFacts::default()));

@@ -1,14 +1,14 @@
-//! `strict`: whatever differs is a new version. It is what holds where no evaluator answers; named, it ends a stack, so
-//! that those behind it are not asked, or takes the place of `similar` for sites that matter.
+//! `strict`: counts every difference as a new version. This is also the default if no evaluator answers. In a stack it ends the
+//! evaluation before later evaluators, or replaces `similar` for important sites.
 
 use opilio_plugin::prelude::*;
 
-/// Lets nothing pass for the same that is not.
+/// Counts every difference as a change.
 pub struct Strict;
 
 impl Plugin for Strict {
     const NAME: &'static str = "strict";
-    const SUMMARY: &'static str = "Takes every difference that strippers leave for a new version.";
+    const SUMMARY: &'static str = "Counts every difference that strippers leave as a new version.";
     type Settings = NoSettings;
 
     fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {

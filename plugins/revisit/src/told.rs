@@ -1,32 +1,32 @@
-//! How far the lists of a site tell of its changes: feeds and sitemaps, read by the host, which has what they name considered at
-//! once. Lists may be silent about changes, and name what has not changed. Kept with the site.
+//! Reliability of a site's lists: feeds and sitemaps. Opilio reads them and has the documents that they name reconsidered at
+//! once. Lists may omit changes, and name unchanged documents. Kept with the site.
 
 use opilio_plugin::prelude::*;
 
 use crate::numbers;
 
-/// Under this name it is kept with the site.
+/// Name under which it is kept with the site.
 pub(crate) const TOLD: &str = "told";
 
-/// Of its form.
+/// Version of its form.
 pub(crate) const TOLD_VERSION: u32 = 2;
 
-/// Changes that count against lists before any is seen: a site without lists has none that tell. As many visits without
-/// either count for them.
+/// Number of unreported changes that count against lists before any is seen, because a site without lists reports none. As many
+/// visits without a report or change count for them.
 const UNTOLD: f64 = 3.0;
 
-/// Names that count for lists before anything is known of them, and how many of these are taken for true: who is never
-/// believed could never show that it was right.
+/// Number of reports assumed before any is known, and part of them assumed true. A list that is never believed could not prove
+/// itself.
 const NAMED: f64 = 3.2;
 const NAMED_RIGHTLY: f64 = 3.0;
 
-/// Changes of which lists are taken to have told before any is known.
+/// Number of reported changes assumed before any is known.
 const GOOD: f64 = 6.0;
 
-/// Visits beyond which all counts are halved, so that lists may begin to tell, or to lie.
+/// Number of visits past which all counts are halved, so that the behaviour of lists may change.
 const SEEN_MAX: f64 = 1_000.0;
 
-/// However well lists have told, this share of the changes is looked for all the same.
+/// Least share of changes that visits look for, however well lists have reported.
 const UNTOLD_MIN: f64 = 0.05;
 
 /// Visits of a site's documents: whether a list had named them, and whether there was a change.
@@ -39,7 +39,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// What is kept for the site of a visit.
+    /// The value kept for the site of a visit.
     pub(crate) fn of(visit: &Visit) -> Self {
         let kept = visit.site_value(TOLD);
         let kept = kept.filter(|kept| kept.version == TOLD_VERSION);
@@ -59,7 +59,7 @@ impl Told {
         numbers::written(numbers.map(|number| (number * 10.0).round() as u32))
     }
 
-    /// Takes note of a visit.
+    /// Learns from a visit.
     pub(crate) fn learn(&mut self, was_named: bool, has_changed: bool) {
         let count = match (was_named, has_changed) {
             (true, true) => &mut self.told,
@@ -80,13 +80,13 @@ impl Told {
         }
     }
 
-    /// The share of the changes of which no list will tell.
+    /// The share of changes that lists will not report.
     pub(crate) fn untold(&self) -> f64 {
         (1.0 - self.telling()).max(UNTOLD_MIN)
     }
 
-    /// How sure it is, after a list has named a document, that it has not changed because of that: 0 where lists are always
-    /// right, 1 where they name anything.
+    /// Probability that a named document has not changed because of the report: 0 if lists are always right, 1 if they name
+    /// anything.
     pub(crate) fn doubt(&self) -> f64 {
         let named = self.named_changed();
         let rightly = if named > 0.0 {
@@ -98,27 +98,27 @@ impl Told {
         1.0 - (rightly.min(self.told) + NAMED_RIGHTLY) / (all + NAMED)
     }
 
-    /// What it means that lists have named a document since its last visit, as changes that are to be expected besides those
-    /// that time brings. However often they did: they are learned about by visits.
+    /// Changes to expect after lists have named a document since its last visit, besides those over time. The number of reports
+    /// does not matter; visits teach their reliability.
     pub(crate) fn news(&self) -> f64 {
         -self.doubt().ln()
     }
 
-    /// What a site's lists are good for: the share of the changes of which they told. They are thought well of before anything is
-    /// known: who is never read could never show what it is good for.
+    /// Usefulness of a site's lists: the share of changes that they reported. The assumption before the first report is high,
+    /// because an unread list could not prove itself.
     pub(crate) fn usefulness(&self) -> f64 {
         let changes = self.told + self.untold;
         (changes * self.telling() + GOOD) / (changes + GOOD)
     }
 
-    /// The share of the changes of which lists tell because there was a change, at the least: who names everything tells nothing,
-    /// and where nearly everything is named, little is known of what would not be.
+    /// Least share of changes that lists report because of the change. Lists that name everything report nothing. If they name
+    /// almost everything, little is known about the rest.
     fn telling(&self) -> f64 {
         let idly = self.named_idly / (self.named_idly + self.quiet + UNTOLD);
         (self.named_changed() - idly).max(0.0)
     }
 
-    /// The share of the changes that were named, for whatever reason.
+    /// The share of changes that were named, for any reason.
     fn named_changed(&self) -> f64 {
         self.told / (self.told + self.untold + UNTOLD)
     }
@@ -161,7 +161,7 @@ mod tests {
         assert!(boastful.news() < 0.05, "{}", boastful.news());
     }
 
-    /// Documents that change between nearly all visits, all of them named.
+    /// Documents that change between almost all visits, all of them named.
     #[test]
     fn lists_that_name_everything_tell_nothing_where_nearly_everything_changes() {
         let boastful = after(&[(200, true, true), (50, true, false)]);

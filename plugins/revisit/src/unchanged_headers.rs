@@ -1,21 +1,23 @@
-//! `unchanged-headers`: reads from the headers of a response whether its body is worth fetching. A server that says
-//! what it said at the last archived version, by `Last-Modified`, `ETag` or both, is believed and the body left alone, as
-//! far as the site has earned that.
+//! `unchanged-headers`: predicts from the headers of a response whether its body is worth fetching. A server may send the same
+//! `Last-Modified`, `ETag` or both as for the last archived version. The filter then believes it and skips the body, if the
+//! site has earned that trust.
 //!
-//! A Danish study measured four ways to predict change from the two headers; Sigurðsson 2005 (section 5.4, "trust level"
-//! in chapter 8) proposes to check predictions against digests and to sample the fewer of them the more have been right. Both
-//! are here. At mid-fetch the filter predicts, and lets the body come where the prediction shall be checked; at the stage
-//! archive, where the state of the content is known, it makes the same prediction again and compares. So it is to stand
-//! in both stacks. That a change is predicted means nothing: servers that give every answer a new date are many.
+//! A Danish study measured four ways to predict change from the two headers. Sigurðsson 2005 (section 5.4, "trust level" in
+//! chapter 8) proposes to check predictions against digests, and to sample fewer of them the more have been right. The filter
+//! does both.
+//!
+//! At mid-fetch it predicts, and lets the body pass if the prediction is to be checked. At the stage archive, when the content
+//! state is known, it makes the same prediction again and compares. So it must be in both stacks. A predicted change is not
+//! counted, because many servers give every answer a new date.
 
 use opilio_plugin::prelude::*;
 
 use crate::experience;
 
-/// Under this name the site's record is kept.
+/// Name under which the site's record is kept.
 const TRUST: &str = "trust";
 
-/// Of the record's form.
+/// Version of the record's form.
 const TRUST_VERSION: u32 = 1;
 
 /// Predicts from headers, and keeps score.
@@ -27,36 +29,36 @@ pub struct UnchangedHeaders {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Which header must say that a document has changed for its body to be fetched: `date` (Last-Modified), `etag`,
-    /// `both`, or `either`. Where a server sends none of those that count, the body is fetched.
+    /// Headers that must show a change for the body to be fetched: `date` (Last-Modified), `etag`, `both`, or `either`. If a
+    /// server sends none of the relevant headers, the body is fetched.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub scheme: Scheme,
-    /// How many predictions of a site must have been right, one after the other, before it is believed. Until then every
-    /// body is fetched. With 0 a site is believed at once.
+    /// Number of right predictions in a row before a site is trusted. Until then every body is fetched. With 0 a site is
+    /// trusted at once.
     #[schemars(range(max = 1_000_000), extend("x-opilio-overridable" = true))]
     pub trust_after: u32,
-    /// Share of the predictions of a site that is believed which are checked all the same, between 0 and 1. While trust is
-    /// young it is more: `trust-after` divided by the number of right predictions.
+    /// Share of a trusted site's predictions that are checked, between 0 and 1. Young trust is checked more: `trust-after`
+    /// divided by the number of right predictions.
     #[schemars(range(min = 0, max = 1), extend("x-opilio-overridable" = true))]
     pub samples: f64,
 }
 
-/// The four of the study.
+/// The four schemes of the study.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scheme {
-    /// Download when the date has changed.
+    /// Fetches the body if the date has changed.
     Date,
-    /// Download when the entity tag has.
+    /// Fetches the body if the entity tag has changed.
     Etag,
-    /// Download when both have, or the only one that there is.
+    /// Fetches the body if both have changed, or the only one present.
     Both,
-    /// Download when either has.
+    /// Fetches the body if either has changed.
     Either,
 }
 
 impl Default for Settings {
-    /// `either`, as the thesis chose; ten right predictions make trust, and one of fifty is checked for good.
+    /// `either`, the choice of the thesis. Ten right predictions make trust, and one of fifty is always checked.
     fn default() -> Self {
         Self {
             scheme: Scheme::Either,
@@ -66,29 +68,29 @@ impl Default for Settings {
     }
 }
 
-/// What one header says.
+/// The evidence of one header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sign {
-    /// Neither version has it.
+    /// Neither version has the header.
     Missing,
     Same,
-    /// Another value, an older date included, or one of the versions has none.
+    /// The values differ (an older date too), or one version lacks the header.
     Differs,
 }
 
-/// What the headers say together.
+/// The combined prediction of the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prediction {
     Unchanged,
     Changed,
-    /// None of those that count was sent.
+    /// None of the relevant headers was sent.
     Silent,
 }
 
-/// How the predictions of a site have fared.
+/// Record of a site's predictions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Trust {
-    /// Right ones since the last wrong one.
+    /// Right predictions since the last wrong one.
     level: u32,
     right: u32,
     wrong: u32,
@@ -96,15 +98,15 @@ struct Trust {
 
 impl Plugin for UnchangedHeaders {
     const NAME: &'static str = "unchanged-headers";
-    const SUMMARY: &'static str = "Leaves the body alone where the headers of a site that has been right before say that nothing has changed.";
+    const SUMMARY: &'static str = "Skips the body if the headers of a trusted site show no change.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
-        // Also refuses what is not a number.
+        // Also rejects NaN.
         if !(0.0..=1.0).contains(&settings.samples) {
             let problem = format!(
-                "{} is no share; write a number from 0, none, to 1, all",
+                "{} is not a share; write a number from 0 (none) to 1 (all)",
                 settings.samples
             );
             faults.push(SettingsFault::new("/samples", problem));
@@ -119,7 +121,7 @@ impl Plugin for UnchangedHeaders {
 
 impl Filter for UnchangedHeaders {
     fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
-        // A 304 is the server's own word, and what is no success is no version.
+        // A 304 is the server's own statement, and an error is not a version.
         if document.status() != 200 {
             return Ruling::pass();
         }
@@ -132,7 +134,7 @@ impl Filter for UnchangedHeaders {
 }
 
 impl UnchangedHeaders {
-    /// At the headers.
+    /// Predicts at mid-fetch.
     fn predict(&self, document: &Document, visit: &Visit) -> Ruling {
         match self.prediction(document, visit) {
             Prediction::Silent => count("no-indicator", 1),
@@ -152,9 +154,9 @@ impl UnchangedHeaders {
         Ruling::pass()
     }
 
-    /// Once the content has been judged.
+    /// Checks the prediction once the content state is known.
     fn check(&self, document: &Document, visit: &Visit) -> Ruling {
-        // Without a body there is nothing to hold the prediction against.
+        // Without a body the prediction cannot be checked.
         if visit.size().is_none() {
             return Ruling::pass();
         }
@@ -197,8 +199,8 @@ impl UnchangedHeaders {
             .predict(sign("last-modified"), sign("etag"))
     }
 
-    /// Whether this prediction is believed, rather than checked. What is checked follows from the URI and the number of
-    /// its visit, so that it is the same whenever the question is put.
+    /// Whether this prediction is trusted rather than checked. The choice depends on the URI and the number of its visit, so it
+    /// is the same at every stage.
     fn is_believed(&self, trust: Trust, visit: &Visit) -> bool {
         let Settings {
             trust_after,
@@ -235,7 +237,7 @@ impl Scheme {
 }
 
 impl Trust {
-    /// None, where nothing is kept or it cannot be read.
+    /// The kept record; none if it is missing or invalid.
     fn of(document: &Document) -> Self {
         let kept = document.site_value(TRUST).map(|kept| kept.value);
         let kept = kept.unwrap_or_default();
@@ -255,8 +257,8 @@ impl std::fmt::Display for Trust {
     }
 }
 
-/// A number from 0 up to 1 for each visit of a URI, evenly spread: FNV-1a, mixed, since the last byte alone would hardly reach the
-/// upper bits.
+/// A number from 0 up to 1 for each visit of a URI, evenly distributed: FNV-1a, mixed, because the last byte alone would hardly
+/// reach the upper bits.
 fn share_of(uri: &str, visit: u64) -> f64 {
     let bytes = uri.bytes().chain(visit.to_le_bytes());
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -330,8 +332,8 @@ mod tests {
         }
     }
 
-    /// A site of a thousand pages whose date never moves, visited over and over: bodies fetched in each round, first of a
-    /// site that tells the truth, then of one that begins to lie in the fifth.
+    /// A site of a thousand pages whose date never changes, visited repeatedly. Returns the bodies fetched in each round, for a
+    /// site whose headers become wrong in the round `lies_from`.
     fn fetched_by_round(lies_from: usize) -> Vec<usize> {
         let filter = UnchangedHeaders::new(Settings::default()).unwrap();
         let mut kept = KeptFacts::default();
@@ -380,7 +382,7 @@ mod tests {
         );
         let lying = fetched_by_round(4);
         assert_eq!(lying[..4], honest[..4]);
-        // Some are missed until the first sample; from then on every body is fetched.
+        // Some changes are missed until the first sample; from then on every body is fetched.
         assert!((800..1000).contains(&lying[4]), "{lying:?}");
         assert!(lying[5..].iter().all(|&n| n == 1000), "{lying:?}");
     }

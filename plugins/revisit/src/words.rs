@@ -1,6 +1,6 @@
-//! Words of a text or of a page, as people read them: for what compares texts and for what looks for keywords.
+//! Words of a text or page as people read them, for comparing texts and finding keywords.
 
-/// The words of a text: runs of letters and digits. Of markup those that are read: not tags, comments, scripts, styles.
+/// The words of a text: runs of letters and digits. In markup, tags, comments, scripts and styles are skipped.
 pub(crate) struct Words<'a> {
     rest: &'a str,
     is_markup: bool,
@@ -14,7 +14,7 @@ impl<'a> Words<'a> {
         }
     }
 
-    /// What stands behind a tag or comment that begins here, or behind the mark, where none does.
+    /// The text after a tag or comment that begins here, or after the character if none begins.
     fn behind_markup(&self) -> &'a str {
         let rest = &self.rest[1..];
         let behind = |end: &str| rest.find(end).map_or("", |at| &rest[at + end.len()..]);
@@ -37,7 +37,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// From the end tag of an element on.
+/// The text from the end tag of an element on.
 fn behind_end<'a>(text: &'a str, element: &str) -> &'a str {
     let mut at = 0;
     while let Some(found) = text[at..].find("</") {

@@ -1,4 +1,4 @@
-//! `accept`: everything, for a stack that starts from yes.
+//! `accept`: accepts every URI, for a scope stack that starts with yes.
 
 use opilio_plugin::prelude::*;
 
@@ -7,7 +7,8 @@ pub struct Accept;
 
 impl Plugin for Accept {
     const NAME: &'static str = "accept";
-    const SUMMARY: &'static str = "Accepts every URI; what stands after it may still reject.";
+    const SUMMARY: &'static str =
+        "Accepts every URI; later filters of the stack may still reject it.";
     type Settings = NoSettings;
 
     fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {

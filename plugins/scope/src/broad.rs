@@ -1,16 +1,16 @@
-//! `broad`: a crawl of the web at large.
+//! `broad`: the scope of a broad crawl.
 
 use opilio_plugin::prelude::*;
 
 use crate::parts::SurtServer;
 
-/// Accepts whatever lies on a server.
+/// Accepts every URI that names a server.
 pub struct Broad;
 
 impl Plugin for Broad {
     const NAME: &'static str = "broad";
     const SUMMARY: &'static str =
-        "Accepts every URI that names a server, wherever it lies; `hops` and others set bounds.";
+        "Accepts every URI that names a server, on any host; filters such as `hops` set limits.";
     type Settings = NoSettings;
 
     fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {

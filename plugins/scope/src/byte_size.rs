@@ -1,4 +1,4 @@
-//! Sizes as settings write them.
+//! Sizes in bytes, as settings write them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -91,7 +91,7 @@ impl<'de> Deserialize<'de> for ByteSize {
             fn visit_str<E: Error>(self, text: &str) -> Result<ByteSize, E> {
                 ByteSize::parse(text).ok_or_else(|| {
                     E::custom(format!(
-                        "`{text}` is no size; write it like \"10MiB\", \"500kB\" or as a number of bytes"
+                        "`{text}` is not a size; write it like \"10MiB\", \"500kB\" or as a number of bytes"
                     ))
                 })
             }

@@ -1,16 +1,17 @@
-//! `calendar-trap`: calendars that have a page for every month to the end of time.
+//! `calendar-trap`: endless calendars with a page for every month.
 //!
-//! What carries a date in its path (`/2031/05/`, `/2031-05-01/`) or query (`year=2031&month=5`, `date=20310501`) is judged by
-//! that date. Where there is a response there is a clock: what lies too far ahead of it is part of the trap, and in the
-//! stack `pre-extract` its links are not followed, so that a calendar ends within a year or so. Candidates come without a clock; for
-//! them the profile names years.
+//! A URI with a date in its path (`/2031/05/`, `/2031-05-01/`) or query (`year=2031&month=5`, `date=20310501`) is judged by
+//! that date.
+//! A response has a time of visit: dates too far after it are part of the trap. In the stack `pre-extract`, the links of such
+//! pages are not followed, so a calendar ends within about a year. Candidates have no time of visit; the settings `first-year`
+//! and `last-year` limit them.
 
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::parts::Parts;
 
-/// Decides on URIs with dates out of bounds.
+/// Decides on URIs with dates outside the limits.
 pub struct CalendarTrap {
     settings: Settings,
     decisions: Decisions,
@@ -20,22 +21,23 @@ pub struct CalendarTrap {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// How far after the day of the visit a date may lie; at stages that have a response.
+    /// Longest time from the day of the visit to a later date. Applies at stages that have a response.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub ahead: Period,
-    /// How far before it; left out, any time: archives of newspapers go back for centuries.
+    /// Longest time from an earlier date to the day of the visit. Left out: no limit, because newspaper archives reach back
+    /// centuries.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub behind: Option<Period>,
-    /// First year that a date may have, at any stage; left out, any.
+    /// First year that a date may have, at any stage. Left out: no limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub first_year: Option<u16>,
-    /// Last one. At stage scope this alone ends a calendar: write the year after the crawl's.
+    /// Last year that a date may have. At the stage scope only this setting ends a calendar: write the year after the crawl's.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub last_year: Option<u16>,
-    /// What is decided on URIs with a date out of these bounds.
+    /// The decision on URIs with a date outside these limits.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on URIs with a date within them. On URIs without one nothing is.
+    /// The decision on URIs with a date within the limits. URIs without a date get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -63,7 +65,7 @@ impl Plugin for CalendarTrap {
         if let (Some(first), Some(last)) = (settings.first_year, settings.last_year)
             && first > last
         {
-            let problem = format!("{last} is before first-year; no date would do");
+            let problem = format!("{last} is before first-year; no date would match");
             return Err(vec![SettingsFault::new("/last-year", problem)]);
         }
         let decisions = Decisions {
@@ -111,7 +113,7 @@ impl CalendarTrap {
         if at.saturating_sub(now) > span(settings.ahead) {
             return Finding::is(format!("{date} is far ahead"));
         }
-        // A date without a day stands for its first; the whole of its month or year is within.
+        // A date without a day means the first day. The whole of its month or year is within the limit.
         if settings.behind.is_some_and(|behind| {
             now.saturating_sub(at.saturating_add(date.length_days() * 86_400_000)) > span(behind)
         }) {
@@ -121,7 +123,7 @@ impl CalendarTrap {
     }
 }
 
-/// A date as far as a URI says it.
+/// A date with the precision of the URI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Date {
     year: u16,
@@ -154,7 +156,7 @@ impl Date {
         })
     }
 
-    /// Days since 1970-01-01 of its first day, in the Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date
+    /// Days from 1970-01-01 to the first day of the date, in the Gregorian calendar (Hinnant, "chrono-Compatible Low-Level Date
     /// Algorithms").
     fn days(&self) -> i64 {
         let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
@@ -166,7 +168,7 @@ impl Date {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// How many days it stands for, about.
+    /// Approximate number of days in the date: a day, month or year.
     fn length_days(&self) -> i64 {
         match (self.month, self.day) {
             (_, Some(_)) => 1,
@@ -176,7 +178,7 @@ impl Date {
     }
 }
 
-/// Four digits that are likely to be a year: three centuries of newspapers, and whatever a calendar may reach.
+/// Parses four digits that are likely a year: from three centuries of newspapers to the years that a calendar may reach.
 fn year_of(text: &str) -> Option<u16> {
     let year = text.parse().ok().filter(|_| digits(text, 4, 4))?;
     (1600..=9999).contains(&year).then_some(year)
@@ -191,7 +193,7 @@ fn digits(text: &str, least: usize, most: usize) -> bool {
     (least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The first date in a URI; the query before the path, since it says what is asked for.
+/// The first date in a URI. The query is read before the path, because it names the requested date.
 fn date_in(uri: &str) -> Option<Date> {
     let parts = Parts::of(uri);
     in_query(&parts).or_else(|| in_path(parts.path))
@@ -236,12 +238,12 @@ fn compact(text: &str) -> Option<Date> {
     }
 }
 
-/// Names of keys, in the languages of the calendars that are met most.
+/// Names of query keys, in the languages of the most common calendars.
 const YEARS: [&str; 8] = ["year", "yr", "y", "jahr", "annee", "ano", "anno", "ar"];
 const MONTHS: [&str; 8] = [
     "month", "mon", "m", "monat", "mois", "mes", "mese", "manudur",
 ];
-/// What is in the names of keys whose values are whole dates.
+/// Parts of the names of query keys whose values are whole dates.
 const DATES: [&str; 9] = [
     "date", "day", "month", "cal", "datum", "tag", "jour", "dia", "week",
 ];

@@ -1,14 +1,14 @@
-//! `content-length`: judged by size.
+//! `content-length`: decides by the size of a response.
 //!
-//! At mid-fetch the header `Content-Length` is all there is, and many responses have none. Later the size is that of what
-//! was received, codings included, as in `crawl.log`.
+//! At mid-fetch only the header `Content-Length` is known, and many responses have none. Later the size is the number of bytes
+//! received, with codings, as in `crawl.log`.
 
 use opilio_plugin::prelude::*;
 
 use crate::byte_size::ByteSize;
 use crate::decision::{Decision, Decisions, Finding};
 
-/// Decides on responses of a size.
+/// Decides on responses by their size.
 pub struct ContentLength {
     min: u64,
     max: u64,
@@ -19,16 +19,16 @@ pub struct ContentLength {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Least size that the filter is about: `"10MiB"`, or a number of bytes.
+    /// Smallest size that matches: `"10MiB"`, or a number of bytes.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub min: ByteSize,
-    /// Largest one; left out, there is no bound.
+    /// Largest size that matches. Left out: no limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max: Option<ByteSize>,
-    /// What is decided on responses from `min` to `max`; while neither is set, nothing is.
+    /// The decision on responses from `min` to `max`. If neither is set, the filter decides nothing.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on other responses. Where the size is not known, nothing is.
+    /// The decision on other responses. Responses of unknown size get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -46,14 +46,14 @@ impl Default for Settings {
 
 impl Plugin for ContentLength {
     const NAME: &'static str = "content-length";
-    const SUMMARY: &'static str = "Rejects, or accepts, responses of a size.";
+    const SUMMARY: &'static str = "Rejects or accepts responses by size.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let min = settings.min.0;
         let max = settings.max.map_or(u64::MAX, |max| max.0);
         if min > max {
-            let problem = format!("{} is less than min; no size would do", ByteSize(max));
+            let problem = format!("{} is less than min; no size would match", ByteSize(max));
             return Err(vec![SettingsFault::new("/max", problem)]);
         }
         Ok(Self {

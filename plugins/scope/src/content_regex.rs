@@ -1,7 +1,7 @@
-//! `content-regex`: judged by what a document says.
+//! `content-regex`: decides by the text of a document.
 //!
-//! As it stands by default it is for crawls about a subject: in the stack `pre-extract` pages that speak of none of the keywords
-//! are archived, and their links are not followed.
+//! The defaults are for crawls of one subject. In the stack `pre-extract`, pages without any of the keywords are archived, but
+//! their links are not followed.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::patterns::Patterns;
 
-/// Decides on documents in which one of its keywords or expressions is found.
+/// Decides on documents that contain one of its keywords or match one of its expressions.
 pub struct ContentRegex {
     /// Lower-case.
     keywords: Vec<String>,
@@ -26,23 +26,23 @@ pub struct ContentRegex {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Words and phrases, one of which stands in the text; case does not count, in any language. They are found in words
-    /// as well: `island` in `islands`.
+    /// Words and phrases to find in the text. Case is ignored, in any language. Parts of words match too: `island` in
+    /// `islands`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub keywords: Vec<String>,
-    /// Regular expressions to be found in the text, mark-up included: `(?i)\bcod wars?\b`.
+    /// Regular expressions to find in the text, mark-up included: `(?i)\bcod wars?\b`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
-    /// Names of the profile's tables of regular expressions that count too: the host looks for all of them at once.
+    /// Names of tables of regular expressions in the profile that also count. The host looks for all of them at once.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
-    /// On larger documents nothing is decided.
+    /// Largest document to read. Larger documents get no decision.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub size_max: ByteSize,
-    /// What is decided on documents in which something is found.
+    /// The decision on documents with a match.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on text in which nothing is found. On what is not text, or has no content (yet), nothing is.
+    /// The decision on text without a match. Documents that are not text, or have no content (yet), get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -53,7 +53,7 @@ impl Default for Settings {
             keywords: Vec::new(),
             patterns: Vec::new(),
             tables: Vec::new(),
-            // Text, lower-case text and what the host makes of it stay below the 64 MiB of a plugin.
+            // The text, its lower-case copy and the host's copy stay below the 64 MiB of a plugin.
             size_max: ByteSize(8 << 20),
             then: Decision::Pass,
             otherwise: Decision::Reject,
@@ -63,12 +63,13 @@ impl Default for Settings {
 
 impl Plugin for ContentRegex {
     const NAME: &'static str = "content-regex";
-    const SUMMARY: &'static str = "Rejects documents in which no keyword or expression is found, or accepts those in which one is.";
+    const SUMMARY: &'static str =
+        "Rejects documents without a listed keyword or expression, or accepts those with one.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let keyword = |text: &str| match text.trim() {
-            "" => Err("an empty keyword stands in every text"),
+            "" => Err("an empty keyword matches every text"),
             keyword => Ok(keyword.to_lowercase()),
         };
         let (keywords, patterns) = list::both(
@@ -102,7 +103,7 @@ impl Filter for ContentRegex {
 }
 
 impl ContentRegex {
-    /// What was found first, and in what.
+    /// The first match, as the reason of the ruling.
     fn found_in(&self, text: &str) -> Option<String> {
         if !self.keywords.is_empty() {
             let text = lower(text);
@@ -123,7 +124,7 @@ impl ContentRegex {
     }
 }
 
-/// Text without its capitals. That of ASCII alone, which is most, is a tenth of the work.
+/// The text in lower case. ASCII text, the common case, takes a tenth of the time.
 fn lower(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {
         Cow::Owned(text.to_ascii_lowercase())

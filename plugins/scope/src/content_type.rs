@@ -1,4 +1,4 @@
-//! `content-type`: judged by the media type that the server names.
+//! `content-type`: decides by the media type that the server sent.
 
 use opilio_plugin::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::list;
 use crate::media_types::MediaTypes;
 use crate::patterns::Patterns;
 
-/// Decides on responses of one of its media types.
+/// Decides on responses by their media type.
 pub struct ContentType {
     types: MediaTypes,
     patterns: Patterns,
@@ -18,17 +18,17 @@ pub struct ContentType {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Media types without parameters: `text/html`, `video/*`, `*+json`. A server that names none means
+    /// Media types without parameters: `text/html`, `video/*`, `*+json`. If the server sends none, the type is
     /// `application/octet-stream`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub types: Vec<String>,
-    /// Regular expressions to be found in the whole header `Content-Type`, parameters included.
+    /// Regular expressions to find in the whole header `Content-Type`, parameters included.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
-    /// What is decided on responses of these types.
+    /// The decision on responses of these types.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on other responses. Where there is no response yet, nothing is.
+    /// The decision on other responses. Stages before a response get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -46,7 +46,7 @@ impl Default for Settings {
 
 impl Plugin for ContentType {
     const NAME: &'static str = "content-type";
-    const SUMMARY: &'static str = "Rejects, or accepts, responses of listed media types.";
+    const SUMMARY: &'static str = "Rejects or accepts responses of listed media types.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

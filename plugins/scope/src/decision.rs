@@ -1,54 +1,53 @@
-//! The two settings that the filters of this component share: what is decided on what a filter is about (`then`), and on
-//! what it is not about (`otherwise`).
+//! The settings that the filters of this component share: the decision on a match (`then`) and on anything else (`otherwise`).
 
 use std::borrow::Cow;
 
 use opilio_plugin::prelude::*;
 
-/// What is decided.
+/// The decision of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Decision {
-    /// Yes.
+    /// Accepts the URI or response.
     Accept,
-    /// No.
+    /// Rejects the URI or response.
     Reject,
-    /// Nothing: what was decided before stands.
+    /// Leaves the earlier decision of the stack.
     Pass,
 }
 
 /// The settings `then` and `otherwise` of a filter.
 #[derive(Debug, Clone, Copy)]
 pub struct Decisions {
-    /// On what the filter is about.
+    /// The decision on a match.
     pub then: Decision,
-    /// On the rest.
+    /// The decision on anything else.
     pub otherwise: Decision,
 }
 
-/// What a filter finds of one candidate or response. The texts are the reasons that operators read.
+/// A filter's finding about one candidate or response. Its texts are the reasons that operators read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Finding {
-    /// It is what the filter is about.
+    /// A match, with the reason.
     Is(Cow<'static, str>),
-    /// It is not.
+    /// Not a match, with the reason.
     IsNot(Cow<'static, str>),
-    /// There is nothing to go by, at this stage or for this URI: the filter has no opinion.
+    /// Not decidable at this stage or for this URI: the filter has no opinion.
     Unknown,
 }
 
 impl Finding {
-    /// It is what the filter is about, and why.
+    /// A match, with its reason.
     pub fn is(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::Is(reason.into())
     }
 
-    /// It is not, and why.
+    /// Not a match, with its reason.
     pub fn is_not(reason: impl Into<Cow<'static, str>>) -> Self {
         Self::IsNot(reason.into())
     }
 
-    /// It is if there is a reason, and else it is not.
+    /// A match if there is a reason, otherwise not a match.
     pub fn by(reason: Option<String>, otherwise: &'static str) -> Self {
         reason.map_or(Self::IsNot(Cow::Borrowed(otherwise)), |reason| {
             Self::Is(Cow::Owned(reason))
@@ -57,7 +56,7 @@ impl Finding {
 }
 
 impl Decisions {
-    /// The answer to what was found.
+    /// Returns the ruling on a finding.
     #[must_use]
     pub fn rule(self, finding: Finding) -> Ruling {
         let (decision, reason) = match finding {

@@ -1,4 +1,4 @@
-//! `domain`: whole domains, those of the seeds unless said otherwise.
+//! `domain`: whole domains, by default those of the seeds.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use crate::list;
 use crate::parts::SurtServer;
 use crate::prefixes::{Prefixes, host_from};
 
-/// Decides on what lies in one of its domains, subdomains included.
+/// Decides on URIs in one of its domains, subdomains included.
 pub struct Domain {
     domains: Prefixes,
     decisions: Decisions,
@@ -19,18 +19,18 @@ pub struct Domain {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Domains such as `example.org`, which stand for themselves and all below them, at any port.
+    /// Domains such as `example.org`. Each includes its subdomains, at any port.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub domains: Vec<String>,
     /// Whether the domains of the seeds count too: their hosts without a leading `www`.
     pub from_seeds: bool,
-    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
     pub seed_prefixes: Vec<String>,
-    /// What is decided on URIs in these domains.
+    /// The decision on URIs in these domains.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -50,7 +50,7 @@ impl Default for Settings {
 impl Plugin for Domain {
     const NAME: &'static str = "domain";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs in the domains of the seeds or in listed domains.";
+        "Accepts or rejects URIs in the domains of the seeds or in listed domains.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -70,18 +70,18 @@ impl Plugin for Domain {
     }
 }
 
-/// What a domain of the settings is looked up by.
+/// Converts a domain of the settings to its look-up key.
 fn domain_from(text: &str) -> Result<String, String> {
     let host = host_from(text)?;
     match host.port.is_empty() {
         true => Ok(key_of(&host.labels).into_owned()),
         false => Err(format!(
-            "`{text}` has a port; a domain counts at every port, `host` knows ports"
+            "`{text}` has a port; a domain matches every port; use the filter `host` for one port"
         )),
     }
 }
 
-/// `org,example,www,` without its last label, where there is more than a top-level domain before it.
+/// Removes the last label `www` from `org,example,www,`, unless only a top-level domain would remain.
 fn without_www(host: &str) -> &str {
     match host.strip_suffix("www,") {
         Some(domain) if domain.matches(',').count() > 1 => domain,
@@ -89,7 +89,7 @@ fn without_www(host: &str) -> &str {
     }
 }
 
-/// What a host is looked up by. An address ends like a label, so that 10.0.0.1 is no domain of 10.0.0.12.
+/// The look-up key of a host. An address ends like a label, so 10.0.0.1 does not match 10.0.0.12.
 fn key_of(host: &str) -> Cow<'_, str> {
     match host.ends_with(',') {
         true => Cow::Borrowed(host),

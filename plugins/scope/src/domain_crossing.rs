@@ -1,7 +1,7 @@
-//! `domain-crossing`: links that lead out of the domain of their page.
+//! `domain-crossing`: links that leave the domain of their page.
 //!
-//! A domain is what can be registered: one label more than a public suffix (publicsuffix.org), so that
-//! `a.example.co.uk` and `b.example.co.uk` share one. Addresses are domains of their own.
+//! The domain is the registrable one: a public suffix (publicsuffix.org) and one more label. So `a.example.co.uk` and
+//! `b.example.co.uk` share a domain. An address is a domain of its own.
 
 use opilio_plugin::prelude::*;
 use public_suffix::{DEFAULT_PROVIDER, EffectiveTLDProvider};
@@ -18,10 +18,10 @@ pub struct DomainCrossing {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What is decided on what was found in another domain.
+    /// The decision on URIs found in another domain.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on what was found in its own domain. Seeds were found nowhere; on them nothing is decided.
+    /// The decision on URIs found in their own domain. Seeds get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -38,7 +38,7 @@ impl Default for Settings {
 impl Plugin for DomainCrossing {
     const NAME: &'static str = "domain-crossing";
     const SUMMARY: &'static str =
-        "Rejects, or accepts, what was found on a page of another registered domain.";
+        "Rejects or accepts URIs found on a page of another registered domain.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -74,7 +74,7 @@ fn find(from: &SurtServer<'_>, to: &SurtServer<'_>) -> Finding {
     }
 }
 
-/// The domain that somebody registered; the host itself where it is an address or a public suffix.
+/// The registrable domain. For an address or a public suffix, the host itself.
 fn registered(host: &str) -> &str {
     let is_address = host.starts_with('[')
         || host

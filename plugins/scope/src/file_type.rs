@@ -1,6 +1,6 @@
-//! `file-type`: pictures, sound, films, documents, by the ending of the path.
+//! `file-type`: images, audio, video and documents, by the extension of the path.
 //!
-//! Where there is a response the server's word counts instead, unless it says nothing (`application/octet-stream`).
+//! Once there is a response, the server's media type decides instead, unless it is `application/octet-stream`.
 
 use opilio_plugin::prelude::*;
 
@@ -9,10 +9,10 @@ use crate::list;
 use crate::media_types::MediaTypes;
 use crate::parts::Parts;
 
-/// Media type of what the server knows nothing of.
+/// The media type of files that the server does not recognise.
 const UNKNOWN_TYPE: &str = "application/octet-stream";
 
-/// Decides on files of its kinds.
+/// Decides on files of the listed kinds.
 pub struct FileType {
     kinds: Vec<Kind>,
     extensions: Vec<String>,
@@ -24,19 +24,19 @@ pub struct FileType {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Kinds of files, each with its usual endings and media types.
+    /// Kinds of files, each with its usual extensions and media types.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub kinds: Vec<Kind>,
-    /// More endings, without the dot: `iso`. Case does not count.
+    /// Further extensions, without the dot: `iso`. Case is ignored.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub extensions: Vec<String>,
-    /// More media types: `video/*`, `application/x-iso9660-image`.
+    /// Further media types: `video/*`, `application/x-iso9660-image`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub media_types: Vec<String>,
-    /// What is decided on such files.
+    /// The decision on such files.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others. Where neither the path has an ending nor the server a type, nothing is.
+    /// The decision on other files. URIs with neither an extension nor a media type get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -45,15 +45,15 @@ pub struct Settings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// Pictures, vector graphics and icons included.
+    /// Images, including vector graphics and icons.
     Images,
-    /// Sound, and lists of it.
+    /// Audio files and playlists.
     Audio,
-    /// Films, and lists of them.
+    /// Video files and playlists.
     Video,
-    /// PDF, office documents and the like; not web pages.
+    /// PDF, office documents and similar files; not web pages.
     Documents,
-    /// Packed files, disk images, programs and packages.
+    /// Archives, disk images, programs and packages.
     Archives,
     /// Fonts.
     Fonts,
@@ -71,7 +71,7 @@ impl Kind {
         }
     }
 
-    /// Lower-case endings.
+    /// File extensions in lower case.
     fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Images => &[
@@ -104,7 +104,7 @@ impl Kind {
         }
     }
 
-    /// Media types; those that end in `/` stand for all below them.
+    /// Media types. One that ends in `/` matches all its subtypes.
     fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Images => &["image/"],
@@ -181,7 +181,7 @@ impl Default for Settings {
 impl Plugin for FileType {
     const NAME: &'static str = "file-type";
     const SUMMARY: &'static str =
-        "Rejects, or accepts, pictures, sound, films, documents and other files.";
+        "Rejects or accepts images, audio, video, documents and other files.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -206,7 +206,7 @@ fn extension_from(text: &str) -> Result<String, String> {
         text.is_empty() || text.contains(['.', '/', '*']) || text.contains(char::is_whitespace);
     match odd {
         true => Err(format!(
-            "`{text}` is no ending; write it like `iso`, without dot or star"
+            "`{text}` is not a file extension; write it like `iso`, without dot or star"
         )),
         false => Ok(text.to_ascii_lowercase()),
     }
@@ -250,7 +250,7 @@ impl FileType {
         }
     }
 
-    /// Endings that the profile lists count whatever the type is.
+    /// The finding by media type. The extensions that the profile lists match whatever the type is.
     fn by_type(&self, media_type: String, uri: &str) -> Finding {
         if self.is_unset() {
             return Finding::Unknown;

@@ -1,4 +1,4 @@
-//! `hop-path`: judged by the way from the seed.
+//! `hop-path`: decides by the hop path from the seed.
 
 use opilio_plugin::prelude::*;
 
@@ -15,14 +15,14 @@ pub struct HopPath {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Regular expressions, one of which is found in the hop path: `^L?E*$` for the seeds' pages and those they link to,
-    /// with what they show. The path of a seed is empty; one of more than 50 hops reads `N+` and its last 50 letters.
+    /// Regular expressions to find in the hop path: `^L?E*$` matches the seeds' pages and those they link to, with their
+    /// embeds. The path of a seed is empty. A path of more than 50 hops reads `N+` and its last 50 letters.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
-    /// What is decided on URIs found on such a path.
+    /// The decision on URIs with a matching hop path.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -40,7 +40,7 @@ impl Default for Settings {
 impl Plugin for HopPath {
     const NAME: &'static str = "hop-path";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs whose hop path from the seed matches a regular expression.";
+        "Accepts or rejects URIs whose hop path from the seed matches a regular expression.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,8 +1,8 @@
-//! `hops`: how far from a seed the crawl goes.
+//! `hops`: limits the distance from the seed.
 
 use opilio_plugin::prelude::*;
 
-/// Rejects what is too many hops away from its seed.
+/// Rejects URIs with too many hops from their seed.
 pub struct Hops {
     settings: Settings,
 }
@@ -11,17 +11,17 @@ pub struct Hops {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most hops from the seed, of every type; a URI with more is rejected.
+    /// Most hops of any type from the seed. A URI with more is rejected.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max: u32,
-    /// Most hops that a reader or the crawler chose: links, forms, entries of sitemaps (L, S, M). Left out, `max` alone
-    /// counts. Hops of which the path no longer has the letters, past 50, count as chosen.
+    /// Most hops that a reader or the crawler chose: links, forms, sitemap entries (L, S, M). Left out: only `max` limits them.
+    /// Hops past the last 50, whose letters the path no longer has, count as chosen.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_link_hops: Option<u32>,
-    /// Most hops of other types in a row, since the last that was chosen; redirects (R) do not count. Left out, any number.
+    /// Most hops of other types in a row since the last chosen one. Redirects (R) do not count. Left out: no limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_trans_hops: Option<u32>,
-    /// Most speculative hops (X) among these; left out, any number.
+    /// Most speculative hops (X) among these. Left out: no limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_speculative_hops: Option<u32>,
 }
@@ -73,7 +73,7 @@ impl Filter for Hops {
     }
 }
 
-/// A hop path. A long one reads `N+` and its last 50 letters, N being the number left out.
+/// A hop path. A long one reads `N+` and its last 50 letters; N is the number of letters left out.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     left_out: u64,
@@ -81,7 +81,7 @@ pub struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Reads it.
+    /// Parses a hop path.
     #[must_use]
     pub fn of(path: &'a str) -> Self {
         match path.split_once('+') {
@@ -96,20 +96,20 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// How many hops.
+    /// The number of hops.
     #[must_use]
     pub fn hops(&self) -> u64 {
         self.left_out.saturating_add(self.letters.len() as u64)
     }
 
-    /// How many were chosen by a reader or the crawler, those left out among them.
+    /// The number of hops chosen by a reader or the crawler, including those left out of a long path.
     #[must_use]
     pub fn chosen(&self) -> u64 {
         let chosen = self.letters.bytes().filter(|hop| is_chosen(*hop)).count();
         self.left_out.saturating_add(chosen as u64)
     }
 
-    /// Hops since the last that was chosen. A shortened path has 50 letters, more than any sensible limit.
+    /// Hops since the last chosen one. A shortened path has 50 letters, more than any sensible limit.
     #[must_use]
     pub fn trailing(&self) -> Trailing {
         let mut trailing = Trailing::default();
@@ -128,18 +128,18 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Hops since the last that was chosen.
+/// Hops since the last chosen one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Trailing {
-    /// Redirects, which are no hops of a page: a server moves its pictures as it likes. `fetch.redirects-max` limits them.
+    /// Redirects. They do not count as hops, because a server moves its images as it likes. `fetch.redirects-max` limits them.
     pub redirects: u64,
-    /// The others.
+    /// Other hops.
     pub hops: u64,
-    /// Speculative ones among `hops`.
+    /// Speculative hops among `hops`.
     pub speculative: u64,
 }
 
-/// Link, submit, manifest.
+/// Whether the hop is a link, submit or manifest hop.
 fn is_chosen(hop: u8) -> bool {
     matches!(hop, b'L' | b'S' | b'M')
 }

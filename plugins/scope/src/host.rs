@@ -1,4 +1,4 @@
-//! `host`: single hosts, those of the seeds unless said otherwise.
+//! `host`: single hosts, by default those of the seeds.
 
 use opilio_plugin::prelude::*;
 
@@ -7,9 +7,9 @@ use crate::list;
 use crate::parts::SurtServer;
 use crate::prefixes::{Host, host_from};
 
-/// Decides on what lies on one of its hosts.
+/// Decides on URIs on one of its hosts.
 pub struct Hosts {
-    /// Sorted, for a binary search by labels.
+    /// Hosts, sorted for a binary search by labels.
     hosts: Vec<Host>,
     decisions: Decisions,
 }
@@ -18,19 +18,19 @@ pub struct Hosts {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Hosts such as `www.example.org`, `127.0.0.1` or `[::1]`; with a port (`example.org:8080`) at that port alone,
-    /// without one at any.
+    /// Hosts such as `www.example.org`, `127.0.0.1` or `[::1]`. With a port (`example.org:8080`) only that port matches;
+    /// without one, any port.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub hosts: Vec<String>,
     /// Whether the hosts of the seeds count too.
     pub from_seeds: bool,
-    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
     pub seed_prefixes: Vec<String>,
-    /// What is decided on URIs on these hosts.
+    /// The decision on URIs on these hosts.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -50,7 +50,7 @@ impl Default for Settings {
 impl Plugin for Hosts {
     const NAME: &'static str = "host";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs on the hosts of the seeds or on listed hosts.";
+        "Accepts or rejects URIs on the hosts of the seeds or on listed hosts.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,6 +1,6 @@
-//! `ip-set`: judged by the address of the server.
+//! `ip-set`: decides by the IP address of the server.
 //!
-//! Addresses are known from pre-fetch on; at scope the filter has no opinion, so it belongs into the stack `pre-fetch`.
+//! Addresses are known from pre-fetch on. At the stage scope the filter has no opinion, so it belongs in the stack `pre-fetch`.
 
 use std::net::IpAddr;
 
@@ -9,7 +9,7 @@ use opilio_plugin::prelude::*;
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 
-/// Decides on servers whose address lies in one of its networks.
+/// Decides on servers whose address is in one of its networks.
 pub struct IpSet {
     networks: Vec<Network>,
     decisions: Decisions,
@@ -22,10 +22,10 @@ pub struct Settings {
     /// Addresses (`192.0.2.7`, `2001:db8::7`) and networks (`192.0.2.0/24`, `2001:db8::/32`).
     #[schemars(extend("x-opilio-overridable" = true))]
     pub addresses: Vec<String>,
-    /// What is decided on servers at these addresses.
+    /// The decision on servers at these addresses.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others. Where the address is not known, nothing is.
+    /// The decision on other servers. Unknown addresses get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -40,10 +40,10 @@ impl Default for Settings {
     }
 }
 
-/// A network: an address of which the first bits count.
+/// A network: an address and the number of bits that count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Network {
-    /// IPv4 as ::ffff:0:0/96 (RFC 4291 §2.5.5.2), with nothing but zeros after its bits.
+    /// The address; IPv4 as ::ffff:0:0/96 (RFC 4291 §2.5.5.2). All bits past the length are zero.
     address: u128,
     bits: u32,
     written: String,
@@ -56,7 +56,7 @@ impl Network {
             .split_once('/')
             .map_or((written, None), |(address, bits)| (address, Some(bits)));
         let address: IpAddr = address.trim_matches(['[', ']']).parse().map_err(|_| {
-            format!("`{written}` is no address; write it like `192.0.2.7`, `192.0.2.0/24` or `2001:db8::/32`")
+            format!("`{written}` is not an address; write it like `192.0.2.7`, `192.0.2.0/24` or `2001:db8::/32`")
         })?;
         let (longest, before) = match address {
             IpAddr::V4(_) => (32, 96),
@@ -69,14 +69,14 @@ impl Network {
                 .ok()
                 .filter(|bits| *bits <= longest)
                 .ok_or_else(|| {
-                    format!("`{written}` has no length from 0 to {longest} after its slash")
+                    format!("`{written}` needs a length from 0 to {longest} after its slash")
                 })?,
         };
         let (number, bits) = (number_of(address), before + bits);
         let address = number & mask(bits);
         if address != number {
             return Err(format!(
-                "`{written}` has bits set after its length; the network itself, or a longer one, would be right"
+                "`{written}` has bits set after its length; clear them or give a longer length"
             ));
         }
         Ok(Self {
@@ -95,7 +95,7 @@ fn mask(bits: u32) -> u128 {
     u128::MAX.checked_shl(128 - bits).unwrap_or(0)
 }
 
-/// Also of an IPv4 address that is written as IPv6.
+/// The address as a number. IPv4 is written as IPv6.
 fn number_of(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -106,7 +106,7 @@ fn number_of(address: IpAddr) -> u128 {
 impl Plugin for IpSet {
     const NAME: &'static str = "ip-set";
     const SUMMARY: &'static str =
-        "Rejects, or accepts, servers at listed addresses or in listed networks.";
+        "Rejects or accepts servers at listed addresses or in listed networks.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

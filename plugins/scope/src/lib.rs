@@ -1,5 +1,5 @@
-//! Filters, in one component because they share most of their code. Most judge URIs: which belong to the crawl, which
-//! are traps. Some judge responses, by status, type, size and content. README.md says what each does.
+//! Filters that share one component because they share most of their code. Most judge URIs: scope rules and crawler traps. Some
+//! judge responses by status, type, size and content. README.md describes each filter.
 
 pub mod accept;
 pub mod broad;

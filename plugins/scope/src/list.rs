@@ -1,8 +1,8 @@
-//! Lists in settings, read entry by entry, so that every fault is told at its place.
+//! Lists in settings. Every fault is reported with the place of its entry.
 
 use opilio_plugin::prelude::*;
 
-/// What `read` makes of the entries of a setting, or what it says of those that it refuses.
+/// Applies `read` to each entry of a setting. Returns all values, or a fault for each entry that `read` refuses.
 pub fn each<T, P: Into<String>>(
     setting: &str,
     written: &[String],
@@ -19,7 +19,7 @@ pub fn each<T, P: Into<String>>(
     none_or(faults, entries)
 }
 
-/// Two lists, or the faults of both.
+/// Combines two lists, or the faults of both.
 pub fn both<A, B>(
     one: Result<A, Vec<SettingsFault>>,
     other: Result<B, Vec<SettingsFault>>,

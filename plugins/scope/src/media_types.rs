@@ -4,32 +4,32 @@ use opilio_plugin::prelude::*;
 
 use crate::list;
 
-/// Media types, some with a star for what may be anything.
+/// Media types, some with a star as a wildcard.
 #[derive(Debug)]
 pub struct MediaTypes(Vec<String>);
 
 impl MediaTypes {
-    /// Checks those of a setting; what can be no media type is reported under its place in it.
+    /// Checks the media types of a setting. An invalid one is reported with its place in the list.
     pub fn new(setting: &str, written: &[String]) -> Result<Self, Vec<SettingsFault>> {
         let read = |text: &str| {
             let text = text.trim().to_ascii_lowercase();
             match is_pattern(&text) {
                 true => Ok(text),
                 false => Err(format!(
-                    "`{text}` is no media type; write it like `text/html`, `image/*` or `*+json`, without parameters"
+                    "`{text}` is not a media type; write it like `text/html`, `image/*` or `*+json`, without parameters"
                 )),
             }
         };
         list::each(setting, written, read).map(Self)
     }
 
-    /// There are none.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The first that a media type, lower-case and without parameters, is one of.
+    /// The first entry that matches a media type, which is lower-case and without parameters.
     #[must_use]
     pub fn first_of(&self, media_type: &str) -> Option<&str> {
         let mut types = self.0.iter();

@@ -1,18 +1,18 @@
-//! The parts of a URI and of a SURT form that filters look at. Both come normalised from the host.
+//! Parts of a URI and of a SURT form that filters examine. The host has normalised both.
 
-/// Path and query of a URI; the fragment is not fetched and belongs to neither.
+/// Path and query of a URI. The fragment belongs to neither, because it is not fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parts<'a> {
-    /// Scheme and authority, `http://example.org:8080`; of `dns:example.org` the scheme alone.
+    /// Scheme and authority, `http://example.org:8080`; for `dns:example.org` only the scheme.
     pub server: &'a str,
-    /// With its first slash; may be empty.
+    /// The path with its first slash; may be empty.
     pub path: &'a str,
-    /// Without its question mark; empty where there is none.
+    /// The query without its question mark; empty if the URI has none.
     pub query: &'a str,
 }
 
 impl<'a> Parts<'a> {
-    /// Cuts a URI (RFC 3986 §3).
+    /// Splits a URI (RFC 3986 §3).
     #[must_use]
     pub fn of(uri: &'a str) -> Self {
         let uri = uri.split_once('#').map_or(uri, |(uri, _)| uri);
@@ -35,7 +35,7 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// The ending of the last path segment, without its dot: `jpg` of `/a/b.jpg;v=1`.
+    /// The extension of the last path segment, without its dot: `jpg` for `/a/b.jpg;v=1`.
     #[must_use]
     pub fn extension(&self) -> Option<&'a str> {
         let name = self.path.rsplit('/').next()?;
@@ -44,7 +44,7 @@ impl<'a> Parts<'a> {
         (!stem.is_empty() && !extension.is_empty()).then_some(extension)
     }
 
-    /// Names and values of the query, as written; a name without `=` has an empty value.
+    /// Names and values of the query, unchanged. A name without `=` has an empty value.
     pub fn pairs(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.query
             .split(['&', ';'])
@@ -53,17 +53,17 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Host and port as a SURT form has them.
+/// Host and port, as in a SURT form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SurtServer<'a> {
-    /// `org,example,www,`, or an address as it is written.
+    /// `org,example,www,`, or an IP address in its usual form.
     pub host: &'a str,
-    /// Empty for the scheme's own.
+    /// The port; empty for the scheme's default.
     pub port: &'a str,
 }
 
 impl<'a> SurtServer<'a> {
-    /// That of a SURT form or of a prefix that ends within or after its authority; none where there is no host.
+    /// The server of a SURT form, or of a prefix that ends within or after its authority. None without a host.
     #[must_use]
     pub fn of(surt: &'a str) -> Option<Self> {
         let (_, rest) = surt.split_once("://(")?;
@@ -80,7 +80,7 @@ impl<'a> SurtServer<'a> {
         (!host.is_empty()).then_some(Self { host, port })
     }
 
-    /// The host as people write it.
+    /// The host in its usual form.
     #[must_use]
     pub fn name(&self) -> String {
         let Some(labels) = self.host.strip_suffix(',') else {

@@ -1,4 +1,4 @@
-//! `path`: parts of hosts, the folders of the seeds unless said otherwise.
+//! `path`: folders of hosts, by default those of the seeds.
 
 use opilio_plugin::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
-/// Decides on what lies in one of its folders.
+/// Decides on URIs in one of its folders.
 pub struct Folders {
     folders: Prefixes,
     decisions: Decisions,
@@ -16,19 +16,19 @@ pub struct Folders {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// URIs whose folders count, up to their last slash: `http://example.org/a/b` stands for all in
-    /// `http://example.org/a/`, on that host alone, under http and https.
+    /// URIs whose folders count, up to their last slash. `http://example.org/a/b` stands for all URIs in
+    /// `http://example.org/a/`, on that host only, under http and https.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub paths: Vec<String>,
     /// Whether the folders of the seeds count too.
     pub from_seeds: bool,
-    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
     pub seed_prefixes: Vec<String>,
-    /// What is decided on URIs in these folders.
+    /// The decision on URIs in these folders.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -48,7 +48,7 @@ impl Default for Settings {
 impl Plugin for Folders {
     const NAME: &'static str = "path";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs in the folders of the seeds or in listed folders.";
+        "Accepts or rejects URIs in the folders of the seeds or in listed folders.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -66,7 +66,7 @@ impl Plugin for Folders {
     }
 }
 
-/// Closes the authority of a prefix that stands for a whole domain.
+/// Closes the authority of a prefix that stands for a whole domain, so that it stands for one host.
 fn on_one_host(mut prefix: String) -> String {
     if !prefix.contains(')') {
         prefix.push(')');

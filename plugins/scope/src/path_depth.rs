@@ -1,8 +1,8 @@
-//! `path-depth`: paths too deep to have been made by hand.
+//! `path-depth`: paths too deep to be made by hand.
 
 use opilio_plugin::prelude::*;
 
-/// Rejects paths of too many segments.
+/// Rejects URIs with too many path segments.
 pub struct PathDepth {
     settings: Settings,
 }
@@ -11,7 +11,7 @@ pub struct PathDepth {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most segments of the path, the empty one after a last slash included; a URI with more is rejected.
+    /// Most segments of the path, including the empty one after a final slash. A URI with more is rejected.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max: u32,
 }

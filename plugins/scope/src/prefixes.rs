@@ -1,11 +1,11 @@
-//! Sets of SURT prefixes, and what a line of such a list means (glossary, "SURT prefix"); hosts in settings.
+//! Sets of SURT prefixes, the meaning of a line in such a list (glossary, "SURT prefix"), and hosts in settings.
 
 use crate::parts::SurtServer;
 
-/// SURT prefixes, of which one may begin a SURT form.
+/// SURT prefixes, one of which may be a prefix of a SURT form.
 #[derive(Debug, Clone, Default)]
 pub struct Prefixes {
-    /// Sorted; none begins another, because the longer one would be redundant.
+    /// Sorted. No entry is a prefix of another, because the longer one would be redundant.
     sorted: Vec<String>,
 }
 
@@ -13,20 +13,20 @@ impl FromIterator<String> for Prefixes {
     fn from_iter<I: IntoIterator<Item = String>>(prefixes: I) -> Self {
         let mut sorted: Vec<String> = prefixes.into_iter().collect();
         sorted.sort_unstable();
-        // What a prefix begins stands behind it, before anything else.
+        // Every string with a prefix sorts directly after that prefix.
         sorted.dedup_by(|later, kept| later.starts_with(kept.as_str()));
         Self { sorted }
     }
 }
 
 impl Prefixes {
-    /// There are none.
+    /// Whether the set is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sorted.is_empty()
     }
 
-    /// The prefix that begins `surt`. As none begins another, it is the last that sorts not after it.
+    /// The entry that is a prefix of `surt`: the last one that does not sort after it, as no entry is a prefix of another.
     #[must_use]
     pub fn of(&self, surt: &str) -> Option<&str> {
         let after = self
@@ -37,8 +37,8 @@ impl Prefixes {
     }
 }
 
-/// The prefix that a setting stands for: a SURT prefix (`http://(org,example,`, `(org,example,`), or a URI, which
-/// stands for the prefix it implies. A `+` before either changes nothing. An error says what is wrong.
+/// The prefix that a setting stands for: a SURT prefix (`http://(org,example,`, `(org,example,`), or the prefix implied by a
+/// URI. A leading `+` is ignored. An error describes the fault.
 pub fn prefix_from(text: &str) -> Result<String, String> {
     let text = text.trim();
     let text = text.strip_prefix('+').unwrap_or(text).trim_start();
@@ -46,7 +46,7 @@ pub fn prefix_from(text: &str) -> Result<String, String> {
         return Err("an empty prefix would accept everything; write one like `http://(org,example,` or a URI".to_owned());
     }
     if text.contains(char::is_whitespace) {
-        return Err(format!("`{text}` has blanks in it"));
+        return Err(format!("`{text}` contains blanks"));
     }
     let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
     let scheme = scheme.to_ascii_lowercase();
@@ -57,12 +57,12 @@ pub fn prefix_from(text: &str) -> Result<String, String> {
     implied(scheme, rest)
 }
 
-/// A host and port of a setting, as SURT forms have them.
+/// Host and port of a setting, in the form of SURTs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host {
-    /// `org,example,www,`, or an address as it is written.
+    /// `org,example,www,`, or an IP address in its usual form.
     pub labels: String,
-    /// Empty for any.
+    /// The port; empty for any port.
     pub port: String,
 }
 
@@ -75,12 +75,12 @@ impl From<SurtServer<'_>> for Host {
     }
 }
 
-/// The host that a setting names: `www.example.org`, `example.org:8080`, `[::1]`. An error says what is wrong.
+/// Parses the host of a setting: `www.example.org`, `example.org:8080`, `[::1]`. An error describes the fault.
 pub fn host_from(text: &str) -> Result<Host, String> {
     let text = text.trim();
     if text.contains(['/', '(', ',', '?', '#', '@', '*']) || text.contains(char::is_whitespace) {
         return Err(format!(
-            "`{text}` is no host; write it like `www.example.org`"
+            "`{text}` is not a host; write it like `www.example.org`"
         ));
     }
     let (host, port) = host_and_port(text)?;
@@ -90,7 +90,7 @@ pub fn host_from(text: &str) -> Result<Host, String> {
     })
 }
 
-/// The prefix implied by a URI, given without its scheme.
+/// The prefix implied by a URI without its scheme.
 fn implied(scheme: &str, rest: &str) -> Result<String, String> {
     let rest = rest.split('#').next().unwrap_or_default();
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -109,19 +109,19 @@ fn implied(scheme: &str, rest: &str) -> Result<String, String> {
         prefix.push_str(port);
     }
     match path.rfind('/') {
-        // Everything below the last slash: that folder.
+        // A path with a slash stands for its folder.
         Some(slash) => {
             prefix.push(')');
             prefix.push_str(&path[..=slash]);
         }
         None if !path.is_empty() => prefix.push_str(")/"),
-        // No slash: the domain with all its subdomains.
+        // Without a slash: the domain with all its subdomains.
         None => {}
     }
     Ok(prefix.to_ascii_lowercase())
 }
 
-/// The two parts of `example.org:8080`; the port is empty where it is the scheme's own.
+/// The two parts of `example.org:8080`. The port is empty if it is the scheme's default.
 fn host_and_port(server: &str) -> Result<(&str, &str), String> {
     let (host, port) = match server.rsplit_once(':') {
         Some((host, port))
@@ -138,7 +138,7 @@ fn host_and_port(server: &str) -> Result<(&str, &str), String> {
     }
     if !host.is_ascii() {
         return Err(format!(
-            "the host `{host}` is not ASCII; write it as the network does, `xn--…`"
+            "the host `{host}` is not ASCII; write it in its ASCII form, `xn--…`"
         ));
     }
     let port = if matches!(port, "80" | "443") {
@@ -149,7 +149,7 @@ fn host_and_port(server: &str) -> Result<(&str, &str), String> {
     Ok((host, port))
 }
 
-/// `www.example.org` reads `org,example,www,`; addresses stay as they are.
+/// Reverses the labels: `www.example.org` becomes `org,example,www,`. Addresses stay unchanged.
 fn turned_round(host: &str) -> String {
     let address = host.starts_with('[')
         || host

@@ -1,4 +1,4 @@
-//! `prerequisite`: what must be fetched before a URI of the crawl may be.
+//! `prerequisite`: URIs that must be fetched before a URI of the crawl.
 
 use opilio_plugin::prelude::*;
 
@@ -8,7 +8,7 @@ pub struct Prerequisite;
 impl Plugin for Prerequisite {
     const NAME: &'static str = "prerequisite";
     const SUMMARY: &'static str =
-        "Accepts what is needed before another URI may be fetched: DNS, robots.txt, a login.";
+        "Accepts URIs that must be fetched before another URI: DNS, robots.txt, a login.";
     type Settings = NoSettings;
 
     fn new(_: NoSettings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,4 +1,4 @@
-//! `query-trap`: queries that grow with every page, repeat themselves, or say the same in another order.
+//! `query-trap`: queries that grow with every page, repeat themselves, or permute those of other URIs.
 
 use std::collections::HashSet;
 
@@ -20,25 +20,25 @@ pub struct Settings {
     /// Longest query, in bytes.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub length_max: u32,
-    /// Most `name=value` pairs in a query that has all those of the page it was found on, on the same path, and more: filters
-    /// of a catalogue that are added one by one.
+    /// Most `name=value` pairs in a query that has all pairs of its page's query, on the same path, and more. Catalogue filters
+    /// that are added one by one make such queries.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub grown_pairs_max: u32,
-    /// How often the same `name=value` pair may stand in a query.
+    /// Most occurrences of the same `name=value` pair in a query.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub repeats_max: u32,
-    /// How often over a percent sign may be escaped: a login page that names itself as the page to return to gains one
-    /// with every visit, `%252F`, `%25252F`.
+    /// Most times that a percent sign may be escaped. A login page that names itself as the return page adds one with every
+    /// visit: `%252F`, `%25252F`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub escapes_max: u32,
-    /// Whether a query counts that is another's in other order: that of the page it was found on, or of an earlier link
-    /// there.
+    /// Whether to match a query with the same pairs in another order as the query of its page, or of an earlier link on that
+    /// page.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub permutations: bool,
-    /// What is decided on URIs with such queries.
+    /// The decision on URIs with such queries.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on other queries. On URIs without one nothing is.
+    /// The decision on other queries. URIs without a query get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -59,12 +59,13 @@ impl Default for Settings {
 
 impl Plugin for QueryTrap {
     const NAME: &'static str = "query-trap";
-    const SUMMARY: &'static str = "Rejects URIs whose query grows with every page, repeats itself or is another's in other order.";
+    const SUMMARY: &'static str =
+        "Rejects URIs whose query grows with every page, repeats itself or permutes another query.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         if settings.repeats_max == 0 {
-            let problem = "0 would be about every query; the least is 1";
+            let problem = "0 would match every query; the minimum is 1";
             return Err(vec![SettingsFault::new("/repeats-max", problem)]);
         }
         let decisions = Decisions {
@@ -86,7 +87,7 @@ impl Filter for QueryTrap {
     }
 
     fn judge_candidates(&self, _: &Stage, candidates: &Candidates<'_>) -> Vec<Ruling> {
-        // Path and sorted pairs of the links before, each as it was first written.
+        // Path and sorted pairs of earlier links, each with its first query.
         let mut before = HashSet::new();
         let mut as_written = HashSet::new();
         let none = HashSet::new();
@@ -96,7 +97,7 @@ impl Filter for QueryTrap {
             let is_new = as_written.insert(query.parts);
             let known = if is_new { &before } else { &none };
             let finding = self.find(&query, candidate.via(), known);
-            // What is refused itself refuses nothing else.
+            // A rejected link does not make later links permutations.
             if is_new && query.sorted.len() > 1 && !matches!(finding, Finding::Is(_)) {
                 before.insert(query.key());
             }
@@ -106,7 +107,7 @@ impl Filter for QueryTrap {
     }
 }
 
-/// A query, and the path it belongs to.
+/// A query and its path.
 struct Query<'a> {
     parts: Parts<'a>,
     sorted: Vec<(&'a str, &'a str)>,
@@ -122,18 +123,18 @@ impl<'a> Query<'a> {
         Self { parts, sorted }
     }
 
-    /// What permutations of one query have in common.
+    /// The part that permutations of one query share.
     fn key(&self) -> Key<'a> {
         (self.parts.server, self.parts.path, self.sorted.clone())
     }
 
-    /// How often the pair that is there most often stands in it.
+    /// Occurrences of the most frequent pair.
     fn repeats(&self) -> usize {
         let runs = self.sorted.chunk_by(|one, other| one == other);
         runs.map(<[_]>::len).max().unwrap_or(0)
     }
 
-    /// It has every pair of the other, and more.
+    /// Whether it has every pair of the other, and more.
     fn extends(&self, other: &Query<'_>) -> bool {
         if self.sorted.len() <= other.sorted.len() {
             return false;
@@ -185,7 +186,7 @@ impl QueryTrap {
     }
 }
 
-/// How many times over a percent sign is escaped: 1 in `%252F`, 2 in `%25252F`.
+/// The number of times that a percent sign is escaped: 1 in `%252F`, 2 in `%25252F`.
 fn escapes(text: &str) -> usize {
     let depths = text.split('%').skip(1).map(|behind| {
         let mut rest = behind;
@@ -196,7 +197,7 @@ fn escapes(text: &str) -> usize {
         }
         let mut first = rest.bytes().take(2);
         let is_escape = rest.len() >= 2 && first.all(|byte| byte.is_ascii_hexdigit());
-        // Where no other character was escaped, the percent sign itself was.
+        // If no other character was escaped, the percent sign itself was.
         if is_escape {
             depth
         } else {

@@ -1,11 +1,11 @@
-//! `regex-list`: judged by regular expressions over the URI.
+//! `regex-list`: decides by regular expressions on the URI.
 
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::patterns::Patterns;
 
-/// Decides on URIs that one of its expressions matches, or all of them.
+/// Decides on URIs that match any, or all, of its expressions.
 pub struct RegexList {
     patterns: Patterns,
     tables: Vec<String>,
@@ -17,20 +17,20 @@ pub struct RegexList {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Regular expressions to be found somewhere in the URI; `^` and `$` are its ends. For more than a few use a table.
+    /// Regular expressions to find anywhere in the URI; `^` and `$` are its ends. For more than a few, use a table.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
-    /// Names of the profile's tables of regular expressions that count too: the host looks for all of them at once, and
-    /// reads them anew while the crawl runs.
+    /// Names of tables of regular expressions in the profile that also count. The host looks for all of them at once, and
+    /// re-reads them while the crawl runs.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
-    /// Whether every expression, and one of each table, must be found rather than any.
+    /// Whether every expression, and one of each table, must match. Otherwise one is enough.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub all: bool,
-    /// What is decided on URIs that match.
+    /// The decision on URIs that match.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -49,7 +49,7 @@ impl Default for Settings {
 
 impl Plugin for RegexList {
     const NAME: &'static str = "regex-list";
-    const SUMMARY: &'static str = "Accepts, or rejects, URIs that match regular expressions.";
+    const SUMMARY: &'static str = "Accepts or rejects URIs that match regular expressions.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

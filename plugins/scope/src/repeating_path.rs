@@ -1,12 +1,12 @@
-//! `repeating-path`: URIs that a crawler trap makes, `/a/b/a/b/a/b/`.
+//! `repeating-path`: URIs with repeated path segments, as crawler traps make them: `/a/b/a/b/a/b/`.
 //!
-//! The URI, its query included, is cut at slashes. What is looked for is a group of pieces, each ended by a slash, that
-//! is followed by itself `max-repetitions` times. Backtracking regular expressions take quadratic time and more for
-//! this; here it is a search for runs in a sequence of numbers, n log n in the number of pieces.
+//! The URI, its query included, is split at slashes. The filter looks for a group of pieces, each ended by a slash, that is
+//! followed by itself `max-repetitions` times. Backtracking regular expressions take at least quadratic time for this. The
+//! filter searches for runs in a sequence of numbers, n log n in the number of pieces.
 
 use opilio_plugin::prelude::*;
 
-/// Rejects URIs in which a group of path segments follows itself too often.
+/// Rejects URIs in which a group of path segments repeats too often.
 pub struct RepeatingPath {
     settings: Settings,
 }
@@ -15,8 +15,8 @@ pub struct RepeatingPath {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// A group of one or several segments that is followed by itself so often is too much: with 2, `/a/b/a/b/a/b/` is
-    /// rejected and `/a/b/a/b/` is not.
+    /// A URI is rejected if a group of one or several segments is followed by itself this many times. With 2, `/a/b/a/b/a/b/`
+    /// is rejected and `/a/b/a/b/` is not.
     #[schemars(range(min = 1), extend("x-opilio-overridable" = true))]
     pub max_repetitions: u32,
 }
@@ -29,15 +29,14 @@ impl Default for Settings {
 
 impl Plugin for RepeatingPath {
     const NAME: &'static str = "repeating-path";
-    const SUMMARY: &'static str =
-        "Rejects URIs in which path segments, alone or in groups, repeat themselves.";
+    const SUMMARY: &'static str = "Rejects URIs with repeated path segments or groups of segments.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         if settings.max_repetitions == 0 {
             return Err(vec![SettingsFault::new(
                 "/max-repetitions",
-                "0 would reject everything; the least is 1",
+                "0 would reject everything; the minimum is 1",
             )]);
         }
         Ok(Self { settings })
@@ -58,8 +57,8 @@ impl Filter for RepeatingPath {
     }
 }
 
-/// The pieces between slashes as numbers, equal where the pieces are equal. Empty where no piece stands `times` times,
-/// which is most often so: then there is no run either.
+/// The pieces between slashes as numbers, equal for equal pieces. Empty, the common case, if no piece occurs `times` times:
+/// then there cannot be a run either.
 fn pieces(uri: &str, times: usize) -> Vec<u32> {
     let mut pieces: Vec<&str> = uri.split('/').collect();
     // A group begins after a slash and ends with one.
@@ -86,11 +85,11 @@ fn pieces(uri: &str, times: usize) -> Vec<u32> {
     if most < times { Vec::new() } else { numbers }
 }
 
-/// Does some group stand `times` times in a row, `times` being 2 or more?
+/// Whether some group occurs `times` times in a row; `times` is at least 2.
 ///
-/// Divide and conquer (Main and Lorentz 1984): such a run lies in one half, or crosses the middle. One that crosses it
-/// with a group of p pieces has its second copy beginning after the middle, or its last but one ending before it; the
-/// Z function says how far the two sequences, p apart, agree to the left and to the right of there.
+/// Divide and conquer (Main and Lorentz 1984): such a run lies in one half, or crosses the middle. Consider a run that crosses
+/// the middle with a group of p pieces. Its second copy begins after the middle, or its last but one ends before it. The Z
+/// function shows how far the two sequences, p apart, agree to the left and right of that point.
 fn has_run(sequence: &[u32], times: usize) -> bool {
     if sequence.len() < times {
         return false;
@@ -103,12 +102,12 @@ fn has_run(sequence: &[u32], times: usize) -> bool {
     crosses(left, right, times) || crosses(&backwards(right), &backwards(left), times)
 }
 
-/// Is there such a run across the border with a whole group in `right` at the border?
+/// Whether such a run crosses the border with a whole group in `right` at the border.
 fn crosses(left: &[u32], right: &[u32], times: usize) -> bool {
-    // How far the sequence from p in `right` agrees with that from the border.
+    // How far the sequence from p in `right` agrees with the sequence from the border.
     let onwards = z_function(right);
-    // How far the sequence before p in `right` agrees, going back, with that before the border: Z of left reversed,
-    // a separator that no piece has, and the whole reversed.
+    // How far the sequence before p in `right` agrees, going back, with the sequence before the border. This is Z of left
+    // reversed, a separator that no piece has, and the whole reversed.
     let mut joined: Vec<u32> = left.iter().rev().copied().collect();
     joined.push(u32::MAX);
     joined.extend(right.iter().rev());
@@ -121,7 +120,7 @@ fn crosses(left: &[u32], right: &[u32], times: usize) -> bool {
     })
 }
 
-/// For each place, how many numbers from there on agree with those from the start.
+/// For each position, how many numbers from there agree with those from the start.
 fn z_function(sequence: &[u32]) -> Vec<usize> {
     let length = sequence.len();
     let mut z = vec![0; length];
@@ -148,7 +147,7 @@ fn z_function(sequence: &[u32]) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// The definition itself: every group at every place.
+    /// The definition itself: tries every group at every position.
     fn has_run_by_trying(sequence: &[u32], times: usize) -> bool {
         (1..=sequence.len() / times).any(|period| {
             sequence

@@ -1,8 +1,8 @@
-//! `scheme`: only schemes that a fetcher exists for.
+//! `scheme`: limits a crawl to schemes that a fetcher exists for.
 
 use opilio_plugin::prelude::*;
 
-/// Rejects URIs of other schemes than those listed.
+/// Rejects URIs with a scheme that is not listed.
 pub struct Scheme {
     settings: Settings,
 }
@@ -11,7 +11,7 @@ pub struct Scheme {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Schemes that may be fetched, lower-case, without colon; any other is rejected.
+    /// Allowed schemes, lower-case, without colon. Any other is rejected.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub schemes: Vec<String>,
 }
@@ -33,13 +33,13 @@ impl Plugin for Scheme {
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let faults = settings.schemes.iter().enumerate().filter(|(_, scheme)| !is_scheme(scheme)).map(|(at, scheme)| {
-            SettingsFault::new(format!("/schemes/{at}"), format!("`{scheme}` is no scheme; write it like `https`, lower-case and without colon"))
+            SettingsFault::new(format!("/schemes/{at}"), format!("`{scheme}` is not a scheme; write it like `https`, lower-case and without colon"))
         });
         none_or(faults.collect(), ()).map(|()| Self { settings })
     }
 }
 
-/// RFC 3986 §3.1, in lower case.
+/// Whether the text is a scheme (RFC 3986 §3.1) in lower case.
 fn is_scheme(text: &str) -> bool {
     text.starts_with(|first: char| first.is_ascii_lowercase())
         && text

@@ -1,7 +1,7 @@
-//! `seed` and `redirected-seed`: what the operator named, and where that has moved to.
+//! `seed` and `redirected-seed`: the seeds, and the targets of their redirects.
 //!
-//! A redirect from a seed is counted as a seed, and so is one from there, as far as the crawl follows them. What tells the two
-//! apart is the hop path: a seed has none.
+//! The target of a redirect from a seed counts as a seed, and so on, as far as the crawl follows redirects. The hop path
+//! distinguishes the two: that of a seed is empty.
 
 use opilio_plugin::prelude::*;
 
@@ -11,10 +11,10 @@ use crate::decision::{Decision, Decisions, Finding};
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What is decided on them.
+    /// The decision on matching URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on any other URI.
+    /// The decision on any other URI.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -42,7 +42,7 @@ pub struct Seed(Decisions);
 
 impl Plugin for Seed {
     const NAME: &'static str = "seed";
-    const SUMMARY: &'static str = "Accepts, or rejects, the seeds themselves.";
+    const SUMMARY: &'static str = "Accepts or rejects the seeds themselves.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -60,12 +60,12 @@ impl Filter for Seed {
     }
 }
 
-/// Decides on what seeds redirect to.
+/// Decides on redirect targets of seeds.
 pub struct RedirectedSeed(Decisions);
 
 impl Plugin for RedirectedSeed {
     const NAME: &'static str = "redirected-seed";
-    const SUMMARY: &'static str = "Accepts, or rejects, what seeds redirect to, wherever it lies.";
+    const SUMMARY: &'static str = "Accepts or rejects redirect targets of seeds, on any host.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

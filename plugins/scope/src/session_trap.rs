@@ -1,17 +1,17 @@
-//! `session-trap`: sites that give every page a session of its own.
+//! `session-trap`: sites that give every page a new session.
 //!
-//! The crawler keeps no session, so that every page names its links under a new one, and each of them is a new URI. The
-//! canonical form knows the usual shapes; what it does not know is caught here: a link whose session is another than its page's, and
-//! a link with two sessions.
+//! The crawler keeps no session, so every page names its links under a new session, and each link is a new URI. The canonical
+//! form removes the usual session parameters. This filter finds the others: a link with another session than its page's, and a
+//! link with two sessions.
 
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::parts::{Parts, SurtServer};
 
-/// Rejects links that are in a session of their own.
+/// Rejects links with a session of their own.
 pub struct SessionTrap {
-    /// Lower-case.
+    /// Keys in lower case.
     keys: Vec<String>,
     length_min: usize,
     decisions: Decisions,
@@ -21,17 +21,17 @@ pub struct SessionTrap {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Names of what holds a session, in the query (`sid=…`) or behind a semicolon of the path (`;jsessionid=…`). Case does
-    /// not count, and a star at the end stands for anything. ASP.NET's `/(S(…))/` counts always.
+    /// Names of session parameters, in the query (`sid=…`) or after a semicolon of the path (`;jsessionid=…`). Case is ignored.
+    /// A star at the end matches anything. ASP.NET's `/(S(…))/` always counts.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub keys: Vec<String>,
-    /// Shortest value that is a session; shorter ones number something else.
+    /// Shortest value that counts as a session. Shorter values number something else.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub length_min: u32,
-    /// What is decided on links in a session other than their page's, or in two.
+    /// The decision on links with two sessions, or with another session than their page's.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on links in their page's session. On links without one nothing is.
+    /// The decision on links with their page's session. Links without a session get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -66,7 +66,7 @@ impl Default for Settings {
 
 impl Plugin for SessionTrap {
     const NAME: &'static str = "session-trap";
-    const SUMMARY: &'static str = "Rejects links whose session is not that of their page: sites that begin a new one with every page.";
+    const SUMMARY: &'static str = "Rejects links with another session than their page's, on sites that begin a session with every page.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -76,12 +76,12 @@ impl Plugin for SessionTrap {
             if stem.is_empty() || stem.contains(['=', '&', ';', '*']) {
                 faults.push(SettingsFault::new(
                     format!("/keys/{at}"),
-                    format!("`{key}` is no name; write it like `sid` or `aspsessionid*`"),
+                    format!("`{key}` is not a name; write it like `sid` or `aspsessionid*`"),
                 ));
             }
         }
         if settings.length_min == 0 {
-            faults.push(SettingsFault::new("/length-min", "the least is 1"));
+            faults.push(SettingsFault::new("/length-min", "the minimum is 1"));
         }
         let keys = settings.keys.iter().map(|key| key.to_ascii_lowercase());
         none_or(
@@ -136,7 +136,7 @@ impl Filter for SessionTrap {
 impl SessionTrap {
     /// Names and values of the sessions in a URI.
     fn sessions<'a>(&self, uri: &'a str) -> Vec<(&'a str, &'a str)> {
-        // Most URIs are done here.
+        // Most URIs return here.
         if !uri.contains(['?', ';', '(']) {
             return Vec::new();
         }
@@ -169,7 +169,7 @@ impl SessionTrap {
         })
     }
 
-    /// Long, and made as machines make it: letters and digits mixed.
+    /// Whether the value is long and mixes letters and digits, as generated values do.
     fn is_session(&self, value: &str) -> bool {
         let bytes = value.as_bytes();
         bytes.len() >= self.length_min

@@ -1,10 +1,9 @@
-//! `sibling-trap`: pages made without end of one template, that say next to nothing new.
+//! `sibling-trap`: pages generated from one template with almost the same text.
 //!
-//! URIs that differ in numbers, dates, tokens and the values of their query alone are siblings. Of siblings whose words are next to
-//! the same (a simhash of all words, numbers left out: Charikar 2002) a site may have so many; the links of any
-//! further one are not followed where the filter stands in the stack `pre-extract`, and it is not archived where it stands in
-//! `archive`. What has been seen is kept with the site: 4 KiB of the latest, so that of a site with very many kinds of pages some are
-//! forgotten, which lets pages through and keeps none out.
+//! URIs that differ only in numbers, dates, tokens and query values are siblings. A site may have a limited number of siblings
+//! with almost the same words (a simhash of all words without numbers: Charikar 2002). In the stack `pre-extract`, the links of
+//! further ones are not followed; in the stack `archive`, further ones are not archived. The site's value keeps the latest 4
+//! KiB of families. A site with very many kinds of pages loses some families: then pages pass, and none is wrongly rejected.
 
 use opilio_plugin::prelude::*;
 
@@ -14,18 +13,18 @@ use crate::parts::Parts;
 
 /// Name of the site's value: families of siblings, the latest first.
 const FAMILIES: &str = "families";
-/// Name of the URI's value: the how manieth of its family it was when it was first seen.
+/// Name of the URI's value: its ordinal in its family at its first visit.
 const PLACE: &str = "place";
 /// Note for later stages of the visit, so that no page is counted twice.
 const NOTE: &str = "sibling-trap";
-/// Form of both values.
+/// Version of the form of both values.
 const FORM: u32 = 1;
 /// The host keeps 4 KiB with a site; a family takes at most 8 + 1 + 16 + 1 + 7 + 1 bytes.
 const FAMILIES_MAX: usize = 4096 / 34;
-/// Shortest run of letters and digits in a path that is a token rather than a name.
+/// Shortest run of letters and digits in a path that counts as a token rather than a name.
 const TOKEN_LENGTH: usize = 16;
 
-/// Decides on what is one sibling too many.
+/// Decides on siblings past the limit.
 pub struct SiblingTrap {
     siblings_max: u32,
     bits_max: u32,
@@ -38,22 +37,23 @@ pub struct SiblingTrap {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// How many siblings that say the same a site may have.
+    /// Most siblings of a site with almost the same text.
     #[schemars(range(min = 1, max = 999_999), extend("x-opilio-overridable" = true))]
     pub siblings_max: u32,
-    /// How many of 64 bits of the fingerprint may differ between pages that say the same; 0 for the same words alone.
+    /// Most of the 64 bits of the fingerprint that may differ between pages with almost the same text; 0 requires the same
+    /// words.
     #[schemars(range(max = 16), extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub bits_max: u32,
-    /// Fewest words of a page that is judged; of shorter ones there are too many alike.
+    /// Fewest words of a page that is judged. Many shorter pages are alike by chance.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub words_min: u32,
-    /// On larger documents nothing is decided.
+    /// Largest document to read. Larger documents get no decision.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-expert" = true))]
     pub size_max: ByteSize,
-    /// What is decided on further siblings.
+    /// The decision on siblings past the limit.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on other pages. On what is not text nothing is, nor before there is content.
+    /// The decision on other pages. Documents that are not text, or have no content yet, get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -73,7 +73,7 @@ impl Default for Settings {
 
 impl Plugin for SiblingTrap {
     const NAME: &'static str = "sibling-trap";
-    const SUMMARY: &'static str = "Rejects pages of which a site has many that differ in numbers alone: calendars, and listings of nothing.";
+    const SUMMARY: &'static str = "Rejects pages of which a site has many that differ only in numbers: calendars and empty listings.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -106,7 +106,7 @@ impl Plugin for SiblingTrap {
 }
 
 impl Filter for SiblingTrap {
-    /// There is nothing to be told of pages that have not been read.
+    /// Passes: a candidate has no content to judge.
     fn judge_candidate(&self, _: &Stage, _: CandidateView<'_>) -> Ruling {
         Ruling::pass()
     }
@@ -127,7 +127,7 @@ impl Filter for SiblingTrap {
     }
 }
 
-/// Siblings that say the same.
+/// Siblings with almost the same text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Family {
     shape: u32,
@@ -136,7 +136,7 @@ struct Family {
 }
 
 impl SiblingTrap {
-    /// The how manieth of its family a page is. Counted at its first visit; a later one finds its place again.
+    /// The ordinal of a page in its family. The first visit counts it; a later visit reads the kept value.
     fn place_of(&self, document: &Document, visit: &Visit) -> Option<u32> {
         if let Some(place) = document.note(NOTE) {
             return place.parse().ok();
@@ -148,7 +148,7 @@ impl SiblingTrap {
             Some(kept) => kept.value.parse().ok(),
             None => self.counted(document, visit),
         };
-        // Also of a page that has none: it is not looked at again.
+        // Also set for a page without an ordinal, so that later stages do not read it again.
         document.set_note(
             NOTE,
             &place.map_or_else(String::new, |place| place.to_string()),
@@ -170,7 +170,7 @@ impl SiblingTrap {
         let family = match same {
             Some(at) => {
                 let family = families.remove(at);
-                // Compared with its first member always, so that a family does not drift.
+                // Always compared with its first member, so that a family does not drift.
                 Family {
                     members: (family.members + 1).min(9_999_999),
                     ..family
@@ -190,7 +190,7 @@ impl SiblingTrap {
     }
 }
 
-/// What is kept, a family in a line. What cannot be read is left out.
+/// Parses the kept value, one family a line. Invalid lines are skipped.
 fn read(text: &str) -> Vec<Family> {
     let family = |line: &str| {
         let mut fields = line.split(' ');
@@ -213,7 +213,7 @@ fn written(families: &[Family]) -> String {
     lines.collect()
 }
 
-/// A hash of what siblings have in common: server and path with numbers and tokens left out, and the names in the query.
+/// A hash of the part that siblings share: server, path without numbers and tokens, and the names in the query.
 fn shape_of(uri: &str) -> u32 {
     let parts = Parts::of(uri);
     let mut shape = parts.server.as_bytes().to_vec();
@@ -237,12 +237,12 @@ fn shape_of(uri: &str) -> u32 {
         shape.push(b'&');
         shape.extend_from_slice(name.as_bytes());
     }
-    // Half of it is enough to tell the pages of one site apart.
+    // Half of the bits distinguish the pages of one site.
     (hash_of(&shape) >> 32) as u32
 }
 
-/// FNV-1a, its bits mixed as in SplitMix64. That of the standard library may change with its version, and what is kept
-/// outlives versions.
+/// FNV-1a with its bits mixed as in SplitMix64. The hash of the standard library may change with its version, and kept values
+/// outlive versions.
 fn hash_of(bytes: &[u8]) -> u64 {
     let fnv = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
@@ -252,7 +252,7 @@ fn hash_of(bytes: &[u8]) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A simhash of the words of a page; none where there are too few. Mark-up is no word, nor is what stands in scripts and style sheets.
+/// A simhash of the words of a page; none if there are too few. Mark-up, scripts and style sheets do not count as words.
 fn fingerprint(text: &str, words_min: usize) -> Option<u64> {
     let mut balance = [0_i32; 64];
     let mut words = 0;
@@ -270,7 +270,7 @@ fn fingerprint(text: &str, words_min: usize) -> Option<u64> {
     (words >= words_min.max(1)).then_some(hash)
 }
 
-/// Words of letters alone, outside of tags.
+/// Words that consist of letters, outside of tags.
 fn words_of(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     let runs = std::iter::from_fn(move || {
@@ -286,7 +286,7 @@ fn words_of(text: &str) -> impl Iterator<Item = &str> {
         .filter(|word| word.chars().nth(1).is_some())
 }
 
-/// What follows a tag, and the whole of a script or style sheet.
+/// The text after a tag; after the whole of a script or style sheet.
 fn behind(tag: &str) -> &str {
     for name in ["script", "style"] {
         let named = tag

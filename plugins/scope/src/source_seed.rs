@@ -1,4 +1,4 @@
-//! `source-seed`: judged by the seed that a URI descends from.
+//! `source-seed`: decides by the seed that a URI descends from.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 
-/// Decides on what descends from one of its seeds.
+/// Decides on URIs that descend from one of its seeds.
 pub struct SourceSeed {
     seeds: BTreeSet<String>,
     decisions: Decisions,
@@ -16,13 +16,13 @@ pub struct SourceSeed {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Seeds as they stand in the source column of `crawl.log`.
+    /// Seeds, as in the source column of `crawl.log`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub seeds: Vec<String>,
-    /// What is decided on URIs that descend from these seeds.
+    /// The decision on URIs that descend from these seeds.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on those that descend from others. Where the source is not known, nothing is.
+    /// The decision on URIs that descend from other seeds. URIs of unknown source get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -39,7 +39,7 @@ impl Default for Settings {
 
 impl Plugin for SourceSeed {
     const NAME: &'static str = "source-seed";
-    const SUMMARY: &'static str = "Accepts, or rejects, URIs that descend from listed seeds.";
+    const SUMMARY: &'static str = "Accepts or rejects URIs that descend from listed seeds.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

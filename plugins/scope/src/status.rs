@@ -1,11 +1,11 @@
-//! `status`: judged by the fetch status.
+//! `status`: decides by the status code of a response.
 
 use opilio_plugin::prelude::*;
 
 use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 
-/// Decides on responses with one of its statuses.
+/// Decides on responses with one of its status codes.
 pub struct Status {
     ranges: Vec<(i32, i32)>,
     decisions: Decisions,
@@ -15,13 +15,13 @@ pub struct Status {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Statuses (`"404"`) and ranges of them (`"500-599"`), the last included.
+    /// Status codes (`"404"`) and ranges (`"500-599"`), the last one included.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub statuses: Vec<String>,
-    /// What is decided on responses with such a status.
+    /// The decision on responses with such a status code.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on other responses. Where there is no response yet, nothing is.
+    /// The decision on other responses. Stages before a response get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -36,7 +36,7 @@ impl Default for Settings {
     }
 }
 
-/// `404`, `500-599`.
+/// Parses `404` or `500-599`.
 fn range(text: &str) -> Option<(i32, i32)> {
     let number = |text: &str| text.trim().parse::<u16>().ok().map(i32::from);
     let (first, last) = text.split_once('-').unwrap_or((text, text));
@@ -46,14 +46,14 @@ fn range(text: &str) -> Option<(i32, i32)> {
 
 impl Plugin for Status {
     const NAME: &'static str = "status";
-    const SUMMARY: &'static str = "Rejects, or accepts, responses with listed statuses.";
+    const SUMMARY: &'static str = "Rejects or accepts responses with listed status codes.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         Ok(Self {
             ranges: list::each("statuses", &settings.statuses, |text| {
                 range(text).ok_or_else(|| {
-                    format!("`{text}` is no status; write it like `404` or `500-599`")
+                    format!("`{text}` is not a status code; write it like `404` or `500-599`")
                 })
             })?,
             decisions: Decisions {

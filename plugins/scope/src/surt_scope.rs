@@ -1,4 +1,4 @@
-//! `surt-scope`: which sites, and parts of sites, the crawl is about.
+//! `surt-scope`: the sites, and parts of sites, of the crawl.
 
 use opilio_plugin::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
-/// Decides on what lies under one of its SURT prefixes.
+/// Decides on URIs under one of its SURT prefixes.
 pub struct SurtScope {
     prefixes: Prefixes,
     tables: Vec<String>,
@@ -18,26 +18,25 @@ pub struct SurtScope {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// SURT prefixes such as `http://(org,example,`, or URIs that stand for the prefix they imply:
-    /// `http://example.org` for the domain and all below it, `http://example.org/` for that host alone.
+    /// SURT prefixes such as `http://(org,example,`, or URIs that stand for the prefix they imply: `http://example.org` for the
+    /// domain and its subdomains, `http://example.org/` for that host only.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
-    /// Names of the profile's tables of SURT prefixes that count too: for lists that are long, or change while the crawl
-    /// runs.
+    /// Names of tables of SURT prefixes in the profile that also count, for lists that are long or change while the crawl runs.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
     /// Whether the prefixes that the seeds imply count too.
     pub from_seeds: bool,
-    /// Prefixes that the job's seeds imply: filled in and kept current by the crawl where `from-seeds` is set.
+    /// Prefixes implied by the job's seeds. The crawl fills them in and keeps them current if `from-seeds` is set.
     #[schemars(extend("x-opilio-expert" = true))]
     pub seed_prefixes: Vec<String>,
-    /// Whether a URI also counts when the page it was found on lies under a prefix.
+    /// Whether a URI also matches if the page it was found on is under a prefix.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub also_check_via: bool,
-    /// What is decided on URIs under a prefix.
+    /// The decision on URIs under a prefix.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on others.
+    /// The decision on other URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -59,7 +58,7 @@ impl Default for Settings {
 impl Plugin for SurtScope {
     const NAME: &'static str = "surt-scope";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs under the seeds or under listed SURT prefixes.";
+        "Accepts or rejects URIs under the seeds or under listed SURT prefixes.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -93,10 +92,10 @@ impl Filter for SurtScope {
 }
 
 impl SurtScope {
-    /// Why the candidate is one that is decided on: its own place first, then that of its page.
+    /// The reason why the candidate matches: its own URI first, then its page.
     fn match_of(&self, candidate: CandidateView<'_>) -> Option<String> {
         if let Some(prefix) = self.prefixes.of(candidate.surt()) {
-            // Every link of a site comes this way; `format!` takes five times as long.
+            // Every link of a site takes this path; `format!` takes five times as long.
             return Some(["under ", prefix].concat());
         }
         let mut tables = self.tables.iter();

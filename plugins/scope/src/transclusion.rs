@@ -1,10 +1,10 @@
-//! `transclusion`: what a page of the crawl needs to be shown, wherever it lies.
+//! `transclusion`: embeds that a page of the crawl needs, on any host.
 
 use opilio_plugin::prelude::*;
 
 use crate::hops::{Path, Trailing};
 
-/// Accepts what a few hops other than links lead to: images, style sheets and scripts on other sites.
+/// Accepts URIs that a few hops other than links lead to: images, style sheets and scripts on other sites.
 pub struct Transclusion {
     settings: Settings,
 }
@@ -13,11 +13,11 @@ pub struct Transclusion {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Most hops since the last link, form or manifest hop; redirects (R) do not count. What has at least one hop or
-    /// redirect, and no more hops than this, is accepted.
+    /// Most hops since the last link, form or manifest hop. Redirects (R) do not count. URIs with at least one such hop or
+    /// redirect, and no more hops than this, are accepted.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_trans_hops: u32,
-    /// How many of these may be speculative.
+    /// Most speculative hops among these.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_speculative_hops: u32,
 }
@@ -34,7 +34,7 @@ impl Default for Settings {
 impl Plugin for Transclusion {
     const NAME: &'static str = "transclusion";
     const SUMMARY: &'static str =
-        "Accepts what pages of the crawl embed or redirect to, wherever it lies.";
+        "Accepts URIs that pages of the crawl embed or redirect to, on any host.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,4 +1,4 @@
-//! `via-surt`: judged by the page that a URI was found on.
+//! `via-surt`: decides by the page that a URI was found on.
 
 use opilio_plugin::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::decision::{Decision, Decisions, Finding};
 use crate::list;
 use crate::prefixes::{Prefixes, prefix_from};
 
-/// Decides on what was found on a page under one of its SURT prefixes.
+/// Decides on URIs found on a page under one of its SURT prefixes.
 pub struct ViaSurt {
     prefixes: Prefixes,
     tables: Vec<String>,
@@ -20,13 +20,13 @@ pub struct Settings {
     /// SURT prefixes of pages, or URIs that stand for the prefix they imply, as in `surt-scope`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub prefixes: Vec<String>,
-    /// Names of the profile's tables of SURT prefixes that count too.
+    /// Names of tables of SURT prefixes in the profile that also count.
     #[schemars(extend("x-opilio-overridable" = true, "x-opilio-table" = true))]
     pub tables: Vec<String>,
-    /// What is decided on URIs found on such pages.
+    /// The decision on URIs found on such pages.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Decision,
-    /// What is decided on those found elsewhere. Seeds were found nowhere; on them nothing is decided.
+    /// The decision on URIs found on other pages. Seeds get no decision.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub otherwise: Decision,
 }
@@ -45,7 +45,7 @@ impl Default for Settings {
 impl Plugin for ViaSurt {
     const NAME: &'static str = "via-surt";
     const SUMMARY: &'static str =
-        "Accepts, or rejects, URIs that were found on pages under listed SURT prefixes.";
+        "Accepts or rejects URIs that were found on pages under listed SURT prefixes.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,5 +1,5 @@
-//! The default scope decides as Heritrix' does: its rules in its order, on cases worked out from them. Both profiles that
-//! say so are read as they ship.
+//! The default scope decides as that of Heritrix: the same rules in the same order, on cases derived from them. The two
+//! profiles that promise it are read as shipped.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use opilio_plugin::prelude::*;
 use opilio_plugin::testing;
 use opilio_plugin::{Configured, TableKind};
 
-/// What the profile's scope stack holds, configured with the seeds' prefixes.
+/// The scope stack of the profile, configured with the seeds' prefixes.
 fn stack(profile: &str) -> Vec<(String, Configured)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../profiles")
@@ -40,7 +40,7 @@ fn stack(profile: &str) -> Vec<(String, Configured)> {
 /// `http://www.example.org` and `http://example.com/a/b`.
 const SEEDS: [&str; 2] = ["http://(org,example,www,", "http://(com,example,)/a/"];
 
-/// Accepted, and by which rule.
+/// Whether it is accepted, and the deciding rule.
 fn decided(stack: &[(String, Configured)], candidate: &Candidate) -> (bool, String) {
     let candidates = testing::candidates(vec![candidate.clone()]);
     let mut decided = (false, "none".to_owned());
@@ -62,7 +62,7 @@ fn candidate(uri: &str, surt: &str, hop_path: &str) -> Candidate {
     serde_json::from_value(facts).unwrap()
 }
 
-/// URI, SURT form, hop path, whether Heritrix accepts, and the rule of ours that says so.
+/// URI, SURT form, hop path, whether Heritrix accepts it, and the deciding rule of Opilio.
 const CASES: [(&str, &str, &str, bool, &str); 30] = [
     (
         "http://www.example.org/",
@@ -99,7 +99,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         false,
         "none",
     ),
-    // Too many hops, wherever it lies; what is transcluded, or a prerequisite, is in all the same.
+    // Too many hops, on any host; embeds and prerequisites are accepted all the same.
     (
         "http://www.example.org/",
         "http://(org,example,www,)/",
@@ -128,7 +128,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         false,
         "hops",
     ),
-    // Transclusion: at most two hops since the last that was chosen, one of them speculative.
+    // Transclusion: at most two hops since the last chosen one, one of them speculative.
     (
         "http://other.net/i.png",
         "http://(net,other,)/i.png",
@@ -227,7 +227,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         true,
         "prerequisite",
     ),
-    // Paths that repeat themselves or are too deep, embedded or not.
+    // Paths that repeat segments or are too deep, embedded or not.
     (
         "http://www.example.org/a/a/a/",
         "http://(org,example,www,)/a/a/a/",
@@ -263,7 +263,7 @@ const CASES: [(&str, &str, &str, bool, &str); 30] = [
         false,
         "path-depth",
     ),
-    // A scheme that is not fetched, not even where a page embeds it.
+    // A scheme that is not fetched, even if a page embeds it.
     (
         "ws://www.example.org/",
         "ws://(org,example,www,)/",
@@ -298,7 +298,7 @@ fn the_default_scope_decides_the_same() {
     }
 }
 
-/// The list of what is out stands behind transclusion, and before prerequisites.
+/// The list of excluded URIs comes after transclusion, and before prerequisites.
 #[test]
 fn what_is_left_out_is_out_but_for_prerequisites() {
     let stack = stack("heritrix-scope.toml");

@@ -1,6 +1,6 @@
-//! `html-strip`: what changes on every visit of a page and is no content: comments, scripts, tokens against forged
-//! requests, nonces, session ids, times of day, advertisements, and what the operator names by CSS selectors. README.md has
-//! the lists.
+//! `html-strip`: removes parts that change on every visit of a page and are not content. These are comments, scripts, CSRF
+//! tokens, nonces, session ids, times of day, advertisements, and elements that the operator's CSS selectors name. README.md
+//! has the lists.
 
 use std::collections::BTreeSet;
 
@@ -11,17 +11,17 @@ use crate::page::{self, Event, Names};
 use crate::selector::{self, Selector};
 use crate::tokenizer::Attribute;
 
-/// Most selectors of an operator's.
+/// Most selectors in the settings.
 const SELECTORS_MAX: usize = 256;
 
-/// Places of advertisements: the marks of the large networks, and class names that mean nothing else.
+/// Elements with advertisements: the marks of the large networks, and class names that mean nothing else.
 const ADS: &str = "ins.adsbygoogle, amp-ad, amp-embed, [data-ad-slot], [data-ad-client], [data-ad-unit], \
     [data-google-query-id], [id^='google_ads'], [id^='div-gpt-ad'], [id^='taboola-'], [id^='outbrain_'], \
     .ad-slot, .adslot, .ad-unit, .adunit, .ad-banner, .ad-container, .ad-wrapper, .advert, .advertisement, \
     iframe[src*='doubleclick.net'], iframe[src*='googlesyndication.com'], iframe[src*='adnxs.com'], \
     img[src*='doubleclick.net']";
 
-/// Names of hidden inputs and of meta elements whose values are made anew for each request: those of common frameworks.
+/// Names of hidden inputs and meta elements with a new value for each request, from common frameworks.
 const TOKENS: [&str; 31] = [
     "__cfduid",
     "__csrf_magic",
@@ -56,25 +56,25 @@ const TOKENS: [&str; 31] = [
     "yii_csrf_token",
 ];
 
-/// Parameters of addresses that name a session, with values that only a machine makes.
+/// Parameters of URIs that name a session, with values that only a machine makes.
 const SESSION_IDS: &str = r#"(?i)(?:[?&;]|&amp;)(?:jsessionid|phpsessid|phpsession|aspsessionid[a-z]*|sessionid|session_id|sess_?id|sid|oscsid|zenid)=[0-9a-z]{16,}|;jsessionid=[0-9a-z_.!-]+|[?&;](?:cfid|cftoken)=[0-9a-z-]+|/\(S\([0-9a-z]{24}\)\)"#;
 
-/// Times down to the second, with the date that stands before them: `2026-11-22T00:36:02.5Z`, `Sun, 22 Nov 2026
-/// 00:36:02 GMT`, `12:34:56 PM`. A date alone is content.
+/// Times to the second, with the date before them: `2026-11-22T00:36:02.5Z`, `Sun, 22 Nov 2026 00:36:02 GMT`, `12:34:56 PM`. A
+/// date without a time is content.
 const SECONDS: &str = r"(?i)(?:\d{4}-\d{2}-\d{2}(?:t|\s{1,4})|(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?,?\s{1,4})?\d{1,2}[ -][a-z]{3,9}[ -]\d{4},?\s{1,4}|\b)[0-2]?\d:[0-5]\d:[0-6]\d(?:[.,]\d{1,9})?(?:\s?[ap]\.?m\b\.?)?(?:\s?(?:z|gmt|utc|[+-]\d{2}:?\d{2})\b)?";
 
-/// Times to the minute besides.
+/// Also times to the minute.
 const MINUTES: &str = r"(?i)\b[0-2]?\d:[0-5]\d\b(?:\s?[ap]\.?m\b\.?)?";
 
-/// How long it took to make the page, in the words of those who tell.
+/// The time taken to generate the page, in the usual phrases.
 const TOOK: &str = r"(?i)\b(?:generated|rendered|served|created|processed|executed|loaded)\s+in\s+\d+(?:[.,]\d+)?\s*(?:ms|milliseconds?|s|secs?|seconds?)\b";
 
-/// Takes noise out of pages.
+/// Removes noise from pages.
 pub struct HtmlStrip {
     settings: Settings,
     selectors: Vec<Selector>,
     names: Names,
-    /// What is looked for in all that is left.
+    /// Expressions to find in the rest of the page.
     texts: Vec<Regex>,
 }
 
@@ -82,46 +82,46 @@ pub struct HtmlStrip {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Comments do not count.
+    /// Whether to ignore comments.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub comments: bool,
-    /// Scripts do not count: `script` elements, the tag included.
+    /// Whether to ignore scripts: `script` elements, the tag included.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub scripts: bool,
-    /// Values of hidden inputs and meta elements that protect against forged requests do not count.
+    /// Whether to ignore CSRF tokens: values of hidden inputs and meta elements.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub tokens: bool,
-    /// `nonce` attributes, and those in a content security policy, do not count.
+    /// Whether to ignore `nonce` attributes, and nonces in a content security policy.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub nonces: bool,
-    /// Session ids in addresses do not count.
+    /// Whether to ignore session ids in URIs.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub session_ids: bool,
-    /// Which times do not count: `none`, those to the `seconds`, or those to the `minutes` too, opening hours among
-    /// them. Dates alone always count.
+    /// Times to ignore: `none`, times to the second (`seconds`), or also times to the minute (`minutes`), which include opening
+    /// hours. Dates without a time always count.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub timestamps: Timestamps,
-    /// Places of advertisements do not count.
+    /// Whether to ignore elements with advertisements.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub ads: bool,
-    /// CSS selectors of elements that do not count, with all that is in them: types, `*`, `#id`, `.class`,
-    /// `[attribute]` with all its operators, `:not(…)`, descendants and children.
+    /// CSS selectors of elements to ignore, with their content: types, `*`, `#id`, `.class`, `[attribute]` with all its
+    /// operators, `:not(…)`, descendants and children.
     #[schemars(length(max = 256), extend("x-opilio-overridable" = true))]
     pub selectors: Vec<String>,
-    /// Largest document, in bytes, that is looked at; nothing is said about larger ones, so their content state is unknown.
+    /// Largest document to examine, in bytes. The payload digest decides on larger ones.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_size: u64,
 }
 
-/// Which times do not count.
+/// Times to ignore.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Timestamps {
-    /// All times count.
+    /// Ignores no times.
     None,
-    /// Those that name the second are clocks, mostly.
+    /// Ignores times with seconds; these are mostly clocks.
     Seconds,
-    /// Those that name the minute too.
+    /// Also ignores times with only hours and minutes.
     Minutes,
 }
 
@@ -143,15 +143,14 @@ impl Default for Settings {
 
 impl Plugin for HtmlStrip {
     const NAME: &'static str = "html-strip";
-    const SUMMARY: &'static str =
-        "Leaves out of the digest what changes on every visit of an HTML page and is no content.";
+    const SUMMARY: &'static str = "Leaves out of the digest the parts of an HTML page that change on every visit and are not content.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let mut faults = Vec::new();
         let mut selectors = selectors(&settings.selectors, &mut faults);
         if settings.ads {
-            // One that ships is a fault of ours where it is none; told all the same.
+            // A built-in selector that does not parse is a fault of this plugin; it is reported all the same.
             let ads = selector::parse(ADS);
             match ads {
                 Ok(ads) => selectors.extend(ads),
@@ -195,7 +194,7 @@ impl DigestStripper for HtmlStrip {
             return Err(StripProblem::TooLarge(length));
         }
         let Some(text) = page::text_of(document) else {
-            // Every byte counts, as if there were no stripper.
+            // The whole document counts, as if there were no stripper.
             count("unreadable-encoding", 1);
             return Ok(Vec::new());
         };
@@ -231,7 +230,7 @@ impl DigestStripper for HtmlStrip {
 }
 
 impl HtmlStrip {
-    /// Values of attributes that do not count.
+    /// Values of attributes to ignore.
     fn noise_of<'p>(&self, element: &str, attributes: &[Attribute<'p>]) -> Vec<&'p str> {
         let value = |name: &str| {
             let mut named = attributes.iter();
@@ -261,7 +260,7 @@ impl HtmlStrip {
     }
 }
 
-/// Selectors of a setting, and a fault for each that is none.
+/// Parses the selectors of a setting. Adds a fault for each invalid one.
 pub(crate) fn selectors(texts: &[String], faults: &mut Vec<SettingsFault>) -> Vec<Selector> {
     if texts.len() > SELECTORS_MAX {
         let problem = format!("more than {SELECTORS_MAX} selectors; join some with commas");
@@ -284,7 +283,7 @@ mod tests {
     use super::*;
     use opilio_plugin::testing::document;
 
-    /// What is left of a page, a blank in place of each part that does not count; touching parts are one.
+    /// The rest of a page, with a blank for each ignored part. Adjacent parts count as one.
     #[track_caller]
     fn check(settings: &Settings, page: &str, left: &str) {
         let stripper = HtmlStrip::new(settings.clone()).unwrap();

@@ -1,5 +1,5 @@
-//! Digest strippers, in one component because most of a component is what all have: `regex-strip`, `html-strip`,
-//! `marked-sections`. README.md says what each takes away.
+//! Digest strippers: `regex-strip`, `html-strip`, `marked-sections`. They share one component because most of a component is
+//! common to all. README.md lists the parts that each removes.
 
 pub mod html_strip;
 pub mod marked_sections;
@@ -7,7 +7,7 @@ mod page;
 pub mod regex_strip;
 mod selector;
 mod site;
-// The html extractor's own, as a file: a crate that exports a component cannot be part of another.
+// The tokenizer of the html extractor, included as a file: a crate that exports a component cannot be part of another.
 #[path = "../../html/src/tokenizer.rs"]
 pub mod tokenizer;
 

@@ -1,6 +1,6 @@
-//! `marked-sections`: what publishers have marked as no part of a page's content: between two comments, or in an element
-//! that says so. A site whose archive pages all carry the story of the day can mark that box, and its archive stays
-//! unchanged (Sigurðsson 2005, chapter 8, tells of publishers who offered to).
+//! `marked-sections`: removes sections that publishers have marked as not part of a page's content, between two comments or in
+//! an element. A site may show the story of the day on all its archive pages. If it marks that box, its archive stays unchanged
+//! (Sigurðsson 2005, chapter 8, mentions publishers who offered to).
 
 use opilio_plugin::prelude::*;
 
@@ -11,7 +11,7 @@ use crate::selector::Selector;
 /// Most pairs of comments.
 const PAIRS_MAX: usize = 64;
 
-/// Takes marked sections out.
+/// Removes marked sections.
 pub struct MarkedSections {
     settings: Settings,
     selectors: Vec<Selector>,
@@ -22,30 +22,31 @@ pub struct MarkedSections {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Comments between which nothing counts, themselves included: what stands in them, without case and blanks around.
+    /// Pairs of comments. The text from the first to the second is ignored, both included. Case and surrounding blanks of the
+    /// comments are ignored.
     #[schemars(length(max = 64), extend("x-opilio-overridable" = true))]
     pub pairs: Vec<Pair>,
-    /// CSS selectors, as html-strip reads them, of elements that do not count.
+    /// CSS selectors, as in html-strip, of elements to ignore.
     #[schemars(length(max = 256), extend("x-opilio-overridable" = true))]
     pub selectors: Vec<String>,
-    /// Largest document, in bytes, that is looked at; nothing is said about larger ones, so their content state is unknown.
+    /// Largest document to examine, in bytes. The payload digest decides on larger ones.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_size: u64,
 }
 
-/// Two comments.
+/// Two comments that enclose a section.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Pair {
-    /// Begins a section.
+    /// Text of the comment that begins a section.
     pub begin: String,
-    /// Ends it.
+    /// Text of the comment that ends it.
     pub end: String,
 }
 
 impl Default for Settings {
-    /// Marks made for archives, and those with which publishers have long kept boxes and menus out of search engines'
-    /// indexes: ht://Dig's, mnoGoSearch's, Google's appliance's, Yandex's, Yahoo's.
+    /// Marks for archives, and marks with which publishers keep boxes and menus out of search indexes: those of ht://Dig,
+    /// mnoGoSearch, Google's appliance, Yandex and Yahoo.
     fn default() -> Self {
         let pair = |(begin, end): (&str, &str)| Pair {
             begin: begin.to_owned(),
@@ -73,8 +74,7 @@ impl Default for Settings {
 
 impl Plugin for MarkedSections {
     const NAME: &'static str = "marked-sections";
-    const SUMMARY: &'static str =
-        "Leaves out of the digest what publishers have marked as no part of a page's content.";
+    const SUMMARY: &'static str = "Leaves out of the digest sections that publishers have marked as not part of a page's content.";
     type Settings = Settings;
 
     fn new(mut settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -87,15 +87,16 @@ impl Plugin for MarkedSections {
             for (key, mark) in [("begin", &mut pair.begin), ("end", &mut pair.end)] {
                 *mark = mark.trim().to_lowercase();
                 if mark.is_empty() {
-                    let problem = "an empty comment marks nothing; write what stands between `<!--` and `-->`";
+                    let problem =
+                        "an empty comment marks nothing; write the text between `<!--` and `-->`";
                     faults.push(SettingsFault::new(format!("/pairs/{at}/{key}"), problem));
                 } else if mark.contains("-->") || mark.starts_with("<!--") {
-                    let problem = "write what stands between `<!--` and `-->`, without these";
+                    let problem = "write the text between `<!--` and `-->`, without these";
                     faults.push(SettingsFault::new(format!("/pairs/{at}/{key}"), problem));
                 }
             }
             if pair.begin == pair.end && !pair.begin.is_empty() {
-                let problem = "the same as the begin; write another comment";
+                let problem = "the same comment as `begin`; write another one";
                 faults.push(SettingsFault::new(format!("/pairs/{at}/end"), problem));
             }
         }
@@ -127,7 +128,7 @@ impl DigestStripper for MarkedSections {
             return Ok(Vec::new());
         };
         let pairs = &self.settings.pairs;
-        // Where a section of each pair began; sections of one pair do not nest.
+        // Start of the open section of each pair. Sections of one pair do not nest.
         let mut begun: Vec<Option<usize>> = vec![None; pairs.len()];
         let mut sections = Vec::new();
         let elements = page::walk(&text, &self.names, |event| match event {
@@ -148,7 +149,7 @@ impl DigestStripper for MarkedSections {
                 false
             }
         });
-        // A section that is never ended would hide the rest of the page: it is taken for a mistake, and counts.
+        // A section without an end would hide the rest of the page. It is taken for a mistake, and counts as content.
         let unended = begun.iter().flatten().count();
         if unended > 0 {
             count("unended", unended as u64);

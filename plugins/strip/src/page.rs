@@ -1,29 +1,28 @@
-//! A page as strippers see it: a walk over its tags that knows which elements are open, on the `html` extractor's
-//! tokenizer. No tree is built; ends that may be left out are those of the lists below, everything else that is not
-//! closed ends with what it stands in.
+//! A walk over a page's tags that knows the open elements, on the `html` extractor's tokenizer. It builds no tree. Optional end
+//! tags are implied by the lists below; any other unclosed element ends with its parent.
 
 use opilio_plugin::prelude::*;
 
 use crate::selector::{Element, Selector};
 use crate::tokenizer::{Attribute, RawText, Token, Tokenizer};
 
-/// Elements open at once. What is deeper is passed over: browsers stop at 512 as well.
+/// Most open elements. Deeper ones are skipped; browsers also stop at 512.
 const DEPTH_MAX: usize = 512;
 
-/// What comes by, in the order of the page.
+/// Parts of the page, in document order.
 pub(crate) enum Event<'a, 'p> {
-    /// A start tag. Its element is the last of those open.
+    /// A start tag. Its element is the last open one.
     Start {
         open: &'a [Element],
-        /// All attributes, as written.
+        /// All attributes, unchanged.
         attributes: &'a [Attribute<'p>],
     },
-    /// A comment with its marks.
+    /// A comment with its delimiters.
     Comment { text: &'p str, span: (usize, usize) },
 }
 
-/// The content as text whose bytes stand where those of the document do: what is not UTF-8 reads as such, byte by byte.
-/// None where bytes are no characters at all.
+/// The content as text with the byte positions of the document. Content that is not UTF-8 is read byte by byte. None if its
+/// bytes cannot be read as characters.
 pub(crate) fn text_of(document: &Document) -> Option<String> {
     let is_wide = |charset: String| charset.starts_with("utf-16") || charset == "iso-2022-jp";
     if document.charset().is_some_and(is_wide) {
@@ -39,8 +38,8 @@ pub(crate) fn text_of(document: &Document) -> Option<String> {
     })
 }
 
-/// Walks over a page. `wants` answers whether an element is to be taken out as a whole, with all that stands in it; its
-/// span is then part of what comes back, and nothing in it comes by.
+/// Walks over a page. `wants` returns whether to remove an element with all its content. The spans of removed elements are
+/// returned, and their content is not visited.
 pub(crate) fn walk<'p>(
     text: &'p str,
     names: &Names,
@@ -56,7 +55,7 @@ pub(crate) fn walk<'p>(
         spans: Vec::new(),
     };
     let mut attributes = Vec::new();
-    // All attributes are read: values that change stand in any.
+    // All attributes are read, because any can have a changing value.
     while let Some(token) = walk.tokens.next(&mut attributes, |_| true) {
         match token {
             Token::Comment { text, offset } => {
@@ -99,22 +98,22 @@ struct Walk<'p> {
     text: &'p str,
     tokens: Tokenizer<'p>,
     open: Vec<Element>,
-    /// Elements open beyond the deepest that is kept.
+    /// Number of open elements deeper than the limit.
     too_deep: usize,
-    /// Open elements whose end tag may be left out: where there are none, none is looked for.
+    /// Number of open elements with an optional end tag. Zero saves the search for them.
     leavable: usize,
-    /// Where the element begins that is being taken out, and how many stand around it.
+    /// Start of the element that is being removed, and the number of elements around it.
     taken: Option<(usize, usize)>,
     spans: Vec<(usize, usize)>,
 }
 
 impl<'p> Walk<'p> {
-    /// Behind the last token.
+    /// The position after the last token.
     fn at(&self) -> usize {
         self.tokens.position()
     }
 
-    /// Where a part of the text stands in it.
+    /// The position of a part of the text.
     fn offset(&self, part: &str) -> usize {
         (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize)
     }
@@ -150,7 +149,7 @@ impl<'p> Walk<'p> {
             return;
         }
         let element_name = element.name.clone();
-        // Of SVG's or MathML's own elements none holds raw text.
+        // No element of SVG or MathML itself holds raw text.
         let is_foreign = self.is_foreign() || matches!(&*element_name, "svg" | "math");
         self.leavable += usize::from(is_leavable(&element_name));
         self.open.push(element);
@@ -164,7 +163,7 @@ impl<'p> Walk<'p> {
             let depth = self.open.len() - 1;
             self.close(depth, tag.1);
         } else if !is_foreign && let Some(kind) = raw_text(&element_name) {
-            // Its end tag is the next token.
+            // The next token is its end tag.
             self.tokens.raw_text(name, kind);
         }
         self.tokens.foreign = self.is_foreign();
@@ -176,7 +175,7 @@ impl<'p> Walk<'p> {
             return;
         }
         let mut open = self.open.iter().enumerate().rev();
-        // An end tag without its start means nothing; nor does one in a cell end what stands around the table.
+        // An end tag without a start tag is ignored. So is an end tag in a cell for an element around the table.
         let depth = open
             .find(|(_, element)| {
                 element.name.eq_ignore_ascii_case(name)
@@ -186,7 +185,7 @@ impl<'p> Walk<'p> {
             .map(|(depth, _)| depth);
         if let Some(depth) = depth {
             let end = self.at();
-            // What is left open in it ends before its end tag; what is taken out and is itself ended, behind it.
+            // Open descendants end before the end tag; the removed element itself ends after it.
             let inner = self.offset(name).saturating_sub("</".len());
             self.close(depth + 1, inner);
             self.close(depth, end);
@@ -194,7 +193,7 @@ impl<'p> Walk<'p> {
         self.tokens.foreign = self.is_foreign();
     }
 
-    /// Ends all but the first `depth` elements here.
+    /// Closes all but the first `depth` open elements at this position.
     fn close(&mut self, depth: usize, at: usize) {
         let closed = self.open.drain(depth.min(self.open.len())..);
         self.leavable -= closed.filter(|element| is_leavable(&element.name)).count();
@@ -206,7 +205,7 @@ impl<'p> Walk<'p> {
         }
     }
 
-    /// Ends elements whose end tag may be left out before a start tag of this name (HTML, 13.1.2.4).
+    /// Closes elements whose optional end tag is implied by a start tag of this name (HTML, 13.1.2.4).
     fn end_implied(&mut self, name: &str, at: usize) {
         if self.leavable == 0 {
             return;
@@ -246,14 +245,14 @@ impl<'p> Walk<'p> {
 
     fn is_foreign(&self) -> bool {
         let mut around = self.open.iter().rev();
-        // HTML again, inside of SVG.
+        // HTML elements inside of SVG.
         let ends = |name: &str| matches!(name, "svg" | "math" | "foreignobject" | "desc" | "title");
         let nearest = around.find(|element| ends(&element.name));
         nearest.is_some_and(|element| matches!(&*element.name, "svg" | "math"))
     }
 }
 
-/// Whether [`Walk::end_implied`] may end it.
+/// Whether [`Walk::end_implied`] may close it.
 fn is_leavable(name: &str) -> bool {
     matches!(
         name,
@@ -296,7 +295,7 @@ fn raw_text(name: &str) -> Option<RawText> {
     }
 }
 
-/// End tags that a table inside does not keep from their start.
+/// Whether the end tag finds its start tag across a table.
 fn is_around_tables(name: &str) -> bool {
     name.eq_ignore_ascii_case("body") || name.eq_ignore_ascii_case("html")
 }
@@ -341,7 +340,7 @@ fn ends_paragraph(name: &str) -> bool {
     )
 }
 
-/// Numbers and the five names that attributes are written with: selectors are compared with ids, classes and addresses.
+/// Decodes numeric references and the five names used in attributes, because selectors are compared with ids, classes and URIs.
 fn unescaped(value: &str) -> String {
     let mut text = String::with_capacity(value.len());
     let mut rest = value;
@@ -386,7 +385,7 @@ mod tests {
     use super::*;
     use crate::selector;
 
-    /// What is taken out of a page, `|` between the parts.
+    /// The removed parts of a page, separated by `|`.
     #[track_caller]
     fn check(selector: &str, page: &str, expected: &str) {
         let selectors = selector::parse(selector).unwrap();

@@ -1,22 +1,22 @@
-//! `regex-strip`: what matches one of its regular expressions does not count as content: clocks, counters,
-//! advertisements, session ids. README.md has examples.
+//! `regex-strip`: removes matches of regular expressions: clocks, counters, advertisements, session ids. README.md has
+//! examples.
 
 use opilio_plugin::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::site::{Place, Sites};
 
-/// Most bytes of memory that one compiled pattern may take: what `regex` allows by default is ten times this, and the
-/// memory of a configured plugin is kept for every call.
+/// Most bytes of memory for one compiled pattern. The default of `regex` is ten times this, and every call keeps the memory of
+/// a configured plugin.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
 /// Most patterns.
 const PATTERNS_MAX: usize = 256;
 
-/// Most sites with patterns of their own.
+/// Most sites with their own patterns.
 const SITES_MAX: usize = 10_000;
 
-/// Leaves out what its patterns match.
+/// Removes matches of its patterns.
 pub struct RegexStrip {
     patterns: Vec<Regex>,
     sites: Vec<(Sites, Vec<Regex>)>,
@@ -27,27 +27,27 @@ pub struct RegexStrip {
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Regular expressions (RE2 syntax) over the document's bytes. `.`, `\w`, `\d` and the like match ASCII alone; write
-    /// other characters as they are, or any byte as `(?s-u:.)`. What one of them matches does not count.
+    /// Regular expressions (RE2 syntax) over the document's bytes. Their matches are ignored. `.`, `\w`, `\d` and similar
+    /// classes match ASCII only; write other characters literally, or any byte as `(?s-u:.)`.
     #[schemars(length(max = 256), extend("x-opilio-overridable" = true))]
     pub patterns: Vec<String>,
-    /// Patterns of some sites alone, which count besides those of all.
+    /// Additional patterns for single sites.
     #[schemars(length(max = 10_000), extend("x-opilio-overridable" = true))]
     pub sites: Vec<SitePatterns>,
-    /// Largest document, in bytes, that is looked at; nothing is said about larger ones, so their content state is unknown.
+    /// Largest document to examine, in bytes. The payload digest decides on larger ones.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub max_size: u64,
 }
 
-/// Patterns, and where they count.
+/// Patterns and the sites that they apply to.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct SitePatterns {
-    /// Domains: these hosts, and those below them.
+    /// Domains, with their subdomains.
     pub domains: Vec<String>,
     /// SURT prefixes, such as `http://(is,mbl,www,)/frettir/`; https reads http.
     pub surts: Vec<String>,
-    /// As those of all sites.
+    /// Patterns, as for all sites.
     #[schemars(length(max = 256))]
     pub patterns: Vec<String>,
 }
@@ -64,7 +64,7 @@ impl Default for Settings {
 
 impl Plugin for RegexStrip {
     const NAME: &'static str = "regex-strip";
-    const SUMMARY: &'static str = "Leaves out of the digest what regular expressions match.";
+    const SUMMARY: &'static str = "Leaves out of the digest matches of regular expressions.";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -92,7 +92,7 @@ impl Plugin for RegexStrip {
     }
 }
 
-/// Patterns of a setting, and a fault for each that is none.
+/// Compiles the patterns of a setting. Adds a fault for each invalid one.
 fn compiled(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>) -> Vec<Regex> {
     if patterns.len() > PATTERNS_MAX {
         let problem = format!("more than {PATTERNS_MAX} patterns; join some with `|`");
@@ -115,7 +115,7 @@ fn compiled(patterns: &[String], pointer: &str, faults: &mut Vec<SettingsFault>)
     compiled
 }
 
-/// The error on one line: the library's has the pattern, a marker and the reason on lines of their own.
+/// The error on one line. The message of `regex` has the pattern, a marker and the reason on separate lines.
 fn problem(error: &regex::Error) -> String {
     match error {
         regex::Error::CompiledTooBig(_) => format!(
@@ -129,7 +129,7 @@ fn problem(error: &regex::Error) -> String {
                 .unwrap_or_default()
                 .trim_start_matches("error: ")
                 .to_owned();
-            format!("is no regular expression: {reason}")
+            format!("not a regular expression: {reason}")
         }
     }
 }

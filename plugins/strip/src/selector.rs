@@ -1,7 +1,7 @@
-//! The part of CSS selectors that can be decided when a start tag is read, from the tag and those it stands in:
-//! type, `*`, `#id`, `.class`, `[attr]` with `=`, `~=`, `|=`, `^=`, `$=`, `*=` and the flag `i`, `:not(…)` around one
-//! compound, descendants (blank) and children (`>`), several selectors separated by commas. What needs siblings or what
-//! follows (`+`, `~`, `:nth-child`, `:has`) is refused with its place.
+//! The part of CSS selectors that can be decided at a start tag, from the tag and its ancestors. It has type, `*`, `#id`,
+//! `.class`, `[attr]` with `=`, `~=`, `|=`, `^=`, `$=`, `*=` and the flag `i`, and `:not(…)` around one compound. It also has
+//! descendants (blank), children (`>`), and several selectors separated by commas. Selectors that need siblings or later
+//! content (`+`, `~`, `:nth-child`, `:has`) are rejected with their place.
 
 /// A selector, compounds from left to right.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(crate) struct Selector(Vec<Step>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
-    /// How it follows the compound before it.
+    /// Relation to the compound before it.
     combinator: Combinator,
     compound: Compound,
 }
@@ -20,16 +20,16 @@ enum Combinator {
     Child,
 }
 
-/// What one element must be.
+/// Conditions on one element.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Compound {
-    /// Lower-case; none for any.
+    /// Lower-case; none matches any.
     name: Option<String>,
     tests: Vec<Test>,
     not: Vec<Compound>,
 }
 
-/// What an attribute must be.
+/// Condition on an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Test {
     /// Lower-case.
@@ -50,14 +50,14 @@ enum Relation {
     Contains,
 }
 
-/// An element as far as selectors look at it: its name and the attributes that some selector names, lower-case.
+/// The part of an element that selectors examine: its name and the attributes that some selector names, lower-case.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Element {
     pub(crate) name: String,
     pub(crate) attributes: Vec<(String, String)>,
 }
 
-/// Reads selectors separated by commas.
+/// Parses selectors separated by commas.
 pub(crate) fn parse(text: &str) -> Result<Vec<Selector>, String> {
     let mut reader = Reader { rest: text };
     let mut selectors = Vec::new();
@@ -67,22 +67,22 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Selector>, String> {
         match reader.take() {
             None => return Ok(selectors),
             Some(',') => {}
-            Some(other) => return Err(format!("`{other}` cannot stand here")),
+            Some(other) => return Err(format!("unexpected `{other}`")),
         }
     }
 }
 
 impl Selector {
-    /// Whether the last of these elements, each of which stands in the one before it, is meant.
+    /// Whether it matches the last of these elements. Each element is a child of the one before it.
     pub(crate) fn matches(&self, open: &[Element]) -> bool {
         let mut steps = self.0.as_slice();
         let mut around = open;
         while let Some(last) = steps.iter().rposition(is_descendant) {
-            // Compounds that `>` ties stand one in the other.
+            // Compounds joined by `>` match parent and child.
             let (before, chain) = steps.split_at(last);
             let is_end = steps.len() == self.0.len();
             let nearest = (chain.len()..=around.len()).rev();
-            // The nearest place leaves the most to those before, so no other need be tried.
+            // The nearest match leaves the most elements to earlier compounds, so no other need be tried.
             let place = nearest
                 .take(if is_end { 1 } else { usize::MAX })
                 .find(|&end| fits(chain, &around[end - chain.len()..end]));
@@ -95,7 +95,7 @@ impl Selector {
         true
     }
 
-    /// Names of the attributes that it looks at.
+    /// Names of the attributes that it examines.
     pub(crate) fn attributes(&self) -> impl Iterator<Item = &str> {
         self.0.iter().flat_map(|step| {
             let not = step.compound.not.iter().flat_map(|not| &not.tests);
@@ -124,7 +124,7 @@ impl Compound {
 
 impl Test {
     fn holds(&self, element: &Element) -> bool {
-        // Of an attribute that is repeated the first counts.
+        // The first of repeated attributes counts.
         let mut named = element.attributes.iter();
         let Some((_, value)) = named.find(|(name, _)| *name == self.attribute) else {
             return false;
@@ -145,7 +145,7 @@ impl Test {
             Relation::Dash => value
                 .strip_prefix(wanted)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('-')),
-            // An empty text is in every value, and selects nothing all the same (Selectors 4, 6.2).
+            // Every value contains the empty text, but it selects nothing (Selectors 4, 6.2).
             Relation::Begins => !wanted.is_empty() && value.starts_with(wanted),
             Relation::Ends => !wanted.is_empty() && value.ends_with(wanted),
             Relation::Contains => !wanted.is_empty() && value.contains(wanted),
@@ -175,7 +175,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether there were any.
+    /// Skips blanks. Returns whether there were any.
     fn blanks(&mut self) -> bool {
         let rest = self.rest.trim_start();
         let were = rest.len() < self.rest.len();
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
                 combinator,
                 compound,
             });
-            // A combinator is kept with what stands behind it.
+            // A combinator is stored with the compound after it.
             let blank = self.blanks();
             combinator = match self.rest.chars().next() {
                 None | Some(',') => return Ok(Selector(steps)),
@@ -204,11 +204,11 @@ impl<'a> Reader<'a> {
                 }
                 Some(mark @ ('+' | '~')) => {
                     return Err(format!(
-                        "`{mark}` is about siblings, which are not kept; use a blank or `>`"
+                        "`{mark}` selects siblings, which is not supported; use a blank or `>`"
                     ));
                 }
                 Some(_) if blank => Combinator::Descendant,
-                Some(other) => return Err(format!("`{other}` cannot stand here")),
+                Some(other) => return Err(format!("unexpected `{other}`")),
             };
         }
     }
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
                 let name = rest.split(|c| !is_of_name(c) && c != ':').next();
                 let name = name.unwrap_or_default();
                 return Err(format!(
-                    "`:{name}` is not understood; there are types, `*`, `#id`, `.class`, `[attribute]` and `:not(…)`"
+                    "`:{name}` is not supported; use types, `*`, `#id`, `.class`, `[attribute]` and `:not(…)`"
                 ));
             } else if before.len() == self.rest.len() {
                 return Err(match self.rest.chars().next() {
@@ -312,7 +312,7 @@ impl<'a> Reader<'a> {
         Ok(test)
     }
 
-    /// An identifier, a backslash making any character part of it.
+    /// Parses an identifier. A backslash makes any character part of it.
     fn name(&mut self, what: &str) -> Result<String, String> {
         let mut name = String::new();
         loop {

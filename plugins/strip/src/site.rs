@@ -1,23 +1,23 @@
-//! Which sites a setting is for: domains, and SURT prefixes as the scope has them.
+//! The sites of a setting: domains, and SURT prefixes as in the scope.
 
 use opilio_plugin::prelude::*;
 
-/// Sites that a setting names.
+/// The sites of a setting.
 #[derive(Debug, Clone)]
 pub(crate) struct Sites {
-    /// Lower-case, without dots at the ends.
+    /// Lower-case, without leading or trailing dots.
     domains: Vec<String>,
     surts: Vec<String>,
 }
 
-/// Where a document stands.
+/// Host and SURT of a document.
 pub(crate) struct Place {
     host: String,
     surt: String,
 }
 
 impl Sites {
-    /// Faults are at `domains` and `surts` below the pointer.
+    /// Faults point to `domains` and `surts` below `pointer`.
     pub(crate) fn new(
         domains: &[String],
         surts: &[String],
@@ -31,7 +31,7 @@ impl Sites {
         }
         for (at, domain) in domains.iter().enumerate() {
             if domain.trim_matches('.').is_empty() || domain.contains(['/', ':', '*', ' ']) {
-                let problem = format!("`{domain}` is no domain; write it like `example.org`");
+                let problem = format!("`{domain}` is not a domain; write it like `example.org`");
                 faults.push(SettingsFault::new(
                     format!("{pointer}/domains/{at}"),
                     problem,
@@ -41,7 +41,7 @@ impl Sites {
         for (at, surt) in surts.iter().enumerate() {
             if !surt.contains("://(") {
                 let problem =
-                    format!("`{surt}` is no SURT prefix; write it like `http://(org,example,`");
+                    format!("`{surt}` is not a SURT prefix; write it like `http://(org,example,`");
                 faults.push(SettingsFault::new(format!("{pointer}/surts/{at}"), problem));
             }
         }
@@ -65,7 +65,7 @@ impl Sites {
 }
 
 impl Place {
-    /// Of a normalised URI, as the host hands them over.
+    /// The place of a normalised URI from the host.
     pub(crate) fn of(uri: &str) -> Self {
         let (scheme, rest) = uri.split_once("://").unwrap_or(("", uri));
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -102,7 +102,7 @@ impl Place {
     }
 }
 
-/// Lower-case, and https as http, which is how scopes compare.
+/// Lower-case, with https as http, as scopes compare.
 fn without_s(surt: &str) -> String {
     let lower = surt.to_ascii_lowercase();
     match lower.strip_prefix("https://") {

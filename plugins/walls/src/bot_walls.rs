@@ -1,34 +1,34 @@
-//! `bot-walls`: pages that services put in place of a site's own, to keep robots out or to see whether one is there.
+//! `bot-walls`: recognises pages that bot detection services send in place of a site's own.
 //!
-//! A service is recognised by what its walls have and its ordinary pages have not: scripts that watch for robots stand in
-//! every page of some sites, and mean nothing alone.
+//! A service is recognised by signs that its walls have and ordinary pages lack. Scripts that detect bots are in every page of
+//! some sites, and are not a sign alone.
 
 use opilio_plugin::prelude::*;
 
 use crate::needles::Needles;
 use crate::{Then, page};
 
-/// How much of a page is searched, in bytes. Walls are short.
+/// Number of bytes searched in a page. Walls are short.
 const SEARCHED_BYTES_MAX: u32 = 32 * 1024;
 
-/// Statuses that walls come with. Under any other a wall is recognised only where its page is short.
+/// Status codes of walls. Under any other status code, only short pages are recognised as walls.
 const REFUSALS: [i32; 8] = [202, 401, 403, 405, 429, 468, 503, 520];
 
-/// A sign of your own.
+/// A sign defined in the profile.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Signature {
-    /// Goes into the annotation: `botblock:SERVICE`.
+    /// Service name in the annotation: `botblock:SERVICE`.
     pub service: String,
-    /// Statuses, one of which the response must have; empty: any.
+    /// Status codes, one of which the response must have. Empty: any.
     pub statuses: Vec<i32>,
     /// Name of a header that the response must have.
     pub header: String,
-    /// What must stand in that header, whatever the case; empty: anything.
+    /// Text that this header must contain; case is ignored. Empty: anything.
     pub header_value: String,
-    /// Text that the title must contain, whatever the case.
+    /// Text that the title must contain; case is ignored.
     pub title: String,
-    /// Texts that must all stand in the first 32 KiB of the page, written like this.
+    /// Texts that the first 32 KiB of the page must all contain; case matters.
     pub texts: Vec<String>,
 }
 
@@ -36,16 +36,16 @@ pub struct Signature {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What becomes of a wall: `annotate` alone, `reject`, or `retry`.
+    /// Effect on a wall: `annotate` only, `reject`, or `retry`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Then,
-    /// With `retry`: how long to wait.
+    /// Wait before the fetch is repeated, with `retry`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub retry_after: Period,
-    /// Services that are not looked for, such as `captcha`.
+    /// Services to ignore, such as `captcha`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub ignore: Vec<String>,
-    /// Signs besides those that are built in. All that one names must be there.
+    /// Signs in addition to the built-in ones. All parts of a sign must match.
     pub signatures: Vec<Signature>,
 }
 
@@ -60,12 +60,12 @@ impl Default for Settings {
     }
 }
 
-/// What must be there for a service to be recognised. The first of the list that fits counts.
+/// A built-in sign of a service. The first match in the list counts.
 struct Known {
     service: &'static str,
-    /// The status is one that refuses.
+    /// Whether the status code must be one of the refusals.
     refuses: bool,
-    /// Name, and what stands in it.
+    /// Header name, and the text that its value contains.
     header: Option<(&'static str, &'static str)>,
     title: &'static str,
     texts: &'static [&'static str],
@@ -115,7 +115,7 @@ const fn titled(
     }
 }
 
-/// What services' walls have in common, from their documentation and from pages that they send.
+/// Common signs of the services' walls, from their documentation and from their pages.
 const KNOWN: &[Known] = &[
     header("cloudflare", "cf-mitigated", "challenge"),
     titled(
@@ -181,7 +181,7 @@ const KNOWN: &[Known] = &[
         "google",
         &["Our systems have detected unusual traffic from your computer network"],
     ),
-    // Whoever it is: a captcha where a page should be.
+    // Any service: a captcha in place of a page.
     refusal("captcha", &["g-recaptcha"]),
     refusal("captcha", &["h-captcha"]),
     refusal("captcha", &["cf-turnstile"]),
@@ -192,7 +192,7 @@ const KNOWN: &[Known] = &[
     titled("captcha", "captcha challenge", &[]),
 ];
 
-/// The plugin, configured.
+/// The configured plugin.
 pub struct BotWalls {
     settings: Settings,
     signs: Vec<Sign>,
@@ -212,12 +212,12 @@ struct Sign {
 impl Plugin for BotWalls {
     const NAME: &'static str = "bot-walls";
     const SUMMARY: &'static str =
-        "Recognises pages that keep robots out, and annotates them: botblock:SERVICE";
+        "Recognises bot walls, pages that keep crawlers out, and annotates them: botblock:SERVICE";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
         let (mut faults, mut needles, mut signs) = (Vec::new(), Needles::new(), Vec::new());
-        // Those of the profile first: they know more.
+        // Signs of the profile come first, because they are more specific.
         for (at, signature) in settings.signatures.iter().enumerate() {
             let mut fault = |member: &str, problem: &str| {
                 faults.push(SettingsFault::new(
@@ -226,10 +226,13 @@ impl Plugin for BotWalls {
                 ));
             };
             if signature.service.is_empty() {
-                fault("/service", "an empty name; what is the service called?");
+                fault("/service", "the name is empty; write the service's name");
             }
             if signature.header.is_empty() && !signature.header_value.is_empty() {
-                fault("/header-value", "a value without the name of a header");
+                fault(
+                    "/header-value",
+                    "a header value without a header name; set `header`",
+                );
             }
             if signature.header.is_empty()
                 && signature.title.is_empty()
@@ -322,11 +325,11 @@ impl Filter for BotWalls {
 }
 
 impl BotWalls {
-    /// Whose wall the page is.
+    /// The service that the wall belongs to.
     fn service(&self, document: &Document) -> Option<&str> {
         let status = document.status();
         let refuses = REFUSALS.contains(&status);
-        // Redirects and pages of errors of the site's own are no walls; a page that is long is the site's.
+        // Redirects and the site's own error pages are not walls. A long page is the site's own.
         let is_read = refuses
             || ((200..300).contains(&status) || status == 404)
                 && document.length() <= u64::from(SEARCHED_BYTES_MAX);
@@ -474,7 +477,7 @@ mod tests {
         check(200, &[], "<form><div class=g-recaptcha></div></form>", None);
         check(403, &[], "<title>Forbidden</title>", None);
         check(404, &[], "<title>Not found</title>", None);
-        // An article about them is long.
+        // An article about bot walls is long.
         let article = format!(
             "<title>Just a moment...</title>/cdn-cgi/challenge-platform/{}",
             "text ".repeat(10_000)

@@ -1,8 +1,8 @@
-//! Filters that recognise what a server sends in place of what was asked for: `bot-walls`, pages that keep robots out, and
-//! `soft-404`, pages that say with a success that there is nothing.
+//! Filters that recognise responses other than the requested page: `bot-walls`, pages that keep bots out, and `soft-404`, error
+//! pages with a success status.
 //!
-//! Both annotate and pass unless a profile wants more. A page wrongly called a wall misleads whoever reads the log, one that
-//! was missed is merely archived; so signs count only where they hardly mean anything else.
+//! Both only annotate by default. A page wrongly called a wall misleads readers of the log; a missed one is merely archived. So
+//! only signs that hardly mean anything else count.
 
 mod bot_walls;
 mod needles;
@@ -14,17 +14,17 @@ use opilio_plugin::prelude::*;
 pub use crate::bot_walls::BotWalls;
 pub use crate::soft_404::Soft404;
 
-/// What becomes of a page that has been recognised.
+/// Effect on a recognised page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Then {
-    /// The crawl log says so, and nothing else.
+    /// Only annotates the page in the crawl log.
     #[default]
     Annotate,
-    /// The filter rejects it: at `post-fetch` nothing is made of it, at `pre-extract` no links are taken, at `archive` it is not
+    /// Rejects the page. At `post-fetch` it is discarded; at `pre-extract` its links are not extracted; at `archive` it is not
     /// archived.
     Reject,
-    /// Fetched again after `retry-after`, as often as the profile's `retry` says; at `post-fetch` alone.
+    /// Fetches it again after `retry-after`, as often as the profile's `retry` allows. Only at `post-fetch`.
     Retry,
 }
 

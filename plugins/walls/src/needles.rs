@@ -1,21 +1,21 @@
-//! Many short texts looked for in one pass: pages are read by every filter that looks, so each byte is looked at once.
+//! Finds many short texts in one pass. Every filter reads the pages, so each byte should be read once.
 
 use std::collections::BTreeMap;
 
-/// Pairs of bytes, a bit each.
+/// Number of pairs of bytes; the set has a bit for each.
 const PAIRS: usize = 1 << 16;
 
-/// Texts to be found, told apart by their first two bytes.
+/// Texts to find, indexed by their first two bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Needles {
     texts: Vec<String>,
-    /// Pairs that a text begins with: nearly all pairs of a page begin none.
+    /// Pairs that a text begins with. Almost all pairs of a page begin none.
     starts: Vec<u64>,
     by_start: BTreeMap<u16, Vec<usize>>,
 }
 
 impl Needles {
-    /// None yet.
+    /// An empty set.
     pub(crate) fn new() -> Self {
         Self {
             texts: Vec::new(),
@@ -24,7 +24,7 @@ impl Needles {
         }
     }
 
-    /// Adds a text of two bytes or more, and says what its number is; none for a shorter one.
+    /// Adds a text of two bytes or more. Returns its number; none for a shorter text.
     pub(crate) fn add(&mut self, text: &str) -> Option<usize> {
         if let Some(known) = self.texts.iter().position(|one| one == text) {
             return Some(known);
@@ -37,7 +37,7 @@ impl Needles {
         Some(number)
     }
 
-    /// Which of them stand in `bytes`, by number.
+    /// For each text, by number, whether `bytes` contain it.
     pub(crate) fn found_in(&self, bytes: &[u8]) -> Vec<bool> {
         let mut found = vec![false; self.texts.len()];
         for (at, pair) in bytes.windows(2).enumerate() {

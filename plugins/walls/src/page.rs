@@ -1,9 +1,9 @@
-//! As much of a page as recognising it takes: its title, its first heading, how much text it has. No parser: pages of this
-//! kind are made by templates, and what is read wrongly is not recognised.
+//! The parts of a page needed to recognise it: its title, first heading and length of text. It is not a full parser: such pages
+//! come from templates, and a page read wrongly is not recognised.
 
-/// The text of the first element of that name.
+/// The text of the first element with that name.
 pub(crate) fn element(html: &str, name: &str) -> Option<String> {
-    /// Longer ones are no titles.
+    /// Longest text of a title.
     const TEXT_BYTES_MAX: usize = 1_000;
     let open = find_tag(html, name, 0)?;
     let start = open + html[open..].find('>')? + 1;
@@ -13,7 +13,7 @@ pub(crate) fn element(html: &str, name: &str) -> Option<String> {
     Some(words(&rest[..end]))
 }
 
-/// Where `<name` begins, with something behind it that ends a name.
+/// The position of `<name` followed by a character that ends a name.
 fn find_tag(html: &str, name: &str, from: usize) -> Option<usize> {
     let bytes = html.as_bytes();
     memchr::memchr_iter(b'<', bytes.get(from..)?)
@@ -36,7 +36,7 @@ fn starts_with_name(bytes: &[u8], name: &str) -> bool {
             .is_none_or(|byte| !byte.is_ascii_alphanumeric())
 }
 
-/// Bytes of text that a page shows, counted up to `max`: without tags, scripts, styles and blanks in a row.
+/// Bytes of visible text on a page, counted up to `max`, without tags, scripts, styles and repeated blanks.
 pub(crate) fn text_length(html: &str, max: usize) -> usize {
     let mut length = 0;
     let mut rest = html;
@@ -65,7 +65,7 @@ pub(crate) fn text_length(html: &str, max: usize) -> usize {
     max
 }
 
-/// Text without tags and character references, in lower case, one blank between words.
+/// Text without tags and character references, in lower case, with one blank between words.
 fn words(html: &str) -> String {
     let mut text = String::new();
     let mut is_tag = false;
@@ -82,7 +82,7 @@ fn words(html: &str) -> String {
     words.join(" ")
 }
 
-/// Character references of titles: numbers, and the names that languages of Europe are written with.
+/// Decodes character references in titles: numbers, and the names common in European languages.
 fn without_references(text: &str) -> String {
     const NAMES: [(&str, char); 36] = [
         ("amp", '&'),

@@ -1,8 +1,8 @@
-//! `soft-404`: pages that say there is nothing, with a status that says there is something.
+//! `soft-404`: error pages for missing documents with a success status.
 //!
-//! A page is one where its title says so, or its first heading in a page with little text. "Says so" means that a part of
-//! it, as sites part their titles (`Page not found | Example`), is one of the phrases and nothing more: `How to fix "page not
-//! found"` is an article. Nothing is asked of the server to find out.
+//! A page is recognised by its title, or by its first heading if it has little text. Sites join titles from parts
+//! (`Page not found | Example`). One part must equal one of the phrases: `How to fix "page not found"` is an article. The
+//! filter makes no requests.
 
 use std::collections::HashSet;
 
@@ -10,30 +10,31 @@ use opilio_plugin::prelude::*;
 
 use crate::{Then, page};
 
-/// Longest page that is looked at, in bytes.
+/// Longest page to examine, in bytes.
 const PAGE_BYTES_MAX: u64 = 512 * 1024;
 
-/// How much of it is searched for title and heading, in bytes.
+/// Number of bytes searched for title and heading.
 const SEARCHED_BYTES_MAX: usize = 64 * 1024;
 
 /// Settings of `soft-404`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// What becomes of such a page: `annotate` alone, `reject`, or `retry`.
+    /// Effect on such a page: `annotate` only, `reject`, or `retry`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub then: Then,
-    /// With `retry`: how long to wait.
+    /// Wait before the fetch is repeated, with `retry`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub retry_after: Period,
-    /// Phrases besides those that are built in, whatever the case: a whole title or heading, or a whole part of it.
+    /// Phrases in addition to the built-in ones; case is ignored. A phrase must be a whole title or heading, or a whole part of
+    /// it.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub phrases: Vec<String>,
-    /// Most bytes of text on a page whose heading alone says so, or whose title is a bare `404`.
+    /// Most bytes of text on a page that is recognised only by its heading, or by a title `404`.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub text_max: u32,
-    /// Count redirects from deep in a site to its front page as well: often what became of a page that is gone, and
-    /// sometimes a site that moved.
+    /// Whether to count redirects from deep in a site to its front page too. They often stand for a removed page, and sometimes
+    /// for a site that moved.
     #[schemars(extend("x-opilio-overridable" = true))]
     pub redirects_home: bool,
 }
@@ -50,7 +51,7 @@ impl Default for Settings {
     }
 }
 
-/// What pages say that are not there, in lower case, without the signs around it.
+/// Phrases of error pages for missing documents, in lower case, without surrounding punctuation.
 const PHRASES: &[&str] = &[
     // English
     "page not found",
@@ -200,7 +201,7 @@ const PHRASES: &[&str] = &[
     "ไม่พบหน้า",
 ];
 
-/// What says so in a page with little text alone: a number, or words that are said of much else.
+/// Phrases that count only on a page with little text: a number, or words with other uses.
 const PHRASES_OF_SHORT_PAGES: &[&str] = &[
     "404",
     "not found",
@@ -213,7 +214,7 @@ const PHRASES_OF_SHORT_PAGES: &[&str] = &[
     "не найдено",
 ];
 
-/// The plugin, configured.
+/// The configured plugin.
 pub struct Soft404 {
     settings: Settings,
     phrases: HashSet<String>,
@@ -221,7 +222,8 @@ pub struct Soft404 {
 
 impl Plugin for Soft404 {
     const NAME: &'static str = "soft-404";
-    const SUMMARY: &'static str = "Recognises pages that say with a success that there is nothing, and annotates them: soft404";
+    const SUMMARY: &'static str =
+        "Recognises error pages sent with a success status, and annotates them: soft404";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -232,7 +234,7 @@ impl Plugin for Soft404 {
             if phrase.is_empty() {
                 faults.push(SettingsFault::new(
                     format!("/phrases/{at}"),
-                    "no letter in it",
+                    "the phrase contains no letter; write one with letters",
                 ));
             }
             phrases.insert(phrase);
@@ -241,7 +243,7 @@ impl Plugin for Soft404 {
     }
 
     fn handles() -> Handles {
-        // Redirects often have no type.
+        // Redirects often have no media type.
         Handles::media_types(&[
             "text/html",
             "application/xhtml+xml",
@@ -276,19 +278,18 @@ impl Filter for Soft404 {
 }
 
 impl Soft404 {
-    /// Where the page says that it is not there.
+    /// The reason why the page counts as missing.
     fn says_so(&self, document: &Document) -> Option<String> {
-        // The front page is there, whatever it says.
+        // The front page exists, whatever its text is.
         if document.length() > PAGE_BYTES_MAX || is_home(path_of(&document.uri())) {
             return None;
         }
-        let text = document.text();
-        let start = &text[..text.floor_char_boundary(SEARCHED_BYTES_MAX)];
-        let title = page::element(start, "title").unwrap_or_default();
+        let start = start_of(document);
+        let title = page::element(&start, "title").unwrap_or_default();
         let mut is_short = None;
         let mut is_short = || {
             let max = self.settings.text_max as usize;
-            *is_short.get_or_insert_with(|| page::text_length(&text, max + 1) <= max)
+            *is_short.get_or_insert_with(|| page::text_length(&document.text(), max + 1) <= max)
         };
         let is_of_short = |part: &str| PHRASES_OF_SHORT_PAGES.contains(&part);
         for part in parts(&title) {
@@ -296,18 +297,31 @@ impl Soft404 {
                 return Some(format!("the title says `{part}`"));
             }
         }
-        let heading = page::element(start, "h1").unwrap_or_default();
+        let heading = page::element(&start, "h1").unwrap_or_default();
         let said =
             parts(&heading).find(|part| self.phrases.contains(*part) || is_of_short(part))?;
         is_short().then(|| format!("the heading says `{said}`"))
     }
 }
 
-/// A title as sites put it together, and each of its parts, without the signs around them.
+/// The part of a page that is searched. Most pages are UTF-8, and the host need not decode the rest of those.
+fn start_of(document: &Document) -> String {
+    let is_utf8 = document.charset().is_none_or(|charset| charset == "utf-8");
+    if is_utf8 {
+        let bytes = document.read(0, SEARCHED_BYTES_MAX as u32);
+        return String::from_utf8(bytes)
+            .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned());
+    }
+    let mut text = document.text();
+    text.truncate(text.floor_char_boundary(SEARCHED_BYTES_MAX));
+    text
+}
+
+/// A title, and each of its parts, without surrounding punctuation.
 fn parts(title: &str) -> impl Iterator<Item = &str> {
     let whole = std::iter::once(title);
     let parts = title.split(['|', '–', '—', '·', '•', '»', '«', '›', '‹', ':', '｜']);
-    // A hyphen parts where blanks are around it.
+    // A hyphen separates parts only between blanks.
     let parts = parts.flat_map(|part| part.split(" - "));
     // `Oops! Page not found`
     let sentences = title.split(['!', '.', '?', '¡', '¿']);
@@ -318,18 +332,18 @@ fn parts(title: &str) -> impl Iterator<Item = &str> {
         .filter(|part| !part.is_empty())
 }
 
-/// Without the signs and the number around a phrase: `404 – page not found!` says what `page not found` does.
+/// A phrase without surrounding punctuation and number: `404 – page not found!` becomes `page not found`.
 fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-/// From deep in a site to its front page.
+/// The reason if a redirect leads from deep in a site to its front page.
 fn leads_home(document: &Document) -> Option<String> {
     let uri = document.uri();
     let target = document.header("location").into_iter().next()?;
     let target = target.trim();
     let from = path_of(&uri);
-    // A page one folder down may be a front page of its own.
+    // A page one folder down may be a front page itself.
     if from.trim_matches('/').split('/').count() < 2 || from.contains('?') {
         return None;
     }
@@ -344,7 +358,7 @@ fn leads_home(document: &Document) -> Option<String> {
     } else {
         target
     };
-    (stays && is_home(path)).then(|| "it leads to the front page".to_owned())
+    (stays && is_home(path)).then(|| "redirects to the front page".to_owned())
 }
 
 fn host_of(rest: &str) -> &str {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 // Answers as cases have them, under the contract's names.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 // A case of a file, which is a list of them; the README of the Rust SDK has the format.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 // The plugin that the Rust SDK tests its kinds with: a document is the same while its first line is; what its URI's table

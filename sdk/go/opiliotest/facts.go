@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 // Bytes as cases have them: a list of numbers, where Go would expect base64.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 // Document is a response with this content. What plugins set is in Notes, Annotations, Attributes and SiteValues afterwards.

@@ -43,9 +43,11 @@ export function project(folder) {
   return { folder, entry, engine, name: facts.name.split("/").at(-1), version: facts.version ?? "0.0.0" };
 }
 
-/** The folder of a package, the project's own or else in the checkout's `target/toolchains/js`; none where it is not installed. */
+/** The folder of a package: the project's own, or one that all projects share; none where it is not installed. */
 function home(name, folder) {
-  const places = [folder, SDK, join(SDK, "../../target/toolchains/js")];
+  // Set by `opilio plugin build`.
+  const shared = process.env.OPILIO_TOOLCHAINS;
+  const places = [folder, SDK, ...(shared ? [join(shared, "js")] : [])];
   // What only `import` may load, `resolve` does not find, but for its folder.
   const folders = places.flatMap((place) => createRequire(join(place, "package.json")).resolve.paths(name));
   return folders.map((one) => join(one, name)).find((one) => existsSync(join(one, "package.json")));

@@ -7,8 +7,8 @@ import { ProjectFault, SDK } from "./project.mjs";
 
 /** A world of these kinds, beside the contract. Says the contract's version. */
 export function writeWorld(folder, kinds) {
-  const contract = [join(SDK, "wit"), join(SDK, "../../wit")].find(existsSync);
-  if (!contract) throw new ProjectFault(`${SDK} stands alone: the SDK needs the folder wit/ of its checkout, at ../../wit`);
+  const contract = join(SDK, "wit");
+  if (!existsSync(contract)) throw new ProjectFault(`the contract is missing: ${SDK} has no folder wit/`);
   const deps = join(folder, "deps/plugin");
   mkdirSync(deps, { recursive: true });
   const files = readdirSync(contract).filter((file) => file.endsWith(".wit"));

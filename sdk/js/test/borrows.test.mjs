@@ -80,7 +80,7 @@ test("where a function of the plugin's kinds is not found, nothing is made", () 
 });
 
 test("every function that the contract lends something is known, with its parameters in their places", () => {
-  const wit = readFileSync(join(SDK, "../../wit/exports.wit"), "utf8");
+  const wit = readFileSync(join(SDK, "wit/exports.wit"), "utf8");
   const found = {};
   for (const [, kind, body] of wit.matchAll(/^interface ([a-z-]+) \{$(.*?)^\}$/gms)) {
     for (const [, name, parameters] of body.matchAll(/^ {4}([a-z-]+): func\((.*)\)(?: ->.*)?;$/gm)) {

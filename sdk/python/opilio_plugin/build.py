@@ -1,5 +1,7 @@
-"""From a plugin's folder to a component: its pyproject.toml, the world of its kinds, componentize-py."""
+"""From a plugin's folder to a component: its pyproject.toml, the world of its kinds, componentize-py. A project of sources alone is
+put into a snapshot of the interpreter that an earlier build has made."""
 
+import hashlib
 import importlib
 import os
 import re
@@ -14,9 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: The package's folder, and that of the SDK in a checkout.
+from . import late
+from .snapshots import cached, is_standard, standard_modules
+
+#: The package's folder.
 PACKAGE = Path(__file__).parent
-CHECKOUT = PACKAGE.parent.parent.parent
+#: Names the folder of the tools that all projects share; set by `opilio plugin build`.
+TOOLCHAINS = "OPILIO_TOOLCHAINS"
 #: The version that was tried.
 PINNED = "componentize-py==0.25.1"
 #: Where a project keeps what it needs of others: `pip install --target vendor …`, pure Python alone.
@@ -77,27 +83,103 @@ class Project:
 def build(folder: Path, out: Path | None) -> list[str]:
     """Builds the plugin in `folder`, to `out` or NAME.wasm beside its pyproject.toml. Says which plugins are in it."""
     project = Project.read(folder)
+    before = set(sys.modules)
     plugins = project.plugins()
+    # What is imported by a name that the sources compute.
+    loaded = [name for name in set(sys.modules) - before if is_standard(name)]
     tool = componentize_py(folder)
     kinds = sorted({kind for plugin in plugins for kind in plugin.describe(project.version).kinds})
     file = out or folder / f"{project.name}.wasm"
+    unfinished = Path(f"{file}.new")
+    sources = _sources(folder)
+    if sources is None:
+        parts = [entry for entry in sorted(folder.iterdir()) if _is_part(entry)]
+        _componentize(tool, kinds, _OF_FILES.format(version=project.version), parts, folder / VENDOR, unfinished)
+    else:
+        packed = late.packed(project.version, sources)
+        modules = sorted({*standard_modules(sources.values()), *loaded})
+        _put_into_snapshot(tool, kinds, packed, modules, unfinished)
+    os.replace(unfinished, file)
+    return [plugin.name for plugin in plugins]
+
+
+#: The module that the toolchain looks into, where the sources are part of the snapshot.
+_OF_FILES = """\
+from opilio_plugin.component import Component
+from plugin import plugins
+
+component = Component(plugins, {version!r})
+"""
+
+#: The same, where they come later. Modules that this interpreter does not have are not needed on this system.
+_OF_SNAPSHOT = """\
+from importlib import import_module
+
+from opilio_plugin.component import Component
+from opilio_plugin.late import Late, place
+
+for name in {modules!r}:
+    try:
+        import_module(name)
+    except Exception:
+        pass
+component = Component.of(Late(place({size})))
+"""
+
+
+def _sources(folder: Path) -> dict[str, str] | None:
+    """The project's files, by their paths. None where some are not sources: those must be there when a module is loaded."""
+    found = [(entry, entry.name) for entry in sorted(folder.iterdir()) if _is_part(entry)]
+    if (folder / VENDOR).is_dir():
+        found += [(entry, entry.name) for entry in sorted((folder / VENDOR).iterdir())]
+    sources: dict[str, str] = {}
+    for top, name in found:
+        for file in [top] if top.is_file() else sorted(top.rglob("*")):
+            path = name if top.is_file() else f"{name}/{file.relative_to(top).as_posix()}"
+            if file.is_dir() or "__pycache__" in file.parts or ".dist-info/" in path:
+                continue
+            if file.suffix not in (".py", ".pyi") and file.name != "py.typed":
+                return None
+            if file.suffix == ".py":
+                sources.setdefault(path, file.read_text(encoding="utf-8"))
+    return sources
+
+
+def _is_part(entry: Path) -> bool:
+    """Whether it belongs to the plugin: a folder's virtual environment and cases do not."""
+    return entry.suffix == ".py" or (entry / "__init__.py").is_file()
+
+
+def _put_into_snapshot(tool: Path, kinds: list[str], packed: bytes, modules: list[str], out: Path) -> None:
+    """Writes the component: the sources in a snapshot of the interpreter, which later builds use again."""
+    # Large steps, so that a project that grows seldom needs another snapshot.
+    size = 1 << max(16, len(packed).bit_length())
+    sdk = [*sorted(PACKAGE.glob("*.py")), *sorted((PACKAGE / "wit").glob("*.wit"))]
+    digests = [f"{path.name} {hashlib.sha256(path.read_bytes()).hexdigest()}" for path in sdk]
+    toolchain = subprocess.run([tool, "--version"], capture_output=True, text=True).stdout
+    main = _OF_SNAPSHOT.format(modules=modules, size=size)
+    snapshot = cached(
+        [toolchain, main, *kinds, *digests],
+        lambda unfinished: _componentize(tool, kinds, main, [], None, unfinished),
+    )
+    out.write_bytes(late.put(snapshot.read_bytes(), packed))
+
+
+def _componentize(tool: Path, kinds: list[str], main: str, parts: list[Path], vendor: Path | None, out: Path) -> None:
+    """Runs the toolchain on the SDK, some files and the module that makes the component."""
     with tempfile.TemporaryDirectory(prefix="opilio-plugin-") as scratch:
         made = Path(scratch)
         write_world(made / "wit", kinds)
-        # Only what belongs to the plugin: a folder's virtual environment and cases do not.
         staged = made / "app"
         staged.mkdir()
         _copy(PACKAGE, staged / "opilio_plugin")
-        for entry in sorted(folder.iterdir()):
-            if entry.suffix == ".py" or (entry / "__init__.py").is_file():
-                _copy(entry, staged / entry.name)
-        if (folder / VENDOR).is_dir():
-            _copy(folder / VENDOR, staged)
+        for part in parts:
+            _copy(part, staged / part.name)
+        if vendor and vendor.is_dir():
+            _copy(vendor, staged)
         interfaces = ["setup", *(kind.replace("-", "_") for kind in kinds)]
         (staged / "opilio_component.py").write_text(
-            "from opilio_plugin.guest import exports\n"
-            "from plugin import plugins\n\n"
-            f"globals().update(exports(plugins, {project.version!r}, {interfaces!r}))\n",
+            f"from opilio_plugin.guest import exports\n{main}\nglobals().update(exports(component, {interfaces!r}))\n",
             encoding="utf-8",
         )
         component = made / "component.wasm"
@@ -110,10 +192,8 @@ def build(folder: Path, out: Path | None) -> list[str]:
             stdout=sys.stderr,
         )
         if run.returncode:
-            raise ProjectFault(f"{folder} does not build")
-        shutil.copyfile(component, f"{file}.new")
-        os.replace(f"{file}.new", file)
-    return [plugin.name for plugin in plugins]
+            raise ProjectFault("componentize-py failed")
+        shutil.copyfile(component, out)
 
 
 def _copy(source: Path, target: Path) -> None:
@@ -124,13 +204,14 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def componentize_py(folder: Path) -> Path:
-    """The toolchain: the project's own, that of the environment in use, the checkout's, or one in `PATH`."""
-    places = [folder / ".venv/bin", Path(sys.executable).parent, CHECKOUT / "target/toolchains/python/bin"]
+    """The toolchain: the project's own, that of the environment in use, the shared one, or one in `PATH`."""
+    shared = Path(os.environ.get(TOOLCHAINS) or folder / "toolchains") / "python"
+    places = [folder / ".venv/bin", Path(sys.executable).parent, shared / "bin"]
     found = [place / "componentize-py" for place in places if (place / "componentize-py").is_file()]
     if not found:
         in_path = shutil.which("componentize-py")
         if in_path is None:
-            environment = shlex.quote(f"{folder}/.venv")
+            environment = shlex.quote(str(shared if TOOLCHAINS in os.environ else folder / ".venv"))
             raise MissingTool(
                 f"{PINNED} is not installed: python3 -m venv {environment} && {environment}/bin/pip install {PINNED}"
             )
@@ -140,9 +221,9 @@ def componentize_py(folder: Path) -> Path:
 
 def write_world(folder: Path, kinds: list[str]) -> None:
     """A world of these kinds, beside the contract."""
-    contract = next((place for place in (PACKAGE / "wit", CHECKOUT / "wit") if place.is_dir()), None)
-    if contract is None:
-        raise ProjectFault(f"{PACKAGE} stands alone: the SDK needs the folder wit/ of its checkout")
+    contract = PACKAGE / "wit"
+    if not contract.is_dir():
+        raise ProjectFault(f"the contract is missing: {PACKAGE} has no folder wit")
     deps = folder / "deps/plugin"
     deps.mkdir(parents=True)
     for file in contract.glob("*.wit"):

@@ -3,9 +3,10 @@ through its doubles. The module that the build writes gives the results to the t
 
 import traceback
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePath
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from . import host
 from .plugin import Plugin
@@ -25,12 +26,45 @@ class Refused(Exception):
         self.value = value
 
 
+class Project(Protocol):
+    """The plugins of a project, and its version."""
+
+    @property
+    def plugins(self) -> list[type[Plugin]]: ...
+
+    @property
+    def version(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class _Given:
+    plugins: list[type[Plugin]]
+    version: str
+
+
 class Component:
     """A component of these plugins. Answers are the bindings' values."""
 
     def __init__(self, plugins: list[type[Plugin]], version: str = "0.0.0"):
-        self.plugins, self.version = plugins, version
+        self.project: Project = _Given(plugins, version)
         self.configured: Any = None
+
+    @classmethod
+    def of(cls, project: "Project") -> "Component":
+        """The component of a project, whose plugins need not be loaded yet."""
+        component = cls([])
+        component.project = project
+        return component
+
+    @property
+    def plugins(self) -> list[type[Plugin]]:
+        """The plugins."""
+        return self.project.plugins
+
+    @property
+    def version(self) -> str:
+        """The version of plugins that have none of their own."""
+        return self.project.version
 
     def describe(self) -> list[Any]:
         """`setup.describe`."""

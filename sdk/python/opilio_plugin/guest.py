@@ -58,12 +58,11 @@ class Imports:
         self._log.write(self._log.Level[level.upper()], message)
 
 
-def exports(plugins: list[Any], version: str, interfaces: list[str]) -> dict[str, type]:
+def exports(component: Component, interfaces: list[str]) -> dict[str, type]:
     """The classes that the toolchain looks for, one for each interface."""
     err = import_module("componentize_py_types").Err
     wire.connect(Generated(interfaces))
     host.connect(Imports())
-    component = Component(plugins, version)
 
     def forward(name: str) -> Any:
         def call(self: Any, *arguments: Any) -> Any:

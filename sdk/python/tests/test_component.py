@@ -9,10 +9,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from opilio_plugin.build import CHECKOUT, MissingTool, Project, build, componentize_py
+from opilio_plugin.build import MissingTool, Project, build, componentize_py
 from opilio_plugin.testing import check_cases
 
-OPILIO = os.environ.get("OPILIO", str(CHECKOUT / "target/debug/opilio"))
+OPILIO = os.environ.get("OPILIO", str(Path(__file__).resolve().parents[3] / "target/debug/opilio"))
 GUESTS = Path(__file__).parent / "guests"
 
 
@@ -109,11 +109,16 @@ class Projects(unittest.TestCase):
     def test_a_tool_that_is_missing_is_said_with_the_command_that_gets_it(self):
         from unittest import mock
 
-        with mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None):
+        nowhere = mock.patch("pathlib.Path.is_file", return_value=False), mock.patch("shutil.which", return_value=None)
+        with nowhere[0], nowhere[1], mock.patch.dict(os.environ):
+            os.environ.pop("OPILIO_TOOLCHAINS", None)
             with self.assertRaisesRegex(MissingTool, "componentize-py==0.25.1 is not installed: python3 -m venv"):
                 componentize_py(Path("."))
             with self.assertRaisesRegex(MissingTool, r"venv '/my plugins/\.venv' && '/my plugins/\.venv'/bin/pip install"):
                 componentize_py(Path("/my plugins"))
+            os.environ["OPILIO_TOOLCHAINS"] = "/tools of all"
+            with self.assertRaisesRegex(MissingTool, "venv '/tools of all/python' && '/tools of all/python'/bin/pip install"):
+                componentize_py(Path("."))
 
 
 if __name__ == "__main__":

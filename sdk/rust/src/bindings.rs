@@ -1,8 +1,7 @@
-//! What wit-bindgen makes of `wit/`: the records and imports once, and each exported interface in a
-//! module with a world of its own, so that a component exports exactly the kinds it has.
-//! Plugin authors see the re-exports in `lib.rs`, not these paths.
+//! Bindings that wit-bindgen generates from `wit/`: records and imports once, and each exported interface in a module with its
+//! own world. So a component exports exactly the kinds it has. Plugin authors see the re-exports in `lib.rs`, not these paths.
 //!
-//! Records carry serde attributes: cases (`testing`) are written in JSON under the names of the WIT.
+//! Records have serde attributes, because cases (`testing`) are JSON under the names of the WIT.
 #![allow(
     missing_docs,
     unreachable_pub,

@@ -1,5 +1,5 @@
-//! Candidates as filters and precedence plugins read them: one by one, while the host hands them over by column, each
-//! column when a value of it is first asked for.
+//! Candidates as filters and precedence plugins read them: one by one. The host passes them by column, each column when a value
+//! of it is first read.
 
 use std::cell::{OnceCell, RefCell};
 
@@ -18,14 +18,14 @@ pub struct Candidates<'a> {
     sources: OnceCell<Lines>,
     addresses: OnceCell<Lines>,
     seeds: OnceCell<Vec<bool>>,
-    /// Answers of tables that were asked about all of them, by name.
+    /// Results of table look-ups for all candidates, by name of the table.
     found: RefCell<Vec<(String, Vec<bool>)>>,
 }
 
 /// A column: a line for each candidate.
 struct Lines {
     text: String,
-    /// Where each line ends, its line feed excluded.
+    /// End of each line, without its line feed.
     ends: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ impl Lines {
 }
 
 impl<'a> Candidates<'a> {
-    /// What the host handed over.
+    /// Wraps the candidates of a call.
     #[doc(hidden)]
     #[must_use]
     pub fn new(handle: &'a CandidatesHandle) -> Self {
@@ -67,24 +67,24 @@ impl<'a> Candidates<'a> {
         }
     }
 
-    /// How many there are; at least one.
+    /// The number of candidates; at least one.
     #[must_use]
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Never so in a call of the host's.
+    /// Whether there are no candidates; always false in a call of the host.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Each of them, in the order found.
+    /// Iterates over the candidates, in the order found.
     pub fn iter(&self) -> impl Iterator<Item = CandidateView<'_>> {
         (0..self.length).map(|index| CandidateView(View::Row(self, index)))
     }
 
-    /// Which of them have a row in a table; none where there is no such table.
+    /// Whether each candidate has a row in a table; all false if the table does not exist.
     #[must_use]
     pub fn in_table(&self, name: &str) -> Vec<bool> {
         table(name).find_candidates(self.handle)
@@ -102,14 +102,14 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// One candidate. What is asked of it comes from the host when it is first asked of any candidate of the call.
+/// One candidate. Its values come from the host when they are first read for any candidate of the call.
 #[derive(Clone, Copy)]
 pub struct CandidateView<'a>(View<'a>);
 
 #[derive(Clone, Copy)]
 enum View<'a> {
     Row(&'a Candidates<'a>, usize),
-    /// The candidate of a visit, which the host hands over whole.
+    /// The candidate of a visit, which the host passes whole.
     Whole(&'a Candidate),
 }
 
@@ -138,12 +138,12 @@ macro_rules! texts {
 texts! {
     /// Normalised URI, as it would be fetched.
     uri in uris;
-    /// Its SURT form, as scope prefixes are compared with: `http://(org,example,www,)/path`; https reads http.
+    /// Its SURT form, for comparison with scope prefixes: `http://(org,example,www,)/path`; https reads http.
     surt in surts;
-    /// Hop path from the seed, the hop that found it included; empty for a seed. Longer than 50 hops it reads `N+` and
+    /// Hop path from the seed, including the hop that found it; empty for a seed. A path of more than 50 hops reads `N+` and
     /// the last 50.
     hop_path in hop_paths;
-    /// Where on the page it was found, such as `a/@href`; empty for a seed.
+    /// Position on the page, such as `a/@href`; empty for a seed.
     context in contexts;
 }
 
@@ -169,14 +169,14 @@ optional_texts! {
     via in vias;
     /// SURT form of `via`.
     via_surt in via_surts;
-    /// The seed it descends from, where the profile keeps that.
+    /// The seed it descends from, if the profile keeps sources.
     source in sources;
-    /// The server's address, where it is known at this stage.
+    /// The server's address, if it is known at this stage.
     address in addresses;
 }
 
 impl CandidateView<'_> {
-    /// It is a seed, or a redirect from one that the profile counts as a seed.
+    /// Whether it is a seed, or a redirect from one that the profile counts as a seed.
     #[must_use]
     pub fn seed(&self) -> bool {
         match self.0 {
@@ -185,8 +185,8 @@ impl CandidateView<'_> {
         }
     }
 
-    /// It has a row in this table: by its SURT form in a table of SURT prefixes, by its URI in others. All candidates of
-    /// the call are looked up at once.
+    /// Whether it has a row in this table: by its SURT form in a table of SURT prefixes, by its URI in others. All candidates
+    /// of the call are looked up at once.
     #[must_use]
     pub fn is_in_table(&self, name: &str) -> bool {
         match self.0 {
@@ -195,7 +195,7 @@ impl CandidateView<'_> {
         }
     }
 
-    /// All there is of it, its attributes included.
+    /// The whole candidate, including its attributes.
     #[must_use]
     pub fn whole(&self) -> Candidate {
         match self.0 {
@@ -205,7 +205,7 @@ impl CandidateView<'_> {
     }
 }
 
-/// What was asked for at a visit, judged like one found: for filters of URIs that are asked about a response.
+/// Calls `work` with the candidate of a visit, so that filters of URIs can judge a response.
 pub(crate) fn with_candidate<T>(visit: &Visit, work: impl FnOnce(CandidateView<'_>) -> T) -> T {
     work(CandidateView::from(&visit.candidate()))
 }

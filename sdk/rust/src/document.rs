@@ -1,12 +1,12 @@
-//! What both kinds of document offer on top of the contract: the host's in a component, the double natively.
+//! Methods of both kinds of document in addition to the contract: the host's in a component, the test double natively.
 
 use crate::Document;
 
-/// Largest single read of [`Document::content`]; keeps one host call's copy bounded.
+/// Largest single read of [`Document::content`]; it limits the copy of one host call.
 const READ_BYTES_MAX: u32 = 8 * 1024 * 1024;
 
 impl Document {
-    /// The whole content, transfer and content codings removed.
+    /// The whole content, without transfer and content codings.
     #[must_use]
     pub fn content(&self) -> Vec<u8> {
         let mut content = self.read(0, READ_BYTES_MAX);

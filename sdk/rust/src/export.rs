@@ -1,6 +1,6 @@
 //! `export!`, and the component's side of every interface: one configured plugin, kept from `configure` on.
 
-/// Makes a component of plugins, kind by kind; a plugin that has several kinds stands in several lists.
+/// Makes a component of plugins, listed by kind. A plugin of several kinds is in several lists.
 ///
 /// ```ignore
 /// opilio_plugin::export!(filters: [Hops, PathDepth], extractors: [Feed]);
@@ -10,7 +10,7 @@
 #[macro_export]
 macro_rules! export {
     ($($kind:ident: [$($plugin:ty),+ $(,)?]),+ $(,)?) => {
-        /// The plugins of this component, to be described, configured and called.
+        /// The plugins of this component.
         #[must_use]
         pub fn plugins() -> $crate::Plugins {
             let plugins = $crate::Plugins::new(env!("CARGO_PKG_VERSION"));
@@ -59,7 +59,7 @@ pub const fn lines_length(texts: &[&str]) -> usize {
     length
 }
 
-/// Texts, a line feed after each.
+/// Joins texts, with a line feed after each.
 #[doc(hidden)]
 #[must_use]
 pub const fn lines<const LENGTH: usize>(texts: &[&str]) -> [u8; LENGTH] {
@@ -155,7 +155,20 @@ mod component {
         })
     }
 
-    /// Where a panic's message goes, which otherwise would be lost with the trap.
+    /// Upper limit of the memory that a call on an ordinary page allocates, in bytes.
+    const HEAP_BYTES: usize = 512 * 1024;
+    /// Size of one allocation, small enough to come from the heap.
+    const BLOCK_BYTES: usize = 32 * 1024;
+
+    /// Grows the heap. Every call begins with the memory that `configure` left, so it need not grow its own.
+    fn reserve_heap() {
+        let blocks: Vec<Vec<u8>> = (0..HEAP_BYTES / BLOCK_BYTES)
+            .map(|_| Vec::with_capacity(BLOCK_BYTES))
+            .collect();
+        std::hint::black_box(blocks);
+    }
+
+    /// Logs the message of a panic, which would otherwise be lost with the trap.
     fn log_panics() {
         std::panic::set_hook(Box::new(|panic| crate::error(panic.to_string())));
     }
@@ -168,6 +181,7 @@ mod component {
         fn configure(name: String, settings: String) -> Result<(), Vec<SettingsFault>> {
             log_panics();
             let plugin = C::plugins().configure(&name, &settings)?;
+            reserve_heap();
             CONFIGURED
                 .with(|configured| configured.set(plugin))
                 .map_err(|_| vec![SettingsFault::new("", "configured twice")])

@@ -1,10 +1,10 @@
-//! Faults of settings, each at its place.
+//! Faults of settings, each with its place.
 
 use crate::SettingsFault;
 
 impl SettingsFault {
-    /// `pointer`: JSON Pointer such as `/patterns/0`, empty for the whole. `problem`: a lower-case fragment that says
-    /// what is wrong and what would be right.
+    /// A fault. `pointer`: JSON Pointer such as `/patterns/0`, empty for the whole. `problem`: a lower-case fragment with the
+    /// fault and the remedy.
     pub fn new(pointer: impl Into<String>, problem: impl Into<String>) -> Self {
         Self {
             pointer: pointer.into(),

@@ -1,10 +1,12 @@
-//! Write Opilio plugins in Rust: a settings struct, a trait or two, one `export!` line.
+//! Write Opilio plugins in Rust: a settings struct, one or two traits, and an `export!` line.
 //!
-//! [`Plugin`] says who a plugin is; [`Extractor`], [`Filter`], [`DigestStripper`], [`ChangeEvaluator`],
-//! [`WaitEvaluator`], [`Precedence`] and [`Observer`] are what it can do; [`export!`] makes a component of one or several. The same crate runs natively: [`testing`] has documents
-//! and visits to call plugins with, and runs cases written in JSON. `README.md` beside this crate has a whole plugin.
+//! [`Plugin`] describes a plugin. [`Extractor`], [`Filter`], [`DigestStripper`], [`ChangeEvaluator`], [`WaitEvaluator`],
+//! [`Precedence`] and [`Observer`] are its kinds. [`export!`] makes a component of one or several plugins.
+//!
+//! The same crate runs natively: [`testing`] has documents and visits to call plugins with, and runs cases written in JSON.
+//! `README.md` beside this crate has a whole plugin.
 
-// The bindings' export macros name this crate by its name, also from within.
+// The export macros of the bindings name this crate by its name, also from within.
 extern crate self as opilio_plugin;
 
 mod candidates;
@@ -70,7 +72,7 @@ pub use schemars;
 pub use schemars::JsonSchema;
 pub use serde;
 
-/// What a plugin's file needs: `use opilio_plugin::prelude::*;`.
+/// Imports for a plugin's file: `use opilio_plugin::prelude::*;`.
 pub mod prelude {
     pub use crate::{
         Candidate, CandidateView, Candidates, ChangeEvaluator, Comparison, ContentState,

@@ -1,4 +1,4 @@
-//! Lines and counters for the operator: the host's in a component, captured for [`testing`](crate::testing) natively.
+//! Log lines and counters for the operator: the host's in a component, captured for [`testing`](crate::testing) natively.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::common::opilio::plugin::{counters, log as host};
@@ -7,27 +7,27 @@ use crate::native::double::{counters, log as host};
 
 pub use crate::bindings::common::opilio::plugin::log::Level;
 
-/// Writes a line, kept with the URI that is being worked on.
+/// Writes a line. It is kept with the URI being processed.
 pub fn log(level: Level, message: impl AsRef<str>) {
     host::write(level, message.as_ref());
 }
 
-/// For the plugin's author.
+/// Writes a line for the plugin's author.
 pub fn debug(message: impl AsRef<str>) {
     log(Level::Debug, message);
 }
 
-/// Worth knowing.
+/// Writes a line of information.
 pub fn info(message: impl AsRef<str>) {
     log(Level::Info, message);
 }
 
-/// Worth looking at.
+/// Writes a warning.
 pub fn warn(message: impl AsRef<str>) {
     log(Level::Warn, message);
 }
 
-/// Something could not be done.
+/// Writes an error.
 pub fn error(message: impl AsRef<str>) {
     log(Level::Error, message);
 }

@@ -1,4 +1,4 @@
-//! A length of time as settings write it.
+//! A duration in settings.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,8 +9,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A length of time in settings: a string with units, largest first (`"1d"`, `"12h"`, `"1h 30m"`, `"1500ms"`), or a
-/// plain number of seconds. Units: `w`, `d`, `h`, `m`, `s`, `ms`.
+/// A duration in settings: a string with units, largest first (`"1d"`, `"12h"`, `"1h 30m"`, `"1500ms"`), or a number of
+/// seconds. Units: `w`, `d`, `h`, `m`, `s`, `ms`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Period(pub Duration);
 
@@ -25,20 +25,20 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl Period {
-    /// So many seconds.
+    /// A number of seconds.
     #[must_use]
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
 
-    /// Milliseconds, as the contract counts.
+    /// The duration in milliseconds, the unit of the contract.
     #[must_use]
     pub fn milliseconds(self) -> u64 {
         u64::try_from(self.0.as_millis()).unwrap_or(u64::MAX)
     }
 }
 
-/// Why a text is no period.
+/// Error for a text that is not a duration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoPeriod(String);
 
@@ -46,7 +46,7 @@ impl fmt::Display for NoPeriod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "`{}` is no length of time; write it like \"1d\", \"1h 30m\" or \"1500ms\", or as a number of seconds",
+            "`{}` is not a duration; write it like \"1d\", \"1h 30m\" or \"1500ms\", or as a number of seconds",
             self.0
         )
     }
@@ -115,7 +115,7 @@ impl<'de> Deserialize<'de> for Period {
             type Value = Period;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time such as \"1d\" or a number of seconds")
+                f.write_str("a duration such as \"1d\" or a number of seconds")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Period, E> {

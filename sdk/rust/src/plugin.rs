@@ -1,4 +1,4 @@
-//! What an author writes: who a plugin is, and what it does.
+//! Traits that a plugin implements: its description and its kinds.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -10,7 +10,7 @@ use crate::{
     Visit, Wait,
 };
 
-/// Who a plugin is, and its settings. The implementing type is the configured plugin.
+/// Description and settings of a plugin. The implementing type is the configured plugin.
 pub trait Plugin: Sized + 'static {
     /// Lower-case words joined by hyphens, such as `repeating-path`.
     const NAME: &'static str;
@@ -19,29 +19,29 @@ pub trait Plugin: Sized + 'static {
     /// Semantic version; none: the version of the crate that exports the plugin.
     const VERSION: Option<&'static str> = None;
 
-    /// What the profile may set. Derive [`JsonSchema`] and `Deserialize` with
-    /// `#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]`; the fields' doc comments are what
-    /// operators read, and `Serialize` puts the defaults into the schema. [`NoSettings`](crate::NoSettings)
-    /// where there are none: `()` is not an object.
+    /// Settings in the profile. Derive [`JsonSchema`] and `Deserialize` with
+    /// `#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]`. Operators read the fields' doc comments;
+    /// `Serialize` puts the defaults into the schema. A plugin without settings uses [`NoSettings`](crate::NoSettings), because
+    /// `()` is not an object.
     type Settings: DeserializeOwned + JsonSchema;
 
-    /// Becomes the plugin with these settings, or says what is wrong with them. Called once, before any other call.
+    /// Configures the plugin with these settings, or returns their faults. Called once, before any other call.
     fn new(settings: Self::Settings) -> Result<Self, Vec<SettingsFault>>;
 
-    /// What the plugin wants to be called for; anything, unless said otherwise.
+    /// Media types and URIs that the plugin handles; by default all.
     #[must_use]
     fn handles() -> Handles {
         Handles::default()
     }
 
-    /// Values that the plugin keeps with URIs and sites from visit to visit (`document.attribute`,
-    /// `document.site_value`); only these are kept.
+    /// Values that the plugin keeps with URIs and sites from visit to visit (`document.attribute`, `document.site_value`).
+    /// Undeclared values are not kept.
     #[must_use]
     fn keeps() -> Vec<Keep> {
         Vec::new()
     }
 
-    /// Anything more for the description that later contract versions know how to read.
+    /// Additional parts of the description for later contract versions.
     #[must_use]
     fn attributes() -> Vec<NamedValue> {
         Vec::new()
@@ -50,10 +50,10 @@ pub trait Plugin: Sized + 'static {
 
 /// Finds links.
 pub trait Extractor: Plugin {
-    /// What one document, or one fragment, gives.
+    /// Extracts one document or one fragment.
     fn extract(&self, document: &Document) -> Extraction;
 
-    /// Answers for documents of one type, in their order: one whole document, or all fragments of a page.
+    /// Extracts documents of one type: one whole document, or all fragments of a page. Answers are in the same order.
     fn extract_all(&self, documents: &[Document]) -> Vec<Extraction> {
         documents
             .iter()
@@ -62,15 +62,15 @@ pub trait Extractor: Plugin {
     }
 }
 
-/// Says yes or no. What is not implemented passes.
+/// Accepts or rejects URIs and responses. By default a filter passes.
 pub trait Filter: Plugin {
-    /// Rules on one candidate, at the stages scope, pre-fetch and plugin.
+    /// Judges one candidate, at the stages scope, pre-fetch and plugin.
     fn judge_candidate(&self, stage: &Stage, candidate: CandidateView<'_>) -> Ruling {
         let _ = (stage, candidate);
         Ruling::pass()
     }
 
-    /// Rules on all outlinks of a page, in their order.
+    /// Judges all outlinks of a page, in their order.
     fn judge_candidates(&self, stage: &Stage, candidates: &Candidates<'_>) -> Vec<Ruling> {
         candidates
             .iter()
@@ -78,37 +78,36 @@ pub trait Filter: Plugin {
             .collect()
     }
 
-    /// Rules on a response. Unless implemented, it is judged as the candidate it came from, so that a filter of URIs
-    /// serves at every stage.
+    /// Judges a response. By default its candidate is judged, so that a filter of URIs works at every stage.
     fn judge_document(&self, stage: &Stage, document: &Document, visit: &Visit) -> Ruling {
         let _ = document;
         with_candidate(visit, |candidate| self.judge_candidate(stage, candidate))
     }
 }
 
-/// Says which parts of a document do not count as content when it is compared with its last version.
+/// Names the parts of a document that do not count as content in comparisons with its last version.
 pub trait DigestStripper: Plugin {
-    /// Spans of the document's bytes, in any order; overlaps count once.
+    /// Spans of the document's bytes, in any order. Overlaps count once.
     fn strip(&self, document: &Document) -> Result<Vec<Span>, StripProblem>;
 }
 
-/// Says how long to wait before the next visit.
+/// Decides the wait until the next visit.
 pub trait WaitEvaluator: Plugin {
-    /// None leaves the answer to the next evaluator of the stack.
+    /// The wait; `None` leaves the answer to the next evaluator of the stack.
     fn evaluate(&self, visit: &Visit) -> Option<Wait>;
 }
 
-/// Says whether a document differs from its last archived version, where the bytes do.
+/// Decides whether a document with different bytes differs from its last archived version.
 pub trait ChangeEvaluator: Plugin {
-    /// `last` is the fingerprint that this plugin made of that version; none at the first visit, and where another
-    /// plugin or other settings made it.
+    /// Compares a document with its last archived version. `last` is the fingerprint that this plugin made of that version. It
+    /// is `None` at the first visit, or if another plugin or other settings made it.
     fn compare(&self, document: &Document, visit: &Visit, last: Option<&[u8]>) -> Comparison;
 }
 
-/// Says what comes first: 1 is the highest precedence, 255 the lowest. What is not implemented leaves the answer to the
-/// next plugin of the stack, and at last to the profile.
+/// Ranks candidates and queues: 1 is the highest precedence, 255 the lowest. By default the answer is left to the next plugin
+/// of the stack, and finally to the profile.
 pub trait Precedence: Plugin {
-    /// Ranks one candidate. The document is the page that it was found on; none for a seed.
+    /// Ranks one candidate. The document is the page it was found on; `None` for a seed.
     fn rank_candidate(
         &self,
         candidate: CandidateView<'_>,
@@ -137,12 +136,12 @@ pub trait Precedence: Plugin {
     }
 }
 
-/// Watches what becomes of URIs, for statistics, indexes and reports of its own.
+/// Receives the outcomes of URIs, for statistics, indexes and reports.
 pub trait Observer: Plugin {
-    /// A batch, in the order finished. `memory` is that of the last observation; empty at the first.
+    /// Observes a batch of outcomes, in the order finished. `memory` is that of the last observation; empty at the first.
     fn observe(&self, memory: &[u8], events: &[Finished]) -> Observation;
 
-    /// Reports on what has been seen so far; `now` is in milliseconds since 1970.
+    /// Reports on all observations so far; `now` is in milliseconds since 1970.
     fn report(&self, memory: &[u8], now: u64) -> Vec<Report> {
         let _ = (memory, now);
         Vec::new()

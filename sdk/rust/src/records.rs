@@ -1,4 +1,4 @@
-//! Short ways to make the contract's records.
+//! Constructors for the contract's records.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl Ruling {
-    /// Yes, and why.
+    /// Accepts, with a reason.
     pub fn accept(reason: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Accept,
@@ -16,7 +16,7 @@ impl Ruling {
         }
     }
 
-    /// No, and why.
+    /// Rejects, with a reason.
     pub fn reject(reason: impl Into<String>) -> Self {
         Self {
             verdict: Verdict::Reject,
@@ -24,7 +24,7 @@ impl Ruling {
         }
     }
 
-    /// No opinion.
+    /// Has no opinion.
     #[must_use]
     pub fn pass() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Ruling {
 }
 
 impl Link {
-    /// A reference as written, how it was found, and where it stood (`a/@href`).
+    /// A link: the reference unchanged, its hop, and its position (`a/@href`).
     pub fn new(uri: impl Into<String>, hop: Hop, context: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -61,7 +61,7 @@ impl Link {
 }
 
 impl Fragment {
-    /// A fragment that stands in the document's text: byte offsets of the UTF-8 that `text` returned.
+    /// A fragment within the document's text: byte offsets in the UTF-8 that `text` returned.
     pub fn text_at(
         media_type: impl Into<String>,
         span: std::ops::Range<usize>,
@@ -74,7 +74,7 @@ impl Fragment {
         )
     }
 
-    /// A fragment that had to be unescaped or put together.
+    /// A fragment with its own text, because it was unescaped or assembled.
     pub fn text(
         media_type: impl Into<String>,
         text: impl Into<String>,
@@ -107,7 +107,7 @@ impl From<std::ops::Range<usize>> for Span {
 }
 
 impl Extraction {
-    /// These links and nothing else.
+    /// An extraction with only these links.
     #[must_use]
     pub fn links(links: Vec<Link>) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Extraction {
 }
 
 impl Wait {
-    /// Come back after this time, and do not ask before.
+    /// A visit after this time, without an earlier reconsideration.
     #[must_use]
     pub fn after(wait: Duration) -> Self {
         Self {
@@ -129,17 +129,17 @@ impl Wait {
 }
 
 impl Comparison {
-    /// A new version, and why.
+    /// A new version, with a reason.
     pub fn changed(reason: impl Into<String>) -> Self {
         Self::of(Some(Difference::Changed), reason.into())
     }
 
-    /// Different bytes and all the same no new version, and why.
+    /// Different bytes but not a new version, with a reason.
     pub fn unchanged(reason: impl Into<String>) -> Self {
         Self::of(Some(Difference::Unchanged), reason.into())
     }
 
-    /// No opinion: the next evaluator is asked.
+    /// Has no opinion: the next evaluator is asked.
     #[must_use]
     pub fn pass() -> Self {
         Self::of(None, String::new())
@@ -153,7 +153,7 @@ impl Comparison {
         }
     }
 
-    /// What the host is to hand over when the next version is compared with this one.
+    /// Sets the data that the host keeps for the comparison with the next version.
     #[must_use]
     pub fn fingerprint(mut self, fingerprint: impl Into<Vec<u8>>) -> Self {
         self.fingerprint = Some(fingerprint.into());
@@ -162,7 +162,7 @@ impl Comparison {
 }
 
 impl Keep {
-    /// A value kept with the URI. The version is that of the value's form.
+    /// A value kept with the URI. `version` is that of the value's form.
     pub fn with_uri(name: impl Into<String>, version: u32) -> Self {
         Self {
             name: name.into(),
@@ -171,7 +171,7 @@ impl Keep {
         }
     }
 
-    /// A value kept with the site, the URI's host and port. The version is that of the value's form.
+    /// A value kept with the site, the URI's host and port. `version` is that of the value's form.
     pub fn with_site(name: impl Into<String>, version: u32) -> Self {
         Self {
             name: name.into(),
@@ -192,7 +192,7 @@ impl Line {
 }
 
 impl Report {
-    /// A report that replaces the one of before in the observer's file of that name.
+    /// A report that replaces the earlier one in the observer's file of that name.
     pub fn new(file: impl Into<String>, content: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -202,7 +202,7 @@ impl Report {
 }
 
 impl Handles {
-    /// Documents of these media types, wherever they come from.
+    /// Documents of these media types, with any URI.
     #[must_use]
     pub fn media_types(types: &[&str]) -> Self {
         Self {
@@ -213,7 +213,7 @@ impl Handles {
 }
 
 impl Description {
-    /// Does the plugin export this kind?
+    /// Whether the plugin exports this kind.
     #[must_use]
     pub fn is(&self, kind: &Kind) -> bool {
         self.kinds.contains(kind)

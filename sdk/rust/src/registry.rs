@@ -1,5 +1,5 @@
-//! The plugins of one component: described, configured by name, and called. `export!` fills it; tests and benchmarks
-//! call it natively the way the host calls the component.
+//! The plugins of one component: described, configured by name, and called. `export!` fills it. Tests and benchmarks call it
+//! natively, as the host calls the component.
 
 use std::any::Any;
 
@@ -13,14 +13,14 @@ use crate::{
     WaitEvaluator,
 };
 
-/// For plugins that have nothing to set.
+/// Settings of a plugin without settings.
 #[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NoSettings {}
 
-/// What `export!` implements on a component.
+/// Implemented by `export!` on a component.
 pub trait Component {
-    /// The plugins in it.
+    /// The component's plugins.
     fn plugins() -> Plugins;
 }
 
@@ -38,7 +38,7 @@ struct Entry {
     calls: Calls,
 }
 
-/// One function per call of the kinds that the plugin has, each for the type that `configure` made.
+/// A function for each call of the plugin's kinds, for the type that `configure` made.
 #[derive(Clone, Copy, Default)]
 struct Calls {
     extract: Option<Extract>,
@@ -94,7 +94,7 @@ impl Calls {
 }
 
 impl Plugins {
-    /// None yet. `version` is that of the exporting crate.
+    /// An empty list. `version` is that of the exporting crate.
     #[must_use]
     pub fn new(version: &'static str) -> Self {
         Self {
@@ -140,7 +140,7 @@ impl Plugins {
         self
     }
 
-    /// Adds a plugin that says what comes first.
+    /// Adds a precedence plugin.
     #[must_use]
     pub fn precedence<P: Precedence>(mut self) -> Self {
         let calls = self.calls::<P>();
@@ -168,7 +168,7 @@ impl Plugins {
         self
     }
 
-    /// The calls of `P`, which is added if this is its first kind.
+    /// The calls of `P`, which is added with its first kind.
     fn calls<P: Plugin>(&mut self) -> &mut Calls {
         let at = self
             .entries
@@ -186,7 +186,7 @@ impl Plugins {
         &mut self.entries[at].calls
     }
 
-    /// What the component's `describe` answers.
+    /// The result of the component's `describe`.
     #[must_use]
     pub fn describe(&self) -> Vec<Description> {
         self.entries
@@ -198,7 +198,7 @@ impl Plugins {
             .collect()
     }
 
-    /// Becomes the plugin `name`. `settings` is a JSON object; what it leaves out has its default.
+    /// Configures the plugin `name`. `settings` is a JSON object; missing settings have their defaults.
     pub fn configure(&self, name: &str, settings: &str) -> Result<Configured, Vec<SettingsFault>> {
         let entry = self
             .entries
@@ -221,8 +221,8 @@ impl Plugins {
     }
 }
 
-/// A configured plugin, called by kind. Calling a kind that it has not is the caller's mistake and panics,
-/// as the component would trap.
+/// A configured plugin, called by kind. Calling a kind that it lacks is the caller's mistake and panics, as the component would
+/// trap.
 pub struct Configured {
     plugin: Box<dyn Any>,
     calls: Calls,
@@ -298,7 +298,7 @@ impl Configured {
 fn asked<F>(call: Option<F>, kind: &str) -> F {
     match call {
         Some(call) => call,
-        None => panic!("the configured plugin is no {kind}"),
+        None => panic!("the configured plugin is not of kind {kind}"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lists that the host holds: the host's in a component, those of [`testing`](crate::testing) natively.
+//! Tables of the host: the host's in a component, those of [`testing`](crate::testing) natively.
 
 #[cfg(target_arch = "wasm32")]
 use crate::bindings::common::opilio::plugin::tables as host;
@@ -8,21 +8,21 @@ use crate::{Candidate, CandidatesHandle};
 
 pub use crate::bindings::common::opilio::plugin::tables::{Kind as TableKind, Row};
 
-/// A table of the host's, which it keeps current while the crawl runs; within one call it does not change.
+/// A table of the host. The host keeps it current during the crawl; within one call it does not change.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     name: &'a str,
 }
 
-/// The table of this name. A plugin is told in its settings which tables it may use; one that the profile does not name
-/// is empty. There are none while the plugin is being configured.
+/// The table with this name. A plugin learns the names of its tables from its settings. A table that the profile does not name
+/// is empty. During configuration all tables are empty.
 #[must_use]
 pub fn table(name: &str) -> Table<'_> {
     Table { name }
 }
 
 impl Table<'_> {
-    /// What sort of table it is; none where the profile names no such table.
+    /// The kind of table; none if the profile does not name it.
     #[must_use]
     pub fn kind(&self) -> Option<TableKind> {
         host::kind_of(self.name)
@@ -38,7 +38,7 @@ impl Table<'_> {
         host::find_candidates(self.name, candidates)
     }
 
-    /// As [`find_candidates`](Self::find_candidates) looks a candidate up.
+    /// Looks up a candidate, as [`find_candidates`](Self::find_candidates) does.
     pub(crate) fn find_candidate(&self, candidate: &Candidate) -> Option<Row> {
         match self.kind()? {
             TableKind::SurtPrefixes => self.find(&candidate.surt),

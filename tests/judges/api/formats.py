@@ -18,14 +18,27 @@ workers = {workers}
 schemathesis.openapi.format("uri", URIS)
 # One that is nobody's is refused as a placeholder.
 schemathesis.openapi.format("contact-url", st.from_regex(rf"https://crawler\.harvest\.library/{PATH}", fullmatch=True))
+schemathesis.openapi.format("host", st.from_regex(HOST, fullmatch=True))
+schemathesis.openapi.format("statuses", st.from_regex(r"(-?[0-9]{1,3}|[1-5]xx|5[0-4][0-9]-599)(,404)?", fullmatch=True))
+schemathesis.openapi.format("media-type", st.from_regex(r"[a-z]{1,8}/([a-z]{1,8}|\*)|no-type", fullmatch=True))
 schemathesis.openapi.format("component", st.sampled_from(["builtin:html", "builtin:css"]))
 schemathesis.openapi.format("seed", st.one_of(URIS, st.from_regex(HOST, fullmatch=True), st.just("# a remark")))
 schemathesis.openapi.format("regex", st.from_regex(r"\^?[a-z]{1,4}(\.\*|[0-9]\+)?\$?", fullmatch=True))
+DELAYS = st.integers(1, 20).map(lambda seconds: f'politeness.min-delay = "{seconds}s"')
 schemathesis.openapi.format(
-    "setting",
-    st.one_of(
-        st.integers(1, 50).map(lambda workers: f"workers = {workers}"),
-        st.integers(1, 20).map(lambda seconds: f'politeness.min-delay = "{seconds}s"'),
-    ),
+    "overridable-setting", st.integers(1, 20).map(lambda weeks: f'revisit.max-wait = "{weeks}w"')
+)
+schemathesis.openapi.format(
+    "setting", st.one_of(st.integers(1, 50).map(lambda workers: f"workers = {workers}"), DELAYS)
 )
 schemathesis.openapi.format("profile", st.builds(PROFILE.format, seed=URIS, workers=st.integers(1, 50)))
+
+
+@schemathesis.hook
+def map_body(context, body):
+    """Writes whole numbers without a fraction: 245.0 fits the type integer of a schema, and no client writes it."""
+    if isinstance(body, dict):
+        return {key: map_body(context, value) for key, value in body.items()}
+    if isinstance(body, list):
+        return [map_body(context, value) for value in body]
+    return int(body) if isinstance(body, float) and body.is_integer() else body

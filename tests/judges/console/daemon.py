@@ -11,7 +11,7 @@ import urllib.request
 from playwright.sync_api import expect
 
 # A debug build that compiles components on a busy machine takes its time.
-expect.set_options(timeout=60000)
+expect.set_options(timeout=180000)
 
 JOB = "news"
 PROFILE = """name = "news"
@@ -108,16 +108,17 @@ class Daemon:
         self.process.terminate()
         self.process.wait()
 
-    def ask(self, method, path, body=None):
+    def ask(self, method, path, body=None, headers=()):
         """Asks the API without a browser."""
         request = urllib.request.Request(
             self.address + "api/v1/" + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json"},
+            headers={"authorization": f"Bearer {self.token}", "content-type": "application/json", **dict(headers)},
         )
         with urllib.request.urlopen(request) as answer:
-            return json.load(answer)
+            text = answer.read()
+            return json.loads(text) if text else None
 
     def sign_in(self, page, path="#/", token=None):
         """Opens a page of the console in a browser that nobody has signed in with yet."""
@@ -160,7 +161,7 @@ def opened(browser, faults, expects=(), **options):
     """A page whose errors are faults, but for those that are expected."""
     context = browser.new_context(**options)
     page = context.new_page()
-    page.set_default_timeout(60000)
+    page.set_default_timeout(180000)
 
     def hear(kind, text):
         if not any(re.search(expected, text) for expected in expects):

@@ -19,7 +19,10 @@ import keyboard
 import looks
 import many
 import outage
+import profiles
+import reading
 import roles
+import store
 import tabs
 import wide
 
@@ -28,15 +31,16 @@ def main():
     opilio, chromium, axe, home, screenshots, seed = sys.argv[1:]
     os.makedirs(screenshots, exist_ok=True)
     served = daemon.Daemon(opilio, home)
+    bucket = store.Store(home)
     faults = []
     served.start()
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-            for story in [actions, keyboard, roles, looks, tabs, wide, many, outage]:
+            for story in [actions, reading, keyboard, profiles, store, roles, looks, tabs, wide, many, outage]:
                 name, began = story.__name__, time.monotonic()
                 try:
-                    found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots)
+                    found = story.run(browser, served, seed=seed, axe=axe, screenshots=screenshots, store=bucket)
                 except Exception:
                     found = [traceback.format_exc()]
                 faults += [f"{name}: {fault}" for fault in found]
@@ -44,6 +48,7 @@ def main():
             browser.close()
     finally:
         served.end()
+        bucket.end()
     for fault in faults:
         print(fault)
     sys.exit(1 if faults else 0)

@@ -47,7 +47,7 @@ def run(browser, served, **_):
         expect(page.locator(".head .badge").first).to_have_text("running")
 
         # From page to page, and what keys there are.
-        for key, title in [("f", "Frontier"), ("s", "Seeds"), ("p", "Plugins"), ("l", "Logs"), ("h", "History")]:
+        for key, title in [("f", "Frontier"), ("s", "Seeds"), ("p", "Plugins"), ("l", "Logs"), ("t", "Hosts"), ("b", "Compare"), ("h", "History")]:
             page.evaluate("document.activeElement.blur()")
             keys.press("g")
             keys.press(key)
@@ -58,7 +58,21 @@ def run(browser, served, **_):
         keys.press("Escape")
         expect(dialog).to_have_count(0)
 
+        # Visits are searched for.
+        keys.press("g")
+        keys.press("e")
+        expect(page.get_by_role("heading", name="Crawl log", level=1)).to_be_visible()
+        keys.press("/")
+        expect(page.get_by_label("Lines with")).to_be_focused()
+        keys.type("robots")
+        keys.press("Tab")
+        expect(page.get_by_label("Status")).to_be_focused()
+        keys.type("2xx,4xx")
+        keys.press("Enter")
+        expect(page.get_by_role("region", name="Visits", exact=True).locator("tbody tr").first).to_contain_text("robots.txt")
+
         # A question is answered, and the focus is where it was.
+        page.evaluate("document.activeElement.blur()")
         keys.press("g")
         keys.press("s")
         expect(page.get_by_role("heading", name="Seeds", level=1)).to_be_visible()

@@ -9,6 +9,10 @@ import daemon
 PAGES = {
     "jobs": ("Jobs", "#/"),
     "new-job": ("New job", "#/new"),
+    "profiles": ("Profiles", "#/profiles"),
+    "named-profile": ("museum", "#/profiles/museum"),
+    "new-profile": ("New profile", "#/new-profile"),
+    "compare-profiles": ("Compare profiles", "#/compare-profiles?profile=museum&version=1&with=museum"),
     "daemon": ("Daemon", "#/daemon"),
     "overview": ("news", ""),
     "frontier": ("Frontier", "frontier"),
@@ -17,9 +21,15 @@ PAGES = {
     "uri": (None, "uri?uri={seed}"),
     "seeds": ("Seeds", "seeds"),
     "plugins": ("Plugins", "plugins"),
+    "plugin": ("adaptive", "plugin?name=adaptive"),
+    "hosts": ("Hosts", "hosts"),
+    "crawl-log": ("Crawl log", "crawl-log"),
+    "compare": ("Compare", "compare"),
     "logs": ("Logs", "logs"),
     "reports": ("Reports", "reports"),
+    "files": ("Files", "files"),
     "settings": ("Settings", "settings"),
+    "overrides": ("Overrides", "overrides"),
     "profile": ("Profile", "profile"),
     "alerts": ("Alerts", "alerts"),
     "history": ("History", "history"),
@@ -51,6 +61,10 @@ def run(browser, served, seed, axe, screenshots, **_):
                 if name == "frontier":
                     queue = page.locator("tbody th a").first.inner_text()
                 page.screenshot(path=f"{screenshots}/{name}-{screen}.png", full_page=screen != "phone")
+                if name in ("new-job", "named-profile"):
+                    # Every section of the form, and the settings of every plugin.
+                    page.evaluate("document.querySelectorAll('main details').forEach((one) => ((one.name = ''), (one.open = true)))")
+                    page.screenshot(path=f"{screenshots}/{name}-open-{screen}.png", full_page=True)
                 width = page.evaluate("document.documentElement.scrollWidth")
                 if width > options["viewport"]["width"]:
                     faults.append(f"{name}, {screen}: {width} pixels wide")

@@ -24,7 +24,7 @@ def run(browser, served, screenshots, seed, **_):
         expect(page.locator(".away")).to_contain_text("does not answer")
         page.screenshot(path=f"{screenshots}/away.png")
         other.get_by_role("button", name="Create job").click()
-        expect(other.locator("form .form-error")).to_contain_text("cannot be reached")
+        expect(other.locator("form .form-error:visible")).to_contain_text("cannot be reached")
         expect(other.get_by_label("Name", exact=True)).to_have_value("half-written")
         page.get_by_role("button", name="Try now").click()
         expect(page.locator(".away")).to_be_visible()
@@ -41,7 +41,7 @@ def run(browser, served, screenshots, seed, **_):
         expect(tile(page, "Revisits")).not_to_have_text(before)
         other.bring_to_front()
         expect(other.get_by_label("Seeds", exact=True)).to_have_value(seed)
-        other.get_by_label("Start it at once").uncheck()
+        other.get_by_label("Start", exact=True).select_option("later")
         other.get_by_label("Contact URL").fill("https://crawler.harvest.library/about")
         other.get_by_role("button", name="Create job").click()
         expect(other.get_by_role("heading", name=re.compile("half-written"), level=1)).to_be_visible()
@@ -51,6 +51,6 @@ def run(browser, served, screenshots, seed, **_):
 def sign_in_again(page, served):
     dialog = page.get_by_role("dialog", name="Sign in to Opilio")
     # The console tries again by itself after at most half a minute.
-    dialog.get_by_label("Token").fill(served.token, timeout=40000)
+    dialog.get_by_label("Token").fill(served.token)
     dialog.get_by_role("button", name="Sign in").click()
     expect(dialog).to_have_count(0)

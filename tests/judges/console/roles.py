@@ -13,10 +13,12 @@ from parts import rows
 # What may be pressed by somebody who may only look.
 LOOKING = re.compile(
     r"^(Sign out|Change colours|Keys|Refresh|Open|List|Count|Previous|Next|Earlier|Latest|From the beginning|Show the capture"
-    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Expert settings, too|Plugins of each stage|Components and settings .*)$"
+    r"|5 minutes|an hour|a day|a month|all|Job|State|URIs|Queued|Content|Started|As a table|Save as .*|All settings of this URI|Expert settings, too|Plugins of each stage|Components and settings .*"
+    r"|Index of all archive files|List of pages|Search|Host|Documents|Bytes|Errors|Freshness|Last visit"
+    r"|Compare|Changes of version .*|To newest: version .*|Difference to the newest version)$"
 )
 # What an administrator alone may press; URIs are deleted by operators.
-ADMINS = re.compile(r"^(Replace .*|Delete)$")
+ADMINS = re.compile(r"^(Replace .*|Delete|Delete (loopback|museum.*))$")
 
 
 def run(browser, served, seed, screenshots, **_):
@@ -47,7 +49,7 @@ def offered(page, served, seed, role):
             queue = rows(page, "Queues").first.locator("a").inner_text()
         # All at once: a list that follows a crawl is another one in the next moment.
         labels = page.evaluate(
-            """() => [...document.querySelectorAll("button, summary, a.button")].filter((element) => element.checkVisibility())
+            """() => [...document.querySelectorAll("button, summary:not(.section > *, .plugin-settings > *), a.button")].filter((element) => element.checkVisibility())
                 .map((element) => element.ariaLabel ?? element.innerText.trim())"""
         )
         for label in sorted(set(labels)):
@@ -82,9 +84,10 @@ def refused(page, description, role):
 
 def needed(method, path):
     """Which role it takes; none: every one may do it."""
-    if path.endswith("/session"):
+    # A question about a text changes nothing.
+    if path.endswith(("/session", "/profiles/check", "/profiles/form")):
         return None
-    if path.endswith("/audit") or path.endswith("/replace") or (method == "delete" and path.endswith("/{job}")):
+    if path.endswith("/audit") or path.endswith("/replace") or (method == "delete" and path.endswith(("/{job}", "/{profile}"))):
         return "admin"
     return None if method == "get" else "operator"
 

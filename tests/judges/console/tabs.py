@@ -19,7 +19,7 @@ def run(browser, served, **_):
         for _ in range(TABS):
             tabs[-1].evaluate(SHOWN, False)
             tab = first.context.new_page()
-            tab.set_default_timeout(60000)
+            tab.set_default_timeout(180000)
             tab.on("pageerror", lambda error: faults.append(str(error)))
             tab.goto(served.of_job(), wait_until="commit")
             expect(tab.locator("dl.tiles")).to_be_visible()

@@ -1,4 +1,4 @@
-"""A job with a hundred thousand queues: paged through, filtered, sorted, and found by name."""
+"""A job with a hundred thousand queues and hosts: paged through, filtered, sorted, and found by name."""
 
 import json
 import os
@@ -48,7 +48,22 @@ def run(browser, served, screenshots, **_):
         expect(listed).to_have_count(1)
         page.goto(served.of_job("reports?kind=frontier-summary", JOB))
         expect(page.locator("pre.lines")).to_contain_text("queues: 100000")
+        hosts(page, served, screenshots)
     return faults
+
+
+def hosts(page, served, screenshots):
+    page.goto(served.of_job("hosts", JOB))
+    listed = rows(page, "Hosts")
+    expect(page.get_by_text(f"{QUEUES:,} hosts")).to_be_visible()
+    expect(listed.first).to_contain_text("host-077777.")
+    expect(listed).to_have_count(50)
+    page.screenshot(path=f"{screenshots}/hosts-wide.png", full_page=True)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator(".position")).to_have_text("51 to 100")
+    page.get_by_label("Hosts with", exact=True).fill("host-0123")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("100 hosts")).to_be_visible()
 
 
 def fill(served):
@@ -60,4 +75,11 @@ def fill(served):
             # One queue is longer than the others.
             for page in range(3 if number == 77_777 else 1):
                 file.write(json.dumps({"uri": f"http://host-{number:06}.wide.localhost/{page or ''}"}) + "\n")
+    # Its log has a visit of each host; that of one was large.
+    log = os.path.join(served.jobs, JOB, "logs", "crawl.log")
+    os.makedirs(os.path.dirname(log), exist_ok=True)
+    with open(log, "w") as file:
+        for number in range(QUEUES):
+            size = 50_000_000 if number == 77_777 else 100 + number % 7
+            file.write(f"2026-11-20T12:34:56.789Z   200 {size:>10} http://host-{number:06}.wide.localhost/ - - text/html #001 20261120123455001+42 - - -\n")
     served.run("frontier", "import", os.path.join(served.jobs, JOB), journal)

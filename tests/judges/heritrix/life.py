@@ -22,7 +22,7 @@ sys.path.insert(0, folder)
 
 from hapy import Hapy, HapyException  # noqa: E402
 
-PATIENCE_S = 120
+PATIENCE_S = 300
 
 hapy = Hapy(url, username=user, password=password)
 
@@ -61,7 +61,7 @@ def refused(status, action, *arguments):
 
 
 def file(path, **headers):
-    answer = requests.get(f"{hapy.base_url}/{path}", auth=hapy.auth, verify=False, headers=headers, timeout=60)
+    answer = requests.get(f"{hapy.base_url}/{path}", auth=hapy.auth, verify=False, headers=headers, timeout=PATIENCE_S)
     expect(answer.status_code in (200, 206), f"{path} is answered by {answer.status_code}")
     return answer
 

@@ -2,6 +2,6 @@ module relay-go
 
 go 1.24
 
-require opilio/plugin v0.0.0
+require github.com/opilio/opilio/sdk/go v0.0.0
 
-replace opilio/plugin => ../../../sdk/go
+replace github.com/opilio/opilio/sdk/go => ../../../sdk/go

@@ -4,7 +4,7 @@ package main
 import (
 	"strings"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 type relay struct{}

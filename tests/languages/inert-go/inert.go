@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 type inert struct{}

@@ -38,7 +38,7 @@ struct Kept {
     blobs: HashMap<String, Bytes>,
     /// By repository and tag or digest.
     manifests: HashMap<(String, String), Bytes>,
-    asked: Vec<Asked>,
+    asked: Vec<RecordedRequest>,
     guard: Guard,
     trouble: Option<Trouble>,
     tokens: u32,
@@ -46,7 +46,7 @@ struct Kept {
 
 /// A request that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct RecordedRequest {
     /// Its method.
     pub method: Method,
     /// Path and query.
@@ -189,7 +189,7 @@ impl Registry {
     }
 
     /// Everything that was asked since the last time.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<RecordedRequest> {
         std::mem::take(&mut self.state.kept.lock().unwrap().asked)
     }
 
@@ -236,7 +236,7 @@ impl State {
         let authorization = head.headers.get("authorization");
         let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
         let mut kept = self.kept.lock().unwrap();
-        kept.asked.push(Asked {
+        kept.asked.push(RecordedRequest {
             method: head.method.clone(),
             path: head.uri.to_string(),
             authorization: authorization.clone(),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// A line of the log by its columns; `-` stands where there is nothing.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct LoggedUri {
     /// Fetch status.
     pub status: i32,
     /// Bytes of payload.
@@ -27,12 +27,12 @@ pub struct Line {
 }
 
 /// The lines of a job's crawl log, in order.
-pub fn lines(job: &Path) -> Vec<Line> {
+pub fn lines(job: &Path) -> Vec<LoggedUri> {
     let text = std::fs::read_to_string(job.join("logs/crawl.log")).unwrap_or_default();
     text.lines().map(read).collect()
 }
 
-fn read(line: &str) -> Line {
+fn read(line: &str) -> LoggedUri {
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     let [
         _,
@@ -56,7 +56,7 @@ fn read(line: &str) -> Line {
         extra.len() <= 1,
         "a line of crawl.log has 13 columns at most: {line:?}"
     );
-    Line {
+    LoggedUri {
         status: status.parse().unwrap(),
         size: size.to_owned(),
         uri: uri.to_owned(),
@@ -76,7 +76,7 @@ fn read(line: &str) -> Line {
     }
 }
 
-impl Line {
+impl LoggedUri {
     /// Whether an annotation begins with this.
     pub fn notes(&self, beginning: &str) -> bool {
         self.annotations

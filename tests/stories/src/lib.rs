@@ -26,14 +26,14 @@ mod story;
 mod timing;
 
 pub use captures::{Capture, captures, sound};
-pub use crawl_log::{Line, lines};
+pub use crawl_log::{LoggedUri, lines};
 pub use guests::{
     Misdeed, asks_for_the_network, change_evaluator, counter, extractor, html_extractor, keeper,
     last_goes_first, never_changes, never_content, never_waits, observer, precedence, refuser,
     scope_filter, stripper, wait_evaluator,
 };
 pub use raw::{Exchanged, Raw, raw};
-pub use rogue::{Asked, Certificate, Rogue, Rogues, Step};
+pub use rogue::{Certificate, ReceivedRequest, Rogue, RogueStep, Rogues};
 pub use site::{Sites, html, site};
-pub use story::{Story, Told, asked, component_cache, crawl, until};
+pub use story::{CLOSED_PORT, Story, Told, asked, component_cache, crawl, until};
 pub use timing::{at_once, rests};

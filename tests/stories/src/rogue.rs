@@ -22,7 +22,7 @@ const CONNECTIONS_MAX: usize = 64;
 
 /// One thing that a server does.
 #[derive(Clone, Debug)]
-pub enum Step {
+pub enum RogueStep {
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends these bytes again and again, until the client goes.
@@ -49,7 +49,7 @@ enum Later {
     /// The same as to the first.
     Same,
     /// These steps, on the bare socket.
-    Steps(Vec<Step>),
+    Steps(Vec<RogueStep>),
     /// Nobody listens any more.
     Gone,
 }
@@ -70,14 +70,14 @@ pub enum Certificate {
 #[derive(Clone, Debug)]
 pub struct Rogue {
     name: String,
-    scripts: Vec<(&'static str, Vec<Step>)>,
+    scripts: Vec<(&'static str, Vec<RogueStep>)>,
     certificate: Option<Certificate>,
     later: Later,
 }
 
 /// What a server was asked.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ReceivedRequest {
     /// Name of the server.
     pub name: String,
     /// Path and query.
@@ -89,7 +89,7 @@ pub struct Asked {
 /// Running servers.
 pub struct Rogues {
     addresses: Vec<(String, &'static str, SocketAddr)>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
     runtime: Option<Runtime>,
 }
 
@@ -110,7 +110,7 @@ impl Rogue {
     }
 
     /// What it does when it is asked for a target. Where the last step leaves the connection open, it is read on.
-    pub fn answers(mut self, target: &'static str, steps: impl Into<Vec<Step>>) -> Rogue {
+    pub fn answers(mut self, target: &'static str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
         self.scripts.push((target, steps.into()));
         self
     }
@@ -122,7 +122,7 @@ impl Rogue {
     }
 
     /// Serves one exchange; to each connection after it this happens instead, on the bare socket.
-    pub fn and_then(mut self, steps: impl Into<Vec<Step>>) -> Rogue {
+    pub fn and_then(mut self, steps: impl Into<Vec<RogueStep>>) -> Rogue {
         self.later = Later::Steps(steps.into());
         self
     }
@@ -133,7 +133,7 @@ impl Rogue {
         self
     }
 
-    fn script(&self, target: &str) -> Vec<Step> {
+    fn script(&self, target: &str) -> Vec<RogueStep> {
         let own = self.scripts.iter().find(|(asked, _)| *asked == target);
         if let Some((_, steps)) = own {
             return steps.clone();
@@ -150,7 +150,7 @@ impl Rogue {
         let answer = format!(
             "HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n{close}\r\n{body}"
         );
-        vec![Step::Send(answer.into_bytes())]
+        vec![RogueStep::Send(answer.into_bytes())]
     }
 
     fn acceptor(&self) -> Option<TlsAcceptor> {
@@ -186,7 +186,7 @@ impl Rogues {
             .enable_all()
             .build()
             .unwrap();
-        let asked = Arc::<Mutex<Vec<Asked>>>::default();
+        let asked = Arc::<Mutex<Vec<ReceivedRequest>>>::default();
         let mut addresses = Vec::new();
         for rogue in rogues {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -213,7 +213,7 @@ impl Rogues {
     }
 
     /// All requests so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -229,7 +229,11 @@ impl Drop for Rogues {
     }
 }
 
-async fn listen(rogue: Rogue, listener: std::net::TcpListener, asked: Arc<Mutex<Vec<Asked>>>) {
+async fn listen(
+    rogue: Rogue,
+    listener: std::net::TcpListener,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+) {
     let acceptor = rogue.acceptor();
     let rogue = Arc::new(rogue);
     let listener = TcpListener::from_std(listener).unwrap();
@@ -260,7 +264,7 @@ async fn converse(
     rogue: &Rogue,
     tcp: TcpStream,
     acceptor: Option<TlsAcceptor>,
-    asked: &Mutex<Vec<Asked>>,
+    asked: &Mutex<Vec<ReceivedRequest>>,
 ) {
     let mut stream = match acceptor {
         None => Stream::Plain(tcp),
@@ -272,7 +276,7 @@ async fn converse(
     while let Some(head) = stream.request().await {
         let target = head.split(' ').nth(1).unwrap_or_default().to_owned();
         let steps = rogue.script(&target);
-        asked.lock().unwrap().push(Asked {
+        asked.lock().unwrap().push(ReceivedRequest {
             name: rogue.name.clone(),
             target,
             head,
@@ -284,16 +288,16 @@ async fn converse(
 }
 
 /// Whether the connection is still good for anything.
-async fn perform(stream: &mut Stream, steps: &[Step]) -> bool {
+async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
     for step in steps {
         let goes_on = match step {
-            Step::Send(bytes) => stream.send(bytes).await,
-            Step::Flood(bytes) => loop {
+            RogueStep::Send(bytes) => stream.send(bytes).await,
+            RogueStep::Flood(bytes) => loop {
                 if !stream.send(bytes).await {
                     break false;
                 }
             },
-            Step::Drip(bytes, pause) => {
+            RogueStep::Drip(bytes, pause) => {
                 for byte in bytes.iter().cycle() {
                     tokio::time::sleep(*pause).await;
                     if !stream.send(&[*byte]).await {
@@ -302,23 +306,23 @@ async fn perform(stream: &mut Stream, steps: &[Step]) -> bool {
                 }
                 false
             }
-            Step::Pass(gate) => {
+            RogueStep::Pass(gate) => {
                 gate.pass().await;
                 true
             }
-            Step::Listen => stream.byte().await.is_some(),
-            Step::Hang => {
+            RogueStep::Listen => stream.byte().await.is_some(),
+            RogueStep::Hang => {
                 while stream.byte().await.is_some() {}
                 false
             }
-            Step::Close => {
+            RogueStep::Close => {
                 stream.close().await;
                 // What is left unread when a socket goes resets its connection.
                 while stream.byte().await.is_some() {}
                 false
             }
-            Step::Drop => false,
-            Step::Reset => {
+            RogueStep::Drop => false,
+            RogueStep::Reset => {
                 stream.tcp().set_zero_linger().unwrap();
                 false
             }

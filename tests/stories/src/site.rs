@@ -1,6 +1,6 @@
 //! The web of a story: hosts, and what each answers.
 
-use opilio_test_web::{Reply, Seen, Web, WebBuilder};
+use opilio_test_web::{Reply, SeenRequest, Web, WebBuilder};
 
 /// Hosts to be served.
 pub struct Sites {
@@ -42,14 +42,14 @@ impl Sites {
     pub fn answer(
         mut self,
         target: &str,
-        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static,
     ) -> Sites {
         self.web.site(&self.host).answer(target, answer);
         self
     }
 
     /// Whatever no page answers.
-    pub fn rest(mut self, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Sites {
+    pub fn rest(mut self, answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static) -> Sites {
         self.web.site(&self.host).rest(answer);
         self
     }

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use opilio_test_web::{Seen, Web};
+use opilio_test_web::{SeenRequest, Web};
 
 /// The most of these requests that were at the server at the same time.
-pub fn at_once(web: &Web, of: impl Fn(&Seen) -> bool) -> usize {
+pub fn at_once(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> usize {
     let stays = stays(web, of);
     let there_with = |came: Instant| {
         stays
@@ -21,7 +21,7 @@ pub fn at_once(web: &Web, of: impl Fn(&Seen) -> bool) -> usize {
 
 /// How long the server was left alone before each of these requests but the first, in the order in which they came; zero
 /// where another of them was still there.
-pub fn rests(web: &Web, of: impl Fn(&Seen) -> bool) -> Vec<Duration> {
+pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
     let stays = stays(web, of);
     let mut rests = Vec::new();
     let mut busy_until = None;
@@ -35,7 +35,7 @@ pub fn rests(web: &Web, of: impl Fn(&Seen) -> bool) -> Vec<Duration> {
 }
 
 /// When each came and left, in the order in which they came. Who has not left stays.
-fn stays(web: &Web, of: impl Fn(&Seen) -> bool) -> Vec<(Instant, Instant)> {
+fn stays(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<(Instant, Instant)> {
     let now = Instant::now();
     let mut stays: Vec<_> = web
         .requests()

@@ -5,7 +5,7 @@ use crate::ratchet::{Offender, Ratchet};
 use crate::repository::{Source, sources};
 
 /// Doc comments in the repository that open with a wh-word. Lower it whenever it falls.
-const DOC_COMMENTS_MAX: usize = 452;
+const DOC_COMMENTS_MAX: usize = 141;
 
 /// Words that no doc comment opens with.
 const WH_WORDS: [&str; 16] = [

@@ -51,10 +51,6 @@ const LONG: &[(&str, &str)] = &[
     ("host/fetch/src/dns.rs", "388 lines and their tests"),
     ("host/fetch/src/ftp.rs", "550 lines and their tests"),
     (
-        "host/fetch/src/http.rs",
-        "Split: `BodyRecord`, which writes a body down, from the exchange",
-    ),
-    (
         "host/fetch/src/robots.rs",
         "614 lines and their tests: the cases of RFC 9309 and of Google's parser",
     ),
@@ -75,12 +71,12 @@ const LONG: &[(&str, &str)] = &[
         "Split: issuing from scheduling",
     ),
     (
-        "host/frontier/src/hand.rs",
+        "host/frontier/src/operator_commands.rs",
         "Split: commands for URIs from commands for queues",
     ),
     (
         "host/frontier/src/store.rs",
-        "Split: `Error`, and the keyspaces from opening and locking",
+        "Split: `FrontierError`, and the keyspaces from opening and locking",
     ),
     (
         "host/frontier/tests/frontier/model.rs",
@@ -99,7 +95,7 @@ const LONG: &[(&str, &str)] = &[
         "Split: selecting by what matches from checking",
     ),
     (
-        "host/profile/src/shape.rs",
+        "host/profile/src/schema_check.rs",
         "Split: suggestions (`Repair`) from checking",
     ),
     (
@@ -122,7 +118,6 @@ const LONG: &[(&str, &str)] = &[
         "host/sandbox/tests/sandbox/hostile.rs",
         "one case for each way of doing harm",
     ),
-    ("host/simulate/src/plot.rs", "431 lines and their tests"),
     ("host/simulate/src/scenario.rs", "438 lines and their tests"),
     ("host/simulate/src/web.rs", "519 lines and their tests"),
     (

@@ -5,11 +5,12 @@
 //! it was asked, not on the time, so that every run tells the same story. [`expected`] says what a good archive of it
 //! holds and what no archive of it may hold.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use bytes::Bytes;
 
-use crate::{Reply, Seen, Site, Web, WebBuilder};
+use crate::{Reply, SeenRequest, Site, Web, WebBuilder};
 
 /// The front of the newspaper; the seed.
 pub const WWW: &str = "www.harvest.localhost";
@@ -102,6 +103,25 @@ pub fn expected(web: &Web) -> Vec<(String, Expected)> {
     list.iter()
         .map(|&(host, target, expected)| (web.url(host, target), expected))
         .collect()
+}
+
+/// Whether everything that an archive is to hold has been asked for, as often as that takes.
+pub fn is_visited(web: &Web) -> bool {
+    let mut visits: HashMap<String, usize> = HashMap::new();
+    for seen in web.requests() {
+        *visits.entry(web.url(&seen.host, &seen.target)).or_default() += 1;
+    }
+    let enough = |(uri, expected): (String, Expected)| {
+        let least = match expected {
+            Expected::Absent => 0,
+            Expected::Archived(_) => 1,
+            Expected::Unchanged | Expected::Revisited(_) => 2,
+            // Every second answer is a new edition.
+            Expected::Versions => 3,
+        };
+        visits.get(&uri).copied().unwrap_or(0) >= least
+    };
+    expected(web).into_iter().all(enough)
 }
 
 fn front(site: &mut Site) {
@@ -281,7 +301,7 @@ fn images(site: &mut Site) {
 }
 
 /// `http://HOST:PORT` of another host of this web, on the port that was asked.
-fn here(seen: &Seen, host: &str) -> String {
+fn here(seen: &SeenRequest, host: &str) -> String {
     let port = seen
         .headers
         .get("host")

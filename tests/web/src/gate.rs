@@ -20,9 +20,19 @@ impl Gate {
         }
     }
 
+    /// A gate that stays closed, however many come, until somebody opens it.
+    pub fn closed() -> Gate {
+        Gate::of(usize::MAX)
+    }
+
+    /// Lets everything through from now on.
+    pub fn open(&self) {
+        self.come.send_modify(|come| *come = self.replies);
+    }
+
     /// Counts as a reply that has come, and is not held.
     pub fn come(&self) {
-        self.come.send_modify(|come| *come += 1);
+        self.come.send_modify(|come| *come = come.saturating_add(1));
     }
 
     /// Counts as a reply that has come, and is held until the gate is open.

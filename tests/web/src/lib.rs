@@ -46,11 +46,11 @@ pub struct Site {
     rest: Option<Answer>,
 }
 
-type Answer = Arc<dyn Fn(&Seen) -> Reply + Send + Sync>;
+type Answer = Arc<dyn Fn(&SeenRequest) -> Reply + Send + Sync>;
 
 /// A request as the web saw it.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct SeenRequest {
     /// Host without port, lower-case.
     pub host: String,
     /// Path and query, as sent.
@@ -74,7 +74,7 @@ pub struct Seen {
 /// Every request so far, and how many there were of each.
 #[derive(Default)]
 struct Requests {
-    seen: Vec<Seen>,
+    seen: Vec<SeenRequest>,
     counts: HashMap<String, usize>,
 }
 
@@ -166,19 +166,22 @@ impl Site {
     pub fn answer(
         &mut self,
         target: &str,
-        answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static,
+        answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static,
     ) -> &mut Site {
         self.pages.insert(target.to_owned(), Arc::new(answer));
         self
     }
 
     /// Answers whatever no page answers; 404 where there is none.
-    pub fn rest(&mut self, answer: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> &mut Site {
+    pub fn rest(
+        &mut self,
+        answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static,
+    ) -> &mut Site {
         self.rest = Some(Arc::new(answer));
         self
     }
 
-    fn reply(&self, seen: &Seen) -> Reply {
+    fn reply(&self, seen: &SeenRequest) -> Reply {
         match self.pages.get(&seen.target).or(self.rest.as_ref()) {
             Some(answer) => answer(seen),
             None => Reply::status(404),
@@ -263,8 +266,16 @@ impl Web {
         format!("http://{host}:{}{target}", self.address.port())
     }
 
+    /// Stops the listener, and returns its address once it is free for another web.
+    pub async fn stopped(mut self) -> SocketAddr {
+        self.listener.abort();
+        // The task ends by being aborted.
+        let _ = (&mut self.listener).await;
+        self.address
+    }
+
     /// Every request so far, in the order in which they came.
-    pub fn requests(&self) -> Vec<Seen> {
+    pub fn requests(&self) -> Vec<SeenRequest> {
         self.requests
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -322,7 +333,7 @@ fn answer(
     *count += 1;
     let visit = *count;
     let headers = request.headers().clone();
-    let mut seen = Seen {
+    let mut seen = SeenRequest {
         host,
         target,
         visit,

@@ -1,8 +1,12 @@
 //! A process and what the system says it used: its processor time alone, whatever else runs.
 
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::io::Read;
 use std::mem::MaybeUninit;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -19,6 +23,9 @@ pub(crate) struct Measured {
     pub(crate) peak_rss_bytes: u64,
     /// What it wrote to its standard output.
     pub(crate) stdout: String,
+    /// Processor time by name of thread, numbers at the end left out. Empty unless it was asked for, and on systems without
+    /// `/proc`. A thread that lives for less than [`SAMPLE_EVERY`] may be missing.
+    pub(crate) threads: BTreeMap<String, Duration>,
 }
 
 impl Measured {
@@ -39,17 +46,31 @@ pub(crate) fn run(command: &mut Command) -> Result<Measured> {
     run_to(command, &[0, LIMIT_REACHED])
 }
 
+/// As [`run`], and the threads of the process are told apart.
+pub(crate) fn run_with_threads(command: &mut Command) -> Result<Measured> {
+    measure(command, &[0, LIMIT_REACHED], true)
+}
+
 /// Runs a command to its end, which must be one of these exit codes.
 pub(crate) fn run_to(command: &mut Command, done: &[libc::c_int]) -> Result<Measured> {
+    measure(command, done, false)
+}
+
+fn measure(command: &mut Command, done: &[libc::c_int], by_thread: bool) -> Result<Measured> {
     let began = Instant::now();
     let mut process = command
         .stdout(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot run {:?}", command.get_program()))?;
+    let id = process.id();
+    let (stop, stopped) = mpsc::channel::<()>();
+    let sampler = by_thread.then(|| thread::spawn(move || sample_threads(id, &stopped)));
     let mut stdout = String::new();
     let output = process.stdout.take();
     output.context("no output")?.read_to_string(&mut stdout)?;
-    let (status, usage) = wait(process.id())?;
+    let (status, usage) = wait(id)?;
+    drop(stop);
+    let threads = sampler.map(thread::JoinHandle::join).transpose();
     let is_done = libc::WIFEXITED(status) && done.contains(&libc::WEXITSTATUS(status));
     ensure!(is_done, "{command:?} ended with wait status {status}");
     Ok(Measured {
@@ -58,7 +79,43 @@ pub(crate) fn run_to(command: &mut Command, done: &[libc::c_int]) -> Result<Meas
         system: duration(usage.ru_stime),
         peak_rss_bytes: u64::try_from(usage.ru_maxrss)? * RSS_UNIT_BYTES,
         stdout,
+        threads: threads
+            .map_err(|_| anyhow::anyhow!("the sampler of threads panicked"))?
+            .unwrap_or_default(),
     })
+}
+
+/// Time between two looks at the threads of a process.
+const SAMPLE_EVERY: Duration = Duration::from_millis(20);
+
+/// Reads the processor time of each thread of a process until the channel closes.
+fn sample_threads(process: u32, stopped: &mpsc::Receiver<()>) -> BTreeMap<String, Duration> {
+    let tasks = format!("/proc/{process}/task");
+    let mut seen: HashMap<String, (String, Duration)> = HashMap::new();
+    while stopped.recv_timeout(SAMPLE_EVERY) == Err(RecvTimeoutError::Timeout) {
+        // The process may end between two reads: what was read before counts.
+        for task in fs::read_dir(&tasks).into_iter().flatten().flatten() {
+            let read = |file: &str| fs::read_to_string(task.path().join(file)).ok();
+            let (Some(name), Some(times)) = (read("comm"), read("schedstat")) else {
+                continue;
+            };
+            let on_processor = times
+                .split_whitespace()
+                .next()
+                .and_then(|it| it.parse().ok());
+            let thread = task.file_name().to_string_lossy().into_owned();
+            let time = Duration::from_nanos(on_processor.unwrap_or_default());
+            seen.insert(thread, (name, time));
+        }
+    }
+    let mut threads = BTreeMap::new();
+    for (name, time) in seen.into_values() {
+        let name = name
+            .trim()
+            .trim_end_matches(|it: char| it.is_ascii_digit() || it == '-');
+        *threads.entry(name.to_owned()).or_default() += time;
+    }
+    threads
 }
 
 /// The exit code of a crawl that a limit of its profile has ended.
@@ -91,8 +148,6 @@ fn duration(time: libc::timeval) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]
@@ -104,6 +159,16 @@ mod tests {
         assert!(busy.peak_rss_bytes > 100_000, "{}", busy.peak_rss_bytes);
         let idle = run(Command::new("sh").args(["-c", ":"])).unwrap();
         assert!(idle.user + idle.system < busy.user + busy.system);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn threads_are_told_apart() {
+        let count = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        let busy = run_with_threads(Command::new("sh").args(["-c", count])).unwrap();
+        let names: Vec<&String> = busy.threads.keys().collect();
+        assert_eq!(names, ["sh"]);
+        assert!(busy.threads["sh"] <= busy.user + busy.system + SAMPLE_EVERY);
     }
 
     #[test]

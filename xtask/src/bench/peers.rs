@@ -6,24 +6,20 @@
 //! process of its own, apart from the web's, so that its processor time and memory are known by themselves.
 
 mod heritrix;
-mod opilio;
 mod wget;
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::measured::{self, Measured};
-use crate::documentation;
+use super::cost::{Cost, empty, median};
+use super::measured;
+use super::opilio;
+use super::web::{HOSTS, WebProcess};
 use crate::{command, repository};
-
-/// Host names that every resolver knows. Each serves one documentation package and has a queue of its own.
-const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
 
 /// Rounds of the bare client in one run. The clock of processor time has steps of 10 ms in some kernels.
 const CLIENT_ROUNDS: u64 = 10;
@@ -64,27 +60,6 @@ enum Peer {
     Heritrix(PathBuf),
 }
 
-/// One run of a program.
-#[derive(Clone, Serialize)]
-struct Cost {
-    /// HTTP exchanges: pages, images, robots.txt, 404s.
-    pages: u64,
-    seconds: f64,
-    cpu_seconds: f64,
-    peak_rss_bytes: u64,
-    /// Bytes of the archive files.
-    archive_bytes: u64,
-    /// The program's own report, if it makes one.
-    #[serde(skip)]
-    report: Value,
-}
-
-/// The web, in a process of its own, which ends with this value.
-struct Web {
-    process: Child,
-    port: u16,
-}
-
 /// The inputs of one run.
 struct Run<'a> {
     /// An empty folder.
@@ -103,8 +78,8 @@ pub(super) fn run(options: &Options) -> Result<()> {
         false => options.opilio.clone(),
     };
     let peers = peers(options, binaries);
-    let web = Web::start()?;
-    let seeds = HOSTS.map(|host| format!("http://{host}:{}/index.html", web.port));
+    let web = WebProcess::documentation(&[])?;
+    let seeds = web.documentation_seeds();
 
     // Compiled components, files in memory. The first run of each program is not counted.
     let mut costs: Vec<Vec<Cost>> = vec![Vec::new(); peers.len()];
@@ -143,6 +118,14 @@ pub(super) fn run(options: &Options) -> Result<()> {
     } else {
         print!("{}", table(&rows));
         print!("\n{}", opilio::report(&rows[0].1));
+        let crawls: Vec<PathBuf> = peers
+            .iter()
+            .filter(|peer| matches!(peer, Peer::Opilio { .. }))
+            .map(|peer| home.join(peer.name()))
+            .collect();
+        if let [first, second, ..] = &crawls[..] {
+            print!("\n{}", opilio::differences(first, second)?);
+        }
     }
     Ok(())
 }
@@ -179,7 +162,10 @@ impl Peer {
 
     fn run(&self, run: &Run<'_>) -> Result<Cost> {
         match self {
-            Peer::Opilio { binary, .. } => opilio::run(binary, run),
+            Peer::Opilio { binary, .. } => {
+                let profile = opilio::profile(run.seeds, &run.options.profile);
+                opilio::crawl(run.command(binary), run.folder, &profile)
+            }
             Peer::Wget => wget::run(run),
             Peer::Heritrix(home) => heritrix::run(home, run),
         }
@@ -202,56 +188,8 @@ impl Run<'_> {
     }
 }
 
-impl Cost {
-    fn of(measured: &Measured, pages: u64, archive_bytes: u64) -> Cost {
-        Cost {
-            pages,
-            seconds: measured.time.as_secs_f64(),
-            cpu_seconds: (measured.user + measured.system).as_secs_f64(),
-            peak_rss_bytes: measured.peak_rss_bytes,
-            archive_bytes,
-            report: Value::Null,
-        }
-    }
-
-    fn cpu_ms_per_page(&self) -> f64 {
-        1e3 * self.cpu_seconds / self.pages as f64
-    }
-
-    fn pages_per_second(&self) -> f64 {
-        self.pages as f64 / self.seconds
-    }
-}
-
-impl Web {
-    fn start() -> Result<Web> {
-        let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "web"]);
-        command.args(HOSTS.iter().flat_map(|host| ["--host", host]));
-        let packages = documentation::packages()?;
-        command.args(packages.iter().map(|package| &package.root));
-        let mut process = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
-        let mut port = String::new();
-        let stdout = process.stdout.take().context("the web has no output")?;
-        BufReader::new(stdout).read_line(&mut port)?;
-        let port = port.trim().parse().context("the web names no port")?;
-        Ok(Web { process, port })
-    }
-}
-
-impl Drop for Web {
-    fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        // The process is at its end, and nothing depends on its exit code.
-        let _ = self.process.wait();
-    }
-}
-
 /// Fetches the URLs of a crawl with the bare client.
-fn fetch(web: &Web, crawled: &Path) -> Result<Cost> {
+fn fetch(web: &WebProcess, crawled: &Path) -> Result<Cost> {
     let list = crawled.join("urls.txt");
     fs::write(&list, opilio::urls(crawled)?.join("\n"))?;
     let mut command = Command::new(std::env::current_exe()?);
@@ -263,42 +201,6 @@ fn fetch(web: &Web, crawled: &Path) -> Result<Cost> {
     let report: Value = serde_json::from_str(&measured.stdout).context("the client's report")?;
     let pages = report["pages"].as_u64().unwrap_or_default();
     Ok(Cost::of(&measured, pages, 0))
-}
-
-fn empty(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    Ok(fs::create_dir_all(folder)?)
-}
-
-/// Bytes of the files in a folder whose names end so.
-fn bytes_of(folder: &Path, ending: &str) -> Result<u64> {
-    let mut bytes = 0;
-    for file in fs::read_dir(folder).with_context(|| format!("reading {}", folder.display()))? {
-        let file = file?;
-        if file.file_name().to_string_lossy().ends_with(ending) {
-            bytes += file.metadata()?.len();
-        }
-    }
-    Ok(bytes)
-}
-
-/// The run with the median of processor time; times and memory are the medians of their own.
-fn median(costs: &[Cost]) -> Cost {
-    let middle = |of: &dyn Fn(&Cost) -> f64| {
-        let mut values: Vec<f64> = costs.iter().map(of).collect();
-        values.sort_by(f64::total_cmp);
-        values[values.len() / 2]
-    };
-    let cpu_seconds = middle(&|cost| cost.cpu_seconds);
-    let usual = costs.iter().find(|cost| cost.cpu_seconds == cpu_seconds);
-    Cost {
-        cpu_seconds,
-        seconds: middle(&|cost| cost.seconds),
-        peak_rss_bytes: middle(&|cost| cost.peak_rss_bytes as f64) as u64,
-        ..usual.unwrap_or(&costs[0]).clone()
-    }
 }
 
 fn table(rows: &[(String, Cost)]) -> String {

@@ -1,20 +1,38 @@
-//! The web of the benchmarks: folders in memory, each under a host name.
+//! The web of the benchmarks, in a process of its own: folders in memory, each under a host name, or many hosts of equal sites.
 
-use std::io::Read;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
-use anyhow::{Context, Result};
-use opilio_test_web::Web;
+use anyhow::{Context as _, Result};
 use opilio_test_web::directory::Directory;
+use opilio_test_web::{Reply, Web};
+
+use crate::documentation;
+
+/// Host names that every resolver knows. Each serves one documentation package and has a queue of its own.
+pub(super) const HOSTS: [&str; 2] = ["localhost", "127.0.0.1"];
+
+/// Links on a generated page. The pages of a host are a tree, so that each is a few links from the first.
+const LINKS: u64 = 20;
 
 /// Options of the hidden `cargo xtask bench web`.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// The host name of each folder.
-    #[arg(long = "host", required = true)]
+    #[arg(long = "host")]
     hosts: Vec<String>,
+    /// Send an ETag with each file, and 304 to a client that has it.
+    #[arg(long)]
+    validators: bool,
+    /// Serve so many hosts of generated pages as well.
+    #[arg(long, default_value_t = 0)]
+    generated_hosts: u64,
+    /// Generated pages of each host.
+    #[arg(long, default_value_t = 0)]
+    pages: u64,
     /// Folders to serve.
-    #[arg(required = true)]
     folders: Vec<PathBuf>,
 }
 
@@ -25,11 +43,95 @@ pub(super) fn run(options: &Options) -> Result<()> {
     for (host, folder) in options.hosts.iter().zip(&options.folders) {
         let directory = Directory::read(folder);
         let directory = directory.with_context(|| format!("reading {}", folder.display()))?;
-        directory.serve(web.site(host));
+        match options.validators {
+            true => directory.serve_with_validators(web.site(host)),
+            false => directory.serve(web.site(host)),
+        }
+    }
+    for number in 0..options.generated_hosts {
+        let (name, pages) = (generated_host(number), options.pages);
+        web.site(&name.clone())
+            .rest(move |seen| generated(&name, &seen.target, pages));
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let web = runtime.block_on(web.serve())?;
     println!("{}", web.address().port());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
+}
+
+/// The name of a host of generated pages; every resolver finds it on this machine (RFC 6761).
+pub(super) fn generated_host(number: u64) -> String {
+    format!("site-{number}.localhost")
+}
+
+/// Page `/N`, of some 4 KB, links to [`LINKS`] pages below it. There is nothing beside the pages.
+fn generated(host: &str, target: &str, pages: u64) -> Reply {
+    let number: Option<u64> = target.trim_start_matches('/').parse().ok();
+    let Some(number) = number.filter(|&number| number < pages) else {
+        return Reply::status(404);
+    };
+    let mut page = format!("<!doctype html><title>Page {number} of {host}</title>\n");
+    for after in 1..=LINKS {
+        let link = (number * LINKS + after) % pages;
+        // Writing to a String does not fail.
+        let _ = writeln!(
+            page,
+            "<p>Paragraph {after} of page {number} leads to <a href=\"/{link}\">page {link}</a>. \
+             It says little else, but it is as long as a paragraph of a usual page, so that reading it costs something.</p>"
+        );
+    }
+    Reply::html(page)
+}
+
+/// The web, in a process of its own, which ends with this value.
+pub(super) struct WebProcess {
+    process: Child,
+    /// The port of all its hosts.
+    pub(super) port: u16,
+}
+
+impl WebProcess {
+    /// Serves the documentation packages under [`HOSTS`].
+    pub(super) fn documentation(more: &[&str]) -> Result<WebProcess> {
+        let packages = documentation::packages()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "web"]).args(more);
+        command.args(HOSTS.iter().flat_map(|host| ["--host", host]));
+        command.args(packages.iter().map(|package| &package.root));
+        WebProcess::start(command)
+    }
+
+    /// Serves generated pages under the names of [`generated_host`].
+    pub(super) fn generated(hosts: u64, pages: u64) -> Result<WebProcess> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["bench", "web", "--generated-hosts", &hosts.to_string()]);
+        command.args(["--pages", &pages.to_string()]);
+        WebProcess::start(command)
+    }
+
+    fn start(mut command: Command) -> Result<WebProcess> {
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let mut port = String::new();
+        let stdout = process.stdout.take().context("the web has no output")?;
+        BufReader::new(stdout).read_line(&mut port)?;
+        let port = port.trim().parse().context("the web names no port")?;
+        Ok(WebProcess { process, port })
+    }
+
+    /// The start pages of the documentation packages.
+    pub(super) fn documentation_seeds(&self) -> [String; HOSTS.len()] {
+        HOSTS.map(|host| format!("http://{host}:{}/index.html", self.port))
+    }
+}
+
+impl Drop for WebProcess {
+    fn drop(&mut self) {
+        drop(self.process.stdin.take());
+        // The process is at its end, and nothing depends on its exit code.
+        let _ = self.process.wait();
+    }
 }

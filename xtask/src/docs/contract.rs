@@ -119,8 +119,6 @@ fn items_of(text: &str) -> Result<Vec<Item<'_>>> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, ensure};
 use opilio_test_web::Web;
 use serde_json::Value;
 
+use super::steps::{TOOLCHAINS, toolchains};
+
 /// What a profile says so that a crawl of this machine neither waits nor is refused.
 pub(super) const OF_THIS_MACHINE: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
      [fetch]\nallow-addresses = [\"loopback\"]\n";
@@ -42,7 +44,7 @@ impl Crawl {
 impl Told {
     /// What a command that crawls says and leaves in the job.
     pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
-        let ended = command.output()?;
+        let ended = command.env(TOOLCHAINS, toolchains()).output()?;
         let said =
             [ended.stdout, ended.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
         Ok(Self {

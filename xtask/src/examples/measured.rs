@@ -162,7 +162,7 @@ fn cold_load(opilio: &Path, component: &Path) -> Result<Duration> {
 impl Row {
     fn markdown(&self, rust: Duration) -> String {
         format!(
-            "| {} | {} | {} KB | {:.1} s | {:.2} ms | {:.1} | {:.1} MB |\n",
+            "| {} | {} | {} KiB | {:.1} s | {:.2} ms | {:.1} | {:.1} MiB |\n",
             self.name,
             self.lines,
             self.bytes.div_ceil(1024),

@@ -114,7 +114,7 @@ impl Project {
     }
 
     /// Makes it anew.
-    pub(super) fn make(&self, opilio: &Path, sdk: Option<&Path>) -> Result<()> {
+    pub(super) fn make(&self, opilio: &Path) -> Result<()> {
         // The command makes the folder itself.
         fresh(&self.folder)?;
         fs::remove_dir(&self.folder)?;
@@ -123,9 +123,6 @@ impl Project {
         new.arg(&self.folder);
         for kind in &self.kinds {
             new.args(["--kind", kind]);
-        }
-        if let Some(sdk) = sdk {
-            new.arg("--sdk").arg(sdk);
         }
         quietly(new.arg(&self.name))?;
         if self.template == "rust" {
@@ -157,44 +154,26 @@ pub(super) fn of_every_kind(steps: &mut Steps, opilio: &Path, home: &Path, templ
     let opilio = opilio.to_owned();
     let project = Project::of_every_kind(home, template);
     steps.add(template.language.name(), project.name.clone(), move || {
-        project.make(&opilio, None)?;
+        project.make(&opilio)?;
         native::cases(&project.folder)?;
         build_and_test(&opilio, &project.folder)
     });
 }
 
-/// A project of one kind, with an SDK in a folder whose name is two words, where languages let SDKs lie anywhere. What its
-/// README says is run as it is written: dependencies are fetched, cases put, the component is built, tried and checked.
+/// A project of one kind, in a folder whose name is two words. What its README says is run as it is written: dependencies are
+/// fetched, cases put, the component is built, tried and checked.
 pub(super) fn of_one_kind(steps: &mut Steps, opilio: &Path, home: &Path, template: Template) {
-    let (opilio, home) = (opilio.to_owned(), home.to_owned());
-    let project = Project::of_one_kind(&home, template);
-    let Template { language, word, .. } = template;
+    let opilio = opilio.to_owned();
+    let project = Project::of_one_kind(home, template);
+    let language = template.language;
     let name = format!("{}, {} alone", project.name, template.sole_kind);
     steps.add(language.name(), name, move || {
-        // The SDK of Rust is part of a workspace, which does not come along.
-        let checkout = (language != Language::Rust)
-            .then(|| checkout(&spacious(&home).join(word), language))
-            .transpose()?;
-        let sdk = checkout.map(|checkout| checkout.join("sdk").join(language.sdk()));
-        project.make(&opilio, sdk.as_deref())?;
+        project.make(&opilio)?;
         fs::write(project.folder.join("page.html"), PAGE)?;
         let readme = fs::read_to_string(project.folder.join("README.md"))?;
         quietly(shell(&opilio, block(&readme, "sh")?).current_dir(&project.folder))?;
         is_formatted(&project.folder, language)
     });
-}
-
-/// A copy of a checkout, as far as the SDK of a language needs it.
-pub(super) fn checkout(place: &Path, language: Language) -> Result<PathBuf> {
-    fresh(place)?;
-    fs::create_dir(place.join("sdk"))?;
-    let mut copy = Command::new("cp");
-    copy.arg("-R").arg(root().join("wit")).arg(place);
-    quietly(&mut copy)?;
-    let mut copy = Command::new("cp");
-    copy.arg("-R").arg(root().join("sdk").join(language.sdk()));
-    quietly(copy.arg(place.join("sdk")))?;
-    Ok(place.to_owned())
 }
 
 /// Authors format what they write: what they begin with is as the language's own formatter has it.
@@ -231,7 +210,7 @@ pub(super) fn formatted(steps: &mut Steps, opilio: &Path, home: &Path) {
                         template: word,
                         kinds: kinds.to_vec(),
                     };
-                    project.make(&opilio, None)?;
+                    project.make(&opilio)?;
                     is_formatted(&project.folder, language)?;
                 }
             }

@@ -1,6 +1,7 @@
 //! Steps that do not depend on each other, run as many at once as there are processors, and how long each took.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -8,8 +9,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::repository::root;
+
 /// More at once would wait for memory and the network rather than for processors.
 const AT_ONCE_MAX: usize = 4;
+
+/// Variable that names the folder of the tools that projects share.
+pub(super) const TOOLCHAINS: &str = "OPILIO_TOOLCHAINS";
 
 /// Stands in the place of a language where steps fetch what the others need.
 pub(super) const FETCHING: &str = "toolchains";
@@ -115,9 +121,15 @@ fn say(language: &str, name: &str, took: Duration, well: bool) {
     println!("{:7.1} s  {language}: {name}{outcome}", took.as_secs_f64());
 }
 
+/// The folder of the tools that all projects share here. Nothing of the user's own is used or changed.
+pub(super) fn toolchains() -> PathBuf {
+    root().join("target/toolchains")
+}
+
 /// Runs a command that must succeed, and says nothing unless it does not: then everything that it has said.
 pub(super) fn quietly(command: &mut Command) -> Result<()> {
     let ended = command
+        .env(TOOLCHAINS, toolchains())
         .output()
         .with_context(|| format!("cannot run {:?}", command.get_program()))?;
     ensure!(

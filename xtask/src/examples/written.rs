@@ -17,6 +17,9 @@ use crate::repository::root;
 /// Rust's with the workspace.
 const OWN_TESTS: [Language; 3] = [Language::C, Language::Go, Language::Python];
 
+/// The beginning of that line, up to the command.
+const OWN_TESTS_LABEL: &str = "- **Tests of the SDK:** `";
+
 /// The site that the book's profile names, for its reader to change.
 const SITE_OF_THE_BOOK: &str = "https://example.org/";
 
@@ -50,11 +53,12 @@ pub(super) fn own_tests(steps: &mut Steps, opilio: &Path, which: impl Fn(Languag
         let opilio = opilio.to_owned();
         steps.add(language.name(), "the SDK's tests", move || {
             let sdk = root().join("sdk").join(language.sdk());
-            let readme = fs::read_to_string(sdk.join("README.md"))?;
-            let line = readme
+            let readme = sdk.join("README.md");
+            let text = fs::read_to_string(&readme)?;
+            let line = text
                 .lines()
-                .find_map(|line| line.strip_prefix("- **Here**: `")?.split('`').next())
-                .with_context(|| format!("the README in {} has no line **Here**", sdk.display()))?;
+                .find_map(|line| line.strip_prefix(OWN_TESTS_LABEL)?.split('`').next())
+                .with_context(|| format!("no line {OWN_TESTS_LABEL}…` in {}", readme.display()))?;
             quietly(shell(&opilio, line).current_dir(&sdk))
         });
     }
@@ -97,11 +101,17 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
             "the book's plugin found nothing:\n{}",
             told.said
         );
-        let row = told.said.lines().find(|line| line.contains("stories "));
+        let plugins = Told::by(
+            shell(&opilio, "opilio job plugins jobs/stories").current_dir(&folder),
+            folder.join("jobs"),
+        )?;
         ensure!(
-            row.is_some(),
-            "the summary has no row of it:\n{}",
-            told.said
+            plugins
+                .said
+                .lines()
+                .any(|line| line.starts_with("stories ")),
+            "the table of plugins has no row of it:\n{}",
+            plugins.said
         );
         let source = fs::read_to_string(folder.join("story-links/plugin.py"))?;
         for line in block(chapter, "python")?.lines() {

@@ -1,6 +1,7 @@
 //! The daemon's API, asked all that its description allows and much that it does not, by schemathesis with an admin's token: no
 //! request makes it fail, none that fits the description is refused, and every answer is as described. Before that every
-//! operation is asked by each role and by nobody.
+//! operation is asked by each role and by nobody, the description is validated, and clients in Python and TypeScript are
+//! generated from it and used.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,7 +14,26 @@ use crate::command::{output, status};
 use crate::registries;
 use crate::repository::root;
 
-const PYTHON_PACKAGES: [&str; 2] = ["schemathesis==4.32.5", "requests==2.34.2"];
+const PYTHON_PACKAGES: [&str; 4] = [
+    "schemathesis==4.32.5",
+    "requests==2.34.2",
+    "openapi-spec-validator==0.9.0",
+    "openapi-python-client==0.29.1",
+];
+
+const NODE_PACKAGES: [&str; 4] = [
+    "openapi-typescript@7.13.0",
+    "openapi-fetch@0.17.0",
+    "typescript@5.9.3",
+    "@types/node@20",
+];
+
+/// The settings of openapi-python-client: no formatter, and payloads of captures as bytes.
+const PYTHON_CLIENT: &str =
+    r#"{"post_hooks": [], "content_type_overrides": {"*/*": "application/octet-stream"}}"#;
+
+/// The settings of the TypeScript compiler.
+const TYPESCRIPT: &str = r#"{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": ["node"]}}"#;
 
 /// What is judged. A request that fits the description is accepted, unless there is no such thing (404) or it does not fit what
 /// is so now (409). Left out is that wrong tokens are refused as unknown: after some of them the daemon says that they were too
@@ -38,11 +58,24 @@ include-name-regex = "(DELETE /api/v1/jobs/\\{job\\}|/stop|/resume)$"
 [operations.parameters]
 "path.job" = "second"
 
-# What a setting may be for is a language of its own: the description has its fields, and not what stands in them.
+# Conditions and settings of profiles are a language of their own. The description has their fields, not their content.
 [[operations]]
-include-name = "PATCH /api/v1/jobs/{job}/settings"
+include-name-regex = "(PATCH .*/settings|(POST|PATCH) .*/overrides(/\\{id\\})?)$"
 [operations.checks.positive_data_acceptance]
 expected-statuses = ["2xx", "404", "409", "422"]
+
+# Changes of a text fit only some texts, and tags only one version. Names of shipped profiles are taken, and a text may be
+# good for one profile and not for another.
+[[operations]]
+include-name-regex = "(POST .*/profiles/form|PUT .*/profiles/\\{profile\\}|POST /api/v1/jobs|POST .*/profiles(/\\{profile\\}/copy)?)$"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "409", "412", "422"]
+
+# The file has an end that the description does not know.
+[[operations]]
+include-name = "GET /api/v1/jobs/{job}/files/{kind}/{name}"
+[operations.checks.positive_data_acceptance]
+expected-statuses = ["2xx", "404", "416"]
 "#;
 
 /// No job that a request makes is begun: it would crawl.
@@ -114,6 +147,11 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         .args([url, "first", "jobs/.opilio/audit.jsonl"])
         .args(&tokens);
     status(roles.current_dir(&home))?;
+    clients(
+        &home,
+        &python,
+        &[url, &tokens[ROLES.len() - 1], JOBS[0], JOBS[1]],
+    )?;
     let mut judge = Command::new(python.with_file_name("st"));
     judge
         .env(
@@ -141,4 +179,37 @@ pub(super) fn judge(home: &Path, opilio: &Path) -> Result<()> {
         "api: no request made the daemon fail, none that fits its description was refused, and every answer is as described"
     );
     Ok(())
+}
+
+/// Validates the description, generates clients in Python and TypeScript from it, and has each tell its story to the daemon.
+fn clients(home: &Path, python: &Path, story: &[&str]) -> Result<()> {
+    let description = root().join("docs/openapi.json");
+    let stories = root().join("tests/judges/api");
+    status(Command::new(python.with_file_name("openapi-spec-validator")).arg(&description))?;
+
+    fs::write(home.join("client.json"), PYTHON_CLIENT)?;
+    let mut generate = Command::new(python.with_file_name("openapi-python-client"));
+    generate.arg("generate").arg("--path").arg(&description);
+    generate.args(["--fail-on-warning", "--config", "client.json"]);
+    status(generate.args(["--output-path", "client"]).current_dir(home))?;
+    let mut tell = Command::new(python);
+    tell.arg(stories.join("client.py")).args(story);
+    status(tell.env("PYTHONPATH", home.join("client")))?;
+
+    let node = registries::node(&NODE_PACKAGES)?;
+    let program = |name: &str| Command::new(node.join("node_modules/.bin").join(name));
+    let project = node.join("api");
+    fs::create_dir_all(&project)?;
+    fs::write(project.join("package.json"), r#"{"type": "module"}"#)?;
+    fs::write(project.join("tsconfig.json"), TYPESCRIPT)?;
+    fs::copy(stories.join("client.ts"), project.join("client.ts"))?;
+    let mut generate = program("openapi-typescript");
+    generate.arg(&description).arg("--output");
+    status(generate.arg(project.join("opilio.ts")))?;
+    status(program("tsc").arg("--project").arg(&project))?;
+    status(
+        Command::new("node")
+            .arg(project.join("client.js"))
+            .args(story),
+    )
 }

@@ -1,6 +1,6 @@
 //! The web console, used in Chromium against a daemon that crawls: every page and every action, by keyboard, on a telephone, in
-//! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. Screenshots are left in
-//! `target/console`.
+//! light and dark, under axe-core, with a thousand jobs, and while the daemon starts again. A package is handed over to S3
+//! (moto). Screenshots are left in `target/console`.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::command::status;
 use crate::registries;
 use crate::repository::root;
 
-const PYTHON_PACKAGES: [&str; 1] = ["playwright==1.65.2"];
+const PYTHON_PACKAGES: [&str; 2] = ["playwright==1.65.2", "moto[s3,server]==5.2.5"];
 
 /// What is known about accessibility that a program can judge.
 const AXE: &str = "axe-core@4.14.1";

@@ -22,7 +22,7 @@ const PASSWORD_LINE: &str = "author:$2b$05$LTtsizXNt6fGWhI4ifZHcOYXKriiZPKOgcDIv
 /// `NAME:PASSWORD` in base64, as `docker login` writes it.
 const PAIR: &str = "YXV0aG9yOnNlY3JldA==";
 /// How long the registry may take until it answers.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A registry that is running.
 struct Registry {

@@ -49,6 +49,9 @@ const VARIANTS: [(&str, &str); 3] = [
     ),
 ];
 
+/// Maximum runs of the first crawl. Each takes its time limit, and one is enough unless the machine is very busy.
+const RUNS_MAX: usize = 20;
+
 /// Crawls, and asks everybody.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
@@ -67,7 +70,12 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     let warcs = job.join("warcs");
     let profile = home.join("profile.toml");
     fs::write(&profile, revisiting(&web.seeds()))?;
-    crawl(opilio, &profile, &job).await?;
+    for _ in 0..RUNS_MAX {
+        crawl(opilio, &profile, &job).await?;
+        if web.is_visited() {
+            break;
+        }
+    }
     zst(&python, "train", &warcs, &home.join("trained.zdict"))?;
     for (name, settings) in VARIANTS {
         let profile = home.join(format!("{name}.toml"));

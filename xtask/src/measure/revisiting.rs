@@ -69,7 +69,6 @@ pub(crate) struct Options {
 
 /// What is read of a report of `opilio simulate --json`.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 struct Report {
     freshness: f64,
     captures: f64,
@@ -82,7 +81,6 @@ struct Report {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 struct Oracle {
     freshness: f64,
     captures: f64,
@@ -91,7 +89,6 @@ struct Oracle {
 }
 
 #[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 struct Visits {
     too_soon: u64,
     overdue: f64,
@@ -255,16 +252,14 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     fn report(freshness: f64, captures: f64, too_soon: u64) -> Report {
         let text = format!(
-            r#"{{"freshness": {freshness}, "captures": {captures}, "pages": 200, "starved": 3, "longest-interval": 41.5,
-                "budget-used": 0.97, "versions": 7,
-                "oracle": {{"freshness": 0.8, "captures": 0.5, "freshness-tried": 0.75, "captures-tried": 0.6}},
-                "visits": {{"too-soon": {too_soon}, "overdue": 0.25, "faults": 0, "requests": 9}}}}"#
+            r#"{{"freshness": {freshness}, "captures": {captures}, "pages": 200, "starved": 3, "longest_interval": 41.5,
+                "budget_used": 0.97, "versions": 7,
+                "oracle": {{"freshness": 0.8, "captures": 0.5, "freshness_tried": 0.75, "captures_tried": 0.6}},
+                "visits": {{"too_soon": {too_soon}, "overdue": 0.25, "faults": 0, "requests": 9}}}}"#
         );
         serde_json::from_str(&text).unwrap()
     }

@@ -109,8 +109,6 @@ fn unix_lines(content: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// A workspace of one plugin, with these lines ends and this in a folder that does not count.

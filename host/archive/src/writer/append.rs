@@ -3,7 +3,7 @@
 use std::io;
 
 use super::open_file::OpenFile;
-use super::{Error, Location, WriterConfig};
+use super::{Location, WriteError, WriterConfig};
 use crate::ArchiveFormat;
 use crate::arc;
 use crate::cdxj;
@@ -15,7 +15,7 @@ use crate::serialize::{Packer, TRAILER, header, read_spool};
 /// The reason why the records of a capture could not be appended. The caller adds the file's name.
 pub(super) enum AppendError {
     File(io::Error),
-    Capture(Error),
+    Capture(WriteError),
 }
 
 pub(super) fn append(
@@ -72,7 +72,7 @@ fn append_record(
         ArchiveFormat::Warc => {
             let (digest, further) = block_digests(record, config)?;
             let header = header(record, file.warcinfo, (digest, further)).map_err(|source| {
-                AppendError::Capture(Error::Header {
+                AppendError::Capture(WriteError::Header {
                     record: record.id,
                     source,
                 })
@@ -123,7 +123,7 @@ fn each_piece(
         Block::Bytes(bytes) => each(bytes),
         Block::Spool { length, open } => {
             let fault = |source| {
-                AppendError::Capture(Error::Block {
+                AppendError::Capture(WriteError::Block {
                     record: record.id,
                     source,
                 })

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::append::{AppendError, append};
 use super::open_file::{OpenFile, OpenIndex};
-use super::{Compression, Durability, Error, Writer};
+use super::{Compression, Durability, WriteError, Writer};
 use crate::ArchiveFormat;
 use crate::arc;
 use crate::digest::Digest;
@@ -23,7 +23,7 @@ const NAMES_MAX: u64 = 100_000;
 
 impl Writer {
     /// Creates a file under an unused name, locks it, and writes its `warcinfo`.
-    pub(super) fn create(&mut self, now: Timestamp) -> Result<OpenFile, Error> {
+    pub(super) fn create(&mut self, now: Timestamp) -> Result<OpenFile, WriteError> {
         let (file, path, name) = self.create_locked(now)?;
         let warcinfo = (self.ids)();
         let mut file = OpenFile {
@@ -50,7 +50,7 @@ impl Writer {
             Err(source) => {
                 // The file is empty. If it cannot be removed, the next start removes it.
                 let _ = fs::remove_file(&file.path);
-                Err(Error::Write {
+                Err(WriteError::Write {
                     file: file.path,
                     offset: 0,
                     source,
@@ -119,7 +119,7 @@ impl Writer {
         self.packer.end(file)
     }
 
-    fn create_locked(&mut self, now: Timestamp) -> Result<(File, PathBuf, String), Error> {
+    fn create_locked(&mut self, now: Timestamp) -> Result<(File, PathBuf, String), WriteError> {
         let ending = match (self.config.format, self.config.compression) {
             (ArchiveFormat::Warc, Compression::None) => ".warc",
             (ArchiveFormat::Warc, Compression::Gzip(_)) => ".warc.gz",
@@ -146,11 +146,11 @@ impl Writer {
             match create_new(&path, &directory.join(&name)) {
                 Ok(Some(file)) => return Ok((file, path, name)),
                 Ok(None) => last = path,
-                Err(source) => return Err(Error::Create { file: path, source }),
+                Err(source) => return Err(WriteError::Create { file: path, source }),
             }
         }
         let source = io::Error::from(io::ErrorKind::AlreadyExists);
-        Err(Error::Create { file: last, source })
+        Err(WriteError::Create { file: last, source })
     }
 
     fn next_directory(&self) -> PathBuf {

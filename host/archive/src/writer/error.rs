@@ -10,7 +10,7 @@ use crate::serialize::HeaderError;
 /// A capture could not be written, or a file not finished. The writer stays usable after each of these errors. Unless the
 /// text says otherwise, nothing of the failed capture is in a file.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum WriteError {
     /// The directory cannot be created or listed.
     #[error("cannot use the directory {}", directory.display())]
     Directory {

@@ -8,9 +8,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{Error, Location, Writer, WriterConfig};
+use super::{Location, WriteError, Writer, WriterConfig};
 use crate::record::Record;
-use crate::repair::{Repaired, is_archive};
+use crate::repair::{RepairedFile, is_archive};
 use crate::warcinfo::WarcInfo;
 
 /// Several writers to common directories, so that captures need not wait for one another.
@@ -28,7 +28,7 @@ impl Writers {
         config: &WriterConfig,
         info: &WarcInfo,
         count: usize,
-    ) -> Result<(Writers, Vec<Repaired>), Error> {
+    ) -> Result<(Writers, Vec<RepairedFile>), WriteError> {
         let mut writers = Vec::new();
         let mut all_repaired = Vec::new();
         for _ in 0..count.max(1) {
@@ -66,8 +66,13 @@ impl Writers {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Counts bytes of files that were moved elsewhere among those of the directories.
+    pub fn count_elsewhere(&self, bytes: u64) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
     /// Writes a capture with a free writer, or waits for the next writer in turn.
-    pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, Error> {
+    pub fn write(&self, capture: &[Record], now: Timestamp) -> Result<Vec<Location>, WriteError> {
         // Begin with the first, so that files fill up one after another under light load.
         let free = self
             .writers
@@ -87,7 +92,7 @@ impl Writers {
     }
 
     /// Finishes every file past its age.
-    pub fn tick(&self, now: Timestamp) -> Result<(), Error> {
+    pub fn tick(&self, now: Timestamp) -> Result<(), WriteError> {
         for writer in &self.writers {
             lock(writer).tick(now)?;
         }
@@ -104,7 +109,7 @@ impl Writers {
 
     /// Finishes all open files and returns their names; a later capture begins a new file. Every file is tried; the first error
     /// is returned.
-    pub fn finish(&self) -> Result<Vec<PathBuf>, Error> {
+    pub fn finish(&self) -> Result<Vec<PathBuf>, WriteError> {
         let mut closed = Vec::new();
         let mut first_error = None;
         for writer in &self.writers {
@@ -117,7 +122,7 @@ impl Writers {
     }
 
     /// Retries finishing files that could not be finished ([`Writer::finish_left`]).
-    pub fn finish_left(&self) -> (Vec<Repaired>, Option<Error>) {
+    pub fn finish_left(&self) -> (Vec<RepairedFile>, Option<WriteError>) {
         let (mut repaired, mut first_error) = (Vec::new(), None);
         for writer in &self.writers {
             let (more, error) = lock(writer).finish_left();
@@ -135,7 +140,7 @@ fn lock(writer: &Mutex<Writer>) -> MutexGuard<'_, Writer> {
 }
 
 /// The finished files in the directories of a configuration and their lengths, by name.
-pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, Error> {
+pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, WriteError> {
     let mut files = Vec::new();
     for directory in config.directories() {
         let mut list = || -> io::Result<()> {
@@ -147,7 +152,7 @@ pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, Error> {
             }
             Ok(())
         };
-        list().map_err(|source| Error::Directory {
+        list().map_err(|source| WriteError::Directory {
             directory: directory.clone(),
             source,
         })?;
@@ -158,8 +163,6 @@ pub fn archives(config: &WriterConfig) -> Result<Vec<(PathBuf, u64)>, Error> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::PluginInForce;
     use crate::record::{Block, RecordId};

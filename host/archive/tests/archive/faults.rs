@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Read};
 
 use opilio_archive::{
-    Block, Compression, Error, HeaderError, Record, RecordKind, RefersTo, RevisitProfile,
+    Block, Compression, HeaderError, Record, RecordKind, RefersTo, RevisitProfile, WriteError,
 };
 
 use crate::fixture::*;
@@ -154,7 +154,10 @@ fn a_directory_that_cannot_be_is_named() {
     fs::write(&file, "").unwrap();
     let config = config(&file.join("warcs"), Compression::None);
     let result = opilio_archive::Writer::open(config, opilio_archive::WarcInfo::new("opilio"));
-    assert!(matches!(result, Err(Error::Directory { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(WriteError::Directory { .. })),
+        "{result:?}"
+    );
 }
 
 #[test]
@@ -164,7 +167,10 @@ fn a_directory_that_vanished_fails_the_capture_and_nothing_more() {
     let mut writer = writer(&warcs, Compression::None);
     fs::remove_dir(&warcs).unwrap();
     let result = writer.write(&[response(100, b"a")], now());
-    assert!(matches!(result, Err(Error::Create { .. })), "{result:?}");
+    assert!(
+        matches!(result, Err(WriteError::Create { .. })),
+        "{result:?}"
+    );
     fs::create_dir(&warcs).unwrap();
     writer.write(&[response(100, b"a")], now()).unwrap();
     assert_eq!(ids_of(&writer.close().unwrap().unwrap()), [id(0), id(100)]);

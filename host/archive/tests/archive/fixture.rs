@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use opilio_archive::{
-    Compression, Digest, Durability, Record, RecordId, Repaired, WarcInfo, Writer, WriterConfig,
+    Compression, Digest, Durability, Record, RecordId, RepairedFile, WarcInfo, Writer, WriterConfig,
 };
 
 /// The name of the first file that [`writer`] writes, less its ending.
@@ -35,7 +35,7 @@ pub(crate) fn config(directory: &Path, compression: Compression) -> WriterConfig
 }
 
 /// Opens a writer whose `warcinfo` records have the identifiers 0, 1, 2 …
-pub(crate) fn open(config: WriterConfig) -> (Writer, Vec<Repaired>) {
+pub(crate) fn open(config: WriterConfig) -> (Writer, Vec<RepairedFile>) {
     let mut next = 0;
     let ids = move || {
         next += 1;

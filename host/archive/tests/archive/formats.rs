@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use opilio_archive::{
-    Algorithm, ArchiveFormat, CdxjEntry, Compression, Digest, Document, NameTemplate, Packing,
+    Algorithm, ArchiveFormat, CdxjEntry, Compression, CrawlDocument, Digest, NameTemplate, Packing,
     PluginInForce, Reader, Record, RefersTo, RevisitProfile, WarcInfo, Writer, WriterConfig,
     Writers, archives, captures, check, index, index_path,
 };
@@ -362,7 +362,7 @@ fn captures_of_a_uri_are_found_in_finished_and_open_files() {
     // The same key for both.
     let (uri, other) = ("http://www.example.org/a", "http://example.org/A");
     let found = || {
-        let found = captures(&directories, uri).unwrap();
+        let found = captures(&directories, &[], uri).unwrap();
         let of = |entry: &CdxjEntry| (entry.timestamp.clone(), entry.capture.filename.clone());
         let unlisted = found.unlisted.len();
         (found.entries.iter().map(of).collect::<Vec<_>>(), unlisted)
@@ -445,7 +445,7 @@ fn two_digests_stand_beside_each_other() {
 fn a_crawl_is_described_again_when_its_plugins_change() {
     let directory = tempfile::tempdir().unwrap();
     let info = WarcInfo {
-        documents: vec![Document {
+        documents: vec![CrawlDocument {
             target_uri: "metadata://opilio/profile.toml".to_owned(),
             content_type: "application/toml".to_owned(),
             content: b"name = \"x\"\n".to_vec().into(),
@@ -574,7 +574,7 @@ fn survives(name: &str, bytes: &[u8]) {
         let damaged = report
             .faults
             .iter()
-            .any(|fault| matches!(fault.kind, opilio_archive::FaultKind::Damaged(_)));
+            .any(|fault| matches!(fault.kind, opilio_archive::RecordErrorKind::Damaged(_)));
         assert!(!damaged, "{name}: {:?}", report.faults);
     }
 }

@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use opilio_archive::{Block, Compression, Error, Reader};
+use opilio_archive::{Block, Compression, Reader, WriteError};
 
 use crate::fixture::*;
 
@@ -123,7 +123,7 @@ fn child_without_space() {
     let large = || vec![response(101, b"fits"), response(102, &noise(1, 1_000_000))];
     for _ in 0..2 {
         let error = writer.write(&large(), now()).unwrap_err();
-        let Error::Write { file, offset, .. } = &error else {
+        let WriteError::Write { file, offset, .. } = &error else {
             panic!("{error:?}")
         };
         assert_eq!((file, *offset), (&open, before.len() as u64));

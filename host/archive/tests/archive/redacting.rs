@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use opilio_archive::redact::{REDACTED, RedactError, Survey, Tombstone, Why, redact, survey};
+use opilio_archive::redact::{
+    REDACTED, RedactError, RedactionPlan, RedactionReason, Tombstone, redact, survey,
+};
 use opilio_archive::{
     Compression, Digest, Fields, Headers, Reader, Record, RecordId, RefersTo, RevisitProfile, check,
 };
@@ -72,7 +74,7 @@ fn of_uri(uri: &'static str) -> impl FnMut(&Headers) -> bool {
     move |headers| headers.target_uri() == Some(uri)
 }
 
-fn targets(survey: &Survey) -> Vec<(RecordId, Why)> {
+fn targets(survey: &RedactionPlan) -> Vec<(RecordId, RedactionReason)> {
     survey
         .targets
         .iter()
@@ -102,10 +104,10 @@ fn a_capture_goes_as_a_whole_and_revisits_of_it_go_with_it() {
         assert_eq!(
             targets(&found),
             [
-                (id(100), Why::Chosen),
-                (id(101), Why::Chosen),
-                (id(102), Why::Chosen),
-                (id(200), Why::Revisit)
+                (id(100), RedactionReason::Chosen),
+                (id(101), RedactionReason::Chosen),
+                (id(102), RedactionReason::Chosen),
+                (id(200), RedactionReason::Revisit)
             ]
         );
         // What was stored a second time is told, not taken.
@@ -148,7 +150,7 @@ fn a_tombstone_is_literally_this() {
         of_uri("http://example.com/200"),
     )
     .unwrap();
-    assert_eq!(targets(&found), [(id(200), Why::Chosen)]);
+    assert_eq!(targets(&found), [(id(200), RedactionReason::Chosen)]);
     assert_eq!(found.payload_elsewhere, 1);
     let kept = Tombstone {
         keep_digests: true,
@@ -202,12 +204,12 @@ fn a_revisit_in_another_file_and_a_revisit_of_a_revisit_go_too() {
     assert_eq!(
         targets(&found),
         [
-            (id(500), Why::Revisit),
-            (id(600), Why::Revisit),
-            (id(100), Why::SameCapture),
-            (id(101), Why::SameCapture),
-            (id(102), Why::Chosen),
-            (id(200), Why::Revisit)
+            (id(500), RedactionReason::Revisit),
+            (id(600), RedactionReason::Revisit),
+            (id(100), RedactionReason::SameCapture),
+            (id(101), RedactionReason::SameCapture),
+            (id(102), RedactionReason::Chosen),
+            (id(200), RedactionReason::Revisit)
         ]
     );
     assert_eq!(found.files(), [&*two, &*one]);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use opilio_archive::{Compression, Location, Repaired, Rescued};
+use opilio_archive::{Compression, Location, RepairedFile, RescuedRecords};
 
 use crate::fixture::*;
 
@@ -21,7 +21,7 @@ fn written(compression: Compression, bodies: &[&[u8]]) -> (Vec<u8>, Vec<Location
 }
 
 /// Leaves the bytes as an open file, opens a writer, and gives what it repaired.
-fn left_behind(directory: &Path, compression: Compression, bytes: &[u8]) -> Vec<Repaired> {
+fn left_behind(directory: &Path, compression: Compression, bytes: &[u8]) -> Vec<RepairedFile> {
     let open = format!("{FIRST}{}.open", ending(compression));
     fs::write(directory.join(open), bytes).unwrap();
     let (writer, repaired) = open_writer(directory, compression);
@@ -32,7 +32,7 @@ fn left_behind(directory: &Path, compression: Compression, bytes: &[u8]) -> Vec<
 fn open_writer(
     directory: &Path,
     compression: Compression,
-) -> (opilio_archive::Writer, Vec<Repaired>) {
+) -> (opilio_archive::Writer, Vec<RepairedFile>) {
     open(config(directory, compression))
 }
 
@@ -48,7 +48,7 @@ fn a_tail_torn_at_any_byte_is_cut_off_and_nothing_else() {
             let repaired = left_behind(directory.path(), compression, &bytes[..end]);
             let file = first_file(directory.path(), compression);
             let kept = if end == bytes.len() { end } else { last_start };
-            let expected = Repaired {
+            let expected = RepairedFile {
                 file: Some(file.clone()),
                 found: directory
                     .path()
@@ -104,7 +104,7 @@ fn whole_records_behind_a_damaged_one_are_rescued() {
         assert_eq!(repaired[0].records, 2);
         assert_eq!(
             repaired[0].rescued,
-            Some(Rescued {
+            Some(RescuedRecords {
                 file: rescued.clone(),
                 records: 1
             })

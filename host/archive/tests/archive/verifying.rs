@@ -6,12 +6,13 @@ use std::io::{Read as _, Write as _};
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
 use opilio_archive::{
-    Algorithm, Compression, Damage, Digest, Fault, FaultKind, Reader, Record, WriterConfig, check,
+    Algorithm, Compression, Damage, Digest, Reader, Record, RecordError, RecordErrorKind,
+    WriterConfig, check,
 };
 
 use crate::fixture::*;
 
-fn faults(bytes: &[u8]) -> Vec<Fault> {
+fn faults(bytes: &[u8]) -> Vec<RecordError> {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("x.warc");
     fs::write(&file, bytes).unwrap();
@@ -84,7 +85,7 @@ fn a_wrong_payload_digest_is_found() {
     let found = Digest::sha1(b"body");
     sole_fault(
         record,
-        FaultKind::PayloadDigest {
+        RecordErrorKind::PayloadDigest {
             stated,
             found,
             raw: false,
@@ -101,7 +102,7 @@ fn a_wrong_block_digest_is_found() {
     };
     let block = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nbody";
     let found = Digest::of(Algorithm::Sha256, block);
-    sole_fault(record, FaultKind::BlockDigest { stated, found });
+    sole_fault(record, RecordErrorKind::BlockDigest { stated, found });
 }
 
 #[test]
@@ -119,7 +120,7 @@ fn a_payload_digest_is_that_of_the_body_without_chunk_framing() {
     let (found, stated) = (Digest::sha1(b"body"), Digest::sha1(framed));
     sole_fault(
         record(stated),
-        FaultKind::PayloadDigest {
+        RecordErrorKind::PayloadDigest {
             stated,
             found,
             raw: true,
@@ -135,7 +136,7 @@ fn a_payload_digest_is_that_of_the_body_without_chunk_framing() {
 
 /// Writes the record between two sound ones; it alone has the fault.
 #[track_caller]
-fn sole_fault(record: Record, kind: FaultKind) {
+fn sole_fault(record: Record, kind: RecordErrorKind) {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = writer(directory.path(), Compression::Gzip(6));
     let capture = [response(300, b"before"), record, response(301, b"after")];
@@ -144,7 +145,7 @@ fn sole_fault(record: Record, kind: FaultKind) {
     let record_id = Some(format!("<{}>", id(100)));
     assert_eq!(
         report.faults,
-        [Fault {
+        [RecordError {
             offset: locations[1].offset,
             record_id,
             kind
@@ -177,8 +178,8 @@ fn sha256_is_written_and_verified_where_asked_for() {
 
 /// Errors of a record that another program has written.
 #[track_caller]
-fn check_text(text: &str, expected: &[FaultKind]) {
-    let found: Vec<FaultKind> = faults(text.as_bytes())
+fn check_text(text: &str, expected: &[RecordErrorKind]) {
+    let found: Vec<RecordErrorKind> = faults(text.as_bytes())
         .into_iter()
         .map(|fault| fault.kind)
         .collect();
@@ -202,26 +203,32 @@ fn what_the_standard_requires_is_missed() {
     };
     check_text(
         &without("WARC-Record-ID"),
-        &[FaultKind::Missing("WARC-Record-ID")],
+        &[RecordErrorKind::Missing("WARC-Record-ID")],
     );
-    check_text(&without("WARC-Date"), &[FaultKind::Missing("WARC-Date")]);
-    check_text(&without("warc-type"), &[FaultKind::Missing("WARC-Type")]);
+    check_text(
+        &without("WARC-Date"),
+        &[RecordErrorKind::Missing("WARC-Date")],
+    );
+    check_text(
+        &without("warc-type"),
+        &[RecordErrorKind::Missing("WARC-Type")],
+    );
     check_text(
         &SOUND.replace("WARC-Target-URI", "X"),
-        &[FaultKind::Missing("WARC-Target-URI")],
+        &[RecordErrorKind::Missing("WARC-Target-URI")],
     );
     check_text(
         &SOUND.replace("response", "revisit"),
-        &[FaultKind::Missing("WARC-Profile")],
+        &[RecordErrorKind::Missing("WARC-Profile")],
     );
     check_text(
         &SOUND.replace("2006-09-19T17:20:24Z", "yesterday"),
-        &[FaultKind::Header {
+        &[RecordErrorKind::Header {
             name: "WARC-Date",
             value: "yesterday".into(),
         }],
     );
-    check_text(&SOUND.repeat(2), &[FaultKind::SameId]);
+    check_text(&SOUND.repeat(2), &[RecordErrorKind::SameId]);
     check_text(
         &without("Content-Length"),
         &[Damage::ContentLength(vec![]).into()],
@@ -279,7 +286,10 @@ fn records_that_share_a_gzip_member_are_read_and_reported() {
         .unwrap();
     let bytes = gzip.finish().unwrap();
     let kinds: Vec<_> = faults(&bytes).into_iter().map(|fault| fault.kind).collect();
-    assert_eq!(kinds, [FaultKind::SharedMember, FaultKind::SharedMember]);
+    assert_eq!(
+        kinds,
+        [RecordErrorKind::SharedMember, RecordErrorKind::SharedMember]
+    );
 }
 
 #[test]

@@ -7,8 +7,10 @@ mod value;
 
 use std::io::{self, Write};
 
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_crawl::plugin_table;
+use serde::Serialize;
+use serde_json::Value;
 
 use self::lines::{queue_lines, statistics_lines, status_lines, table_lines, why_lines};
 use self::results::{checked_line, checkpoint_lines, import_lines, source_lines, swept_line};
@@ -28,7 +30,9 @@ pub(crate) struct Show {
     widths: Vec<usize>,
     /// The command for the next page, without its cursor.
     more: String,
-    /// Whether an observer has reported anything.
+    /// Sums below a table.
+    totals: String,
+    /// Whether an observer has reported anything, or an override was listed.
     any_report: bool,
 }
 
@@ -40,9 +44,34 @@ enum Kind {
     Uris,
     List,
     Seeds,
+    Hosts,
     Export,
     Observe,
+    Overrides,
     Other,
+}
+
+/// The JSON of an answer: one object for each entry of a list, or one for the answer, with its name in `answer`.
+fn objects(answer: CommandResponse) -> serde_json::Result<Vec<Value>> {
+    fn each<T: Serialize>(entries: Vec<T>) -> serde_json::Result<Vec<Value>> {
+        entries.iter().map(serde_json::to_value).collect()
+    }
+    match answer {
+        CommandResponse::Queue { queue: object }
+        | CommandResponse::Facts { facts: object }
+        | CommandResponse::Row { row: object } => Ok(vec![object]),
+        CommandResponse::Uri(uri) => each(vec![uri]),
+        CommandResponse::Override(one) => each(vec![one]),
+        CommandResponse::Seed(seed) => each(vec![seed]),
+        CommandResponse::Host(host) => each(vec![host]),
+        CommandResponse::Change(change) => each(vec![change]),
+        CommandResponse::Alerts { alerts } => each(alerts),
+        CommandResponse::Plugins { plugins } => each(plugins),
+        CommandResponse::Tables { tables } => each(tables),
+        CommandResponse::Series { samples } => each(samples),
+        CommandResponse::Settings { settings } => each(settings),
+        other => each(vec![other]),
+    }
 }
 
 impl Show {
@@ -53,8 +82,10 @@ impl Show {
             Command::Uris { .. } => Kind::Uris,
             Command::List { .. } => Kind::List,
             Command::Seeds { .. } => Kind::Seeds,
+            Command::Hosts { .. } => Kind::Hosts,
             Command::Export { .. } => Kind::Export,
             Command::Observe { .. } => Kind::Observe,
+            Command::Overrides => Kind::Overrides,
             _ => Kind::Other,
         };
         Show {
@@ -63,55 +94,58 @@ impl Show {
             rows: Vec::new(),
             widths: Vec::new(),
             more: String::new(),
+            totals: String::new(),
             any_report: false,
         }
     }
 
-    pub(crate) fn answer(&mut self, answer: Answer, out: &mut dyn Write) -> io::Result<()> {
+    pub(crate) fn answer(
+        &mut self,
+        answer: CommandResponse,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         match (answer, self.json) {
-            (Answer::Text { text }, _) => out.write_all(text.as_bytes()),
+            (CommandResponse::Text { text }, _) => out.write_all(text.as_bytes()),
             // An export consists of its lines only.
-            (Answer::Done { .. }, _) if self.kind == Kind::Export => Ok(()),
-            (Answer::Queue { queue }, true) => writeln!(out, "{queue}"),
-            (Answer::Uri(uri), true) => writeln!(out, "{}", serde_json::to_value(uri)?),
-            (Answer::Facts { facts: object } | Answer::Row { row: object }, true) => {
-                writeln!(out, "{object}")
+            (CommandResponse::Done { .. }, _) if self.kind == Kind::Export => Ok(()),
+            (answer, true) => {
+                let mut objects = objects(answer)?.into_iter();
+                objects.try_for_each(|object| writeln!(out, "{object}"))
             }
-            (other, true) => writeln!(out, "{}", serde_json::to_string(&other)?),
             (other, false) => self.text(other, out),
         }
     }
 
-    fn text(&mut self, answer: Answer, out: &mut dyn Write) -> io::Result<()> {
+    fn text(&mut self, answer: CommandResponse, out: &mut dyn Write) -> io::Result<()> {
         match answer {
-            Answer::Queue { queue } if self.kind == Kind::Queue => {
+            CommandResponse::Queue { queue } if self.kind == Kind::Queue => {
                 out.write_all(queue_lines(&queue).as_bytes())
             }
-            Answer::Queue { queue } => self.row(queue_row(&queue), out),
-            Answer::Uri(found) => {
+            CommandResponse::Queue { queue } => self.row(queue_row(&queue), out),
+            CommandResponse::Uri(found) => {
                 let row = match self.kind {
                     Kind::Uris => queued_row(&found),
                     _ => uri_row(&found.uri),
                 };
                 self.row(row, out)
             }
-            Answer::More { after } => {
+            CommandResponse::More { after } => {
                 self.more = match after.as_str() {
                     "" => "there are more; raise --limit N to list them".to_owned(),
                     after => format!("there are more; continue with --after '{after}'"),
                 };
                 Ok(())
             }
-            Answer::Status(status) => out.write_all(status_lines(&status).as_bytes()),
-            Answer::Statistics { statistics } => {
+            CommandResponse::Status(status) => out.write_all(status_lines(&status).as_bytes()),
+            CommandResponse::Statistics { statistics } => {
                 out.write_all(statistics_lines(&statistics).as_bytes())
             }
-            Answer::Plugins { plugins } => match plugin_table(&plugins) {
+            CommandResponse::Plugins { plugins } => match plugin_table(&plugins) {
                 table if table.is_empty() => writeln!(out, "no plugin has been called yet"),
                 table => out.write_all(terminal::lines(&table).as_bytes()),
             },
-            Answer::Tables { tables } => out.write_all(table_lines(&tables).as_bytes()),
-            Answer::Report {
+            CommandResponse::Tables { tables } => out.write_all(table_lines(&tables).as_bytes()),
+            CommandResponse::Report {
                 observer,
                 file,
                 content,
@@ -120,30 +154,45 @@ impl Show {
                 let (file, content) = (terminal::line(&file), terminal::lines(&content));
                 writeln!(out, "== {observer} {file}\n{}", content.trim_end())
             }
-            Answer::Done { result } => writeln!(out, "{result}"),
-            Answer::Swept(swept) => writeln!(out, "{}", swept_line(&swept)),
-            Answer::Why(why) => out.write_all(why_lines(&why).as_bytes()),
-            Answer::Source(source) => out.write_all(source_lines(&source).as_bytes()),
-            Answer::Imported(imported) => out.write_all(import_lines(&imported).as_bytes()),
-            Answer::Problem { problem } => writeln!(out, "{problem}"),
-            Answer::Checked(found) => writeln!(out, "{}", checked_line(&found)),
-            Answer::Checkpoint(made) => out.write_all(checkpoint_lines(&made).as_bytes()),
-            Answer::Text { text } => out.write_all(text.as_bytes()),
-            Answer::Settings { settings } => crate::job::show::settings(&settings, out),
+            CommandResponse::Done { result } => writeln!(out, "{result}"),
+            CommandResponse::Swept(swept) => writeln!(out, "{}", swept_line(&swept)),
+            CommandResponse::Why(why) => out.write_all(why_lines(&why).as_bytes()),
+            CommandResponse::Source(source) => out.write_all(source_lines(&source).as_bytes()),
+            CommandResponse::Imported(imported) => {
+                out.write_all(import_lines(&imported).as_bytes())
+            }
+            CommandResponse::Problem { problem } => writeln!(out, "{problem}"),
+            CommandResponse::Checked(found) => writeln!(out, "{}", checked_line(&found)),
+            CommandResponse::Checkpoint(made) => out.write_all(checkpoint_lines(&made).as_bytes()),
+            CommandResponse::Text { text } => out.write_all(text.as_bytes()),
+            CommandResponse::Settings { settings } => crate::job::show::settings(&settings, out),
             // The refusal that follows contains the errors.
-            Answer::Faults { .. } => Ok(()),
-            Answer::Set(set) => crate::job::show::changed(&set, out),
-            Answer::Change(change) => crate::job::show::change(&change, out),
-            Answer::SeedsAdded(added) => crate::job::show::seeds_added(&added, out),
-            Answer::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
-            Answer::Explained(explained) => crate::job::show::explained(&explained, out),
-            Answer::Alerts { alerts } => crate::job::report::alerts(&alerts, out),
-            Answer::Breakdown(breakdown) => crate::job::report::breakdown(&breakdown, out),
-            Answer::Facts { facts: object } | Answer::Row { row: object } => {
+            CommandResponse::Faults { .. } => Ok(()),
+            CommandResponse::Set(set) => crate::job::show::changed(&set, out),
+            CommandResponse::Override(one) => {
+                self.any_report = true;
+                crate::job::show::listed_override(&one, out)
+            }
+            CommandResponse::Change(change) => crate::job::show::change(&change, out),
+            CommandResponse::SeedsAdded(added) => crate::job::show::seeds_added(&added, out),
+            CommandResponse::Seed(seed) => self.row(crate::job::show::seed_row(&seed), out),
+            CommandResponse::Host(host) => self.row(crate::job::hosts::row(&host), out),
+            CommandResponse::HostTotals(totals) => {
+                self.totals = crate::job::hosts::totals(&totals);
+                Ok(())
+            }
+            CommandResponse::Explained(explained) => crate::job::show::explained(&explained, out),
+            CommandResponse::Alerts { alerts } => crate::job::report::alerts(&alerts, out),
+            CommandResponse::Breakdown(breakdown) => crate::job::report::breakdown(&breakdown, out),
+            CommandResponse::Facts { facts: object } | CommandResponse::Row { row: object } => {
                 writeln!(out, "{object}")
             }
-            Answer::Series { samples } => writeln!(out, "{}", serde_json::to_string(&samples)?),
-            Answer::Progress { .. } | Answer::End | Answer::Refused { .. } => Ok(()),
+            CommandResponse::Series { samples } => {
+                writeln!(out, "{}", serde_json::to_string(&samples)?)
+            }
+            CommandResponse::Progress { .. }
+            | CommandResponse::End
+            | CommandResponse::Refused { .. } => Ok(()),
         }
     }
 
@@ -164,6 +213,7 @@ impl Show {
                 Kind::Queues => &QUEUE_COLUMNS[..],
                 Kind::Uris => &QUEUED_COLUMNS,
                 Kind::Seeds => &crate::job::show::SEED_COLUMNS,
+                Kind::Hosts => &crate::job::hosts::COLUMNS,
                 _ => &URI_COLUMNS,
             };
             let names = names.iter().map(|name| (*name).to_owned()).collect();
@@ -199,7 +249,7 @@ impl Show {
     pub(crate) fn finish(&mut self, is_whole: bool, out: &mut dyn Write) -> io::Result<()> {
         let is_table = matches!(
             self.kind,
-            Kind::Queues | Kind::Uris | Kind::List | Kind::Seeds
+            Kind::Queues | Kind::Uris | Kind::List | Kind::Seeds | Kind::Hosts
         );
         if is_whole && is_table && !self.json && self.rows.is_empty() && self.widths.is_empty() {
             return writeln!(out, "none");
@@ -210,7 +260,16 @@ impl Show {
                 "no reports: the job has no observers (stacks.observe in its profile names them), or none has reported yet"
             );
         }
+        if is_whole && self.kind == Kind::Overrides && !self.json && !self.any_report {
+            return writeln!(
+                out,
+                "no overrides: opilio job set JOB --host HOST KEY=VALUE adds one"
+            );
+        }
         self.write_rows(out)?;
+        if !self.totals.is_empty() {
+            writeln!(out, "{}", self.totals)?;
+        }
         if !self.more.is_empty() {
             writeln!(out, "{}", self.more)?;
         }

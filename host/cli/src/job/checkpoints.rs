@@ -9,8 +9,9 @@ use opilio_console::{JobsFolderError, is_seen_to};
 use opilio_control::{Author, Checkpoint, KeptCheckpoint};
 
 use super::JobTarget;
-use super::ask::{refused, user};
-use super::life::existing;
+use super::lifecycle::existing;
+use super::send::{refused, user};
+use crate::job_directory::new_job;
 use crate::{exit, terminal};
 
 /// The command line of `restore`.
@@ -19,8 +20,8 @@ pub(crate) struct RestoreArgs {
     /// Directory of a checkpoint; `opilio job checkpoints` lists the checkpoints of a job.
     #[arg(value_name = "CHECKPOINT")]
     checkpoint: PathBuf,
-    /// Directory of the new job; with --in-place, directory of the job to return to the checkpoint.
-    #[arg(value_name = "JOB")]
+    /// Directory of the new job, or its name in the folder `jobs`; with --in-place, the job to return to the checkpoint.
+    #[arg(value_name = "JOB", value_parser = new_job())]
     job: PathBuf,
     /// Return the job itself to the checkpoint. It forgets what it has crawled since and crawls it again. Archive files and
     /// logs are kept.
@@ -47,7 +48,10 @@ pub(crate) fn list(target: &JobTarget) -> Result<u8> {
         }
     }
     if kept.is_empty() && !target.json {
-        terminal::outln!("the job has no checkpoints; opilio job checkpoint creates one");
+        terminal::outln!(
+            "the job has no checkpoints; opilio job checkpoint {} creates one",
+            target.job.display()
+        );
     }
     Ok(exit::OK)
 }
@@ -111,10 +115,7 @@ pub(crate) fn restore(args: &RestoreArgs) -> Result<u8> {
         false => {
             let go_on = match is_seen_to {
                 true => format!("opilio job start {job}"),
-                false => format!(
-                    "opilio crawl {} --job {job}",
-                    args.job.join("profile.toml").display()
-                ),
+                false => format!("opilio crawl {job}"),
             };
             terminal::outln!(
                 "job {job} is created from the checkpoint of {at}: {} URIs; their WARC files stay in {}\n\

@@ -9,11 +9,12 @@ use clap::Args;
 use indicatif::HumanBytes;
 use jiff::{SignedDuration, Timestamp};
 use opilio_control::Command;
-use opilio_crawl::logs::read::{self, LogPage, Wanted};
-use regex::Regex;
+use opilio_crawl::logs::filter::{LogConditionError, LogConditions, LogFilter};
+use opilio_crawl::logs::read::{self, LogPage, LogQuery};
 
 use super::JobTarget;
-use super::ask::{self, ask};
+use super::send::{self, ask};
+use crate::job_directory::existing_job;
 use crate::{exit, terminal};
 
 /// Interval between checks of a followed log.
@@ -25,8 +26,8 @@ const TAIL: usize = 20;
 /// Of the command.
 #[derive(Debug, Args)]
 pub(super) struct LogsArgs {
-    /// Directory of the job.
-    #[arg(value_name = "JOB")]
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
     /// Log to print, such as `crawl.log` or `crawl` [default: list the logs].
     #[arg(value_name = "NAME")]
@@ -40,12 +41,53 @@ pub(super) struct LogsArgs {
     /// Print only lines since a time, such as 2026-11-20T12:00:00Z, or of a last period, such as 2h.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
+    /// Print only lines before a time, such as 2026-11-20T12:00:00Z or 2h (two hours ago).
+    #[arg(long, value_name = "TIME", conflicts_with = "follow")]
+    until: Option<String>,
+    #[command(flatten)]
+    columns: ColumnArgs,
     /// Print new lines as they are written, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
     /// Rotate all logs of the running crawl: continue each in a new file.
-    #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "follow"])]
+    #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "until", "follow", "ColumnArgs"])]
     rotate: bool,
+}
+
+/// Conditions on the columns of `crawl.log`.
+#[derive(Debug, Args)]
+#[group(multiple = true)]
+struct ColumnArgs {
+    /// crawl.log: print only visits with these fetch statuses, such as 404, 5xx, 500-599 or -2, separated by commas.
+    #[arg(long, value_name = "STATUS", allow_hyphen_values = true)]
+    status: Option<String>,
+    /// crawl.log: print only visits with this media type, such as text/html, image/* or no-type.
+    #[arg(long = "type", value_name = "TYPE")]
+    media_type: Option<String>,
+    /// crawl.log: print only visits of this host, without its subdomains.
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// crawl.log: print only visits with an annotation that names this plugin.
+    #[arg(long, value_name = "PLUGIN")]
+    plugin: Option<String>,
+}
+
+/// Lines to print.
+struct Wanted {
+    filter: LogFilter,
+    since: Option<Timestamp>,
+    until: Option<Timestamp>,
+}
+
+impl Wanted {
+    fn query(&self) -> LogQuery {
+        LogQuery {
+            since: self.since,
+            until: self.until,
+            filter: self.filter.clone(),
+            ..LogQuery::default()
+        }
+    }
 }
 
 /// Runs the command.
@@ -59,7 +101,7 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     }
     let job_log = match opilio_control::log_file(&args.job) {
         Ok(file) => file,
-        Err(problem) => return Ok(ask::refused(&problem)),
+        Err(problem) => return Ok(send::refused(&problem)),
     };
     let folder = job_log.parent().unwrap_or(&args.job).to_owned();
     let Some(name) = &args.name else {
@@ -71,15 +113,36 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
             args.job.display()
         ));
     };
-    let grep = match args.grep.as_deref().map(Regex::new).transpose() {
-        Ok(grep) => grep,
-        Err(problem) => return usage(&format!("--grep: {problem}")),
+    let conditions = LogConditions {
+        text: args.grep.clone(),
+        status: args.columns.status.clone(),
+        media_type: args.columns.media_type.clone(),
+        host: args.columns.host.clone(),
+        plugin: args.columns.plugin.clone(),
     };
-    let since = match args.since.as_deref().map(time).transpose() {
-        Ok(since) => since,
-        Err(problem) => return usage(&format!("--since: {problem}")),
+    let filter = match conditions.parse() {
+        Ok(filter) => filter,
+        Err(problem @ LogConditionError::Text(_)) => return usage(&format!("--grep: {problem}")),
+        Err(problem) => return usage(&problem.to_string()),
     };
-    show(&file, &args, grep, since)
+    let time_of = |text: &Option<String>| text.as_deref().map(time).transpose();
+    let (since, until) = match (time_of(&args.since), time_of(&args.until)) {
+        (Ok(since), Ok(until)) => (since, until),
+        (Err(problem), _) => return usage(&format!("--since: {problem}")),
+        (_, Err(problem)) => return usage(&format!("--until: {problem}")),
+    };
+    let log = file.file_name().unwrap_or_default().to_string_lossy();
+    if filter.needs_columns() && !log.starts_with("crawl.log") {
+        return usage(&format!(
+            "{log} has no such columns; --status, --type, --host and --plugin select lines of crawl.log"
+        ));
+    }
+    let wanted = Wanted {
+        filter,
+        since,
+        until,
+    };
+    show(&file, &args, &wanted)
 }
 
 fn list(folder: &Path) -> Result<u8> {
@@ -115,22 +178,16 @@ fn time(text: &str) -> Result<Timestamp> {
 }
 
 /// Shows the lines of a log, including its rotated files.
-fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timestamp>) -> Result<u8> {
+fn show(file: &Path, args: &LogsArgs, wanted: &Wanted) -> Result<u8> {
     let rotated = read::rotated(file).with_context(|| unreadable(file))?;
     let chain: Vec<&Path> = rotated.iter().map(PathBuf::as_path).chain([file]).collect();
     let mut out = io::stdout().lock();
-    let shown = match (args.tail, since) {
-        (None, Some(since)) => from(&chain, since, grep.as_ref(), &mut out)?,
-        (lines, since) => tail(
-            &chain,
-            lines.unwrap_or(TAIL),
-            since,
-            grep.as_ref(),
-            &mut out,
-        )?,
+    let shown = match (args.tail, wanted.since) {
+        (None, Some(_)) => from(&chain, wanted, &mut out)?,
+        (lines, _) => tail(&chain, lines.unwrap_or(TAIL), wanted, &mut out)?,
     };
     match shown {
-        Some(end) if args.follow => follow(file, rotated, end, grep, &mut out),
+        Some(end) if args.follow => follow(file, rotated, end, &wanted.filter, &mut out),
         _ => Ok(exit::OK),
     }
 }
@@ -139,19 +196,16 @@ fn show(file: &Path, args: &LogsArgs, grep: Option<Regex>, since: Option<Timesta
 fn tail(
     chain: &[&Path],
     lines: usize,
-    since: Option<Timestamp>,
-    grep: Option<&Regex>,
+    selected: &Wanted,
     out: &mut dyn Write,
 ) -> Result<Option<u64>> {
     let mut pages: Vec<LogPage> = Vec::new();
     let mut left = lines;
     for file in chain.iter().rev() {
         // As many pages as needed: a page ends after much reading even if few lines matched.
-        let mut wanted = Wanted {
+        let mut wanted = LogQuery {
             tail: true,
-            since,
-            grep: grep.cloned(),
-            ..Wanted::default()
+            ..selected.query()
         };
         let mut is_done = false;
         while left > 0 && !is_done {
@@ -177,19 +231,10 @@ fn tail(
 }
 
 /// Prints all lines of this time and later. Returns the end of the newest file; none if the reader has closed the output.
-fn from(
-    chain: &[&Path],
-    since: Timestamp,
-    grep: Option<&Regex>,
-    out: &mut dyn Write,
-) -> Result<Option<u64>> {
+fn from(chain: &[&Path], selected: &Wanted, out: &mut dyn Write) -> Result<Option<u64>> {
     let mut end = 0;
     for file in chain {
-        let mut wanted = Wanted {
-            since: Some(since),
-            grep: grep.cloned(),
-            ..Wanted::default()
-        };
+        let mut wanted = selected.query();
         loop {
             let page = read::page(file, &wanted).with_context(|| unreadable(file))?;
             if !print(out, &page)? {
@@ -211,14 +256,14 @@ fn follow(
     file: &Path,
     mut rotated: Vec<PathBuf>,
     mut end: u64,
-    grep: Option<Regex>,
+    filter: &LogFilter,
     out: &mut dyn Write,
 ) -> Result<u8> {
     let page = |file: &Path, after: u64| {
-        let wanted = Wanted {
+        let wanted = LogQuery {
             after: Some(after),
-            grep: grep.clone(),
-            ..Wanted::default()
+            filter: filter.clone(),
+            ..LogQuery::default()
         };
         match read::page(file, &wanted) {
             Ok(page) => Ok(Some(page)),

@@ -6,12 +6,12 @@ use anyhow::Result;
 use clap::Args;
 use indicatif::HumanBytes;
 use opilio_control::{Author, Command, ReportKind};
-use opilio_control::{Figures, metrics};
+use opilio_control::{Figures, metrics, status_words};
 use opilio_crawl::{Alert, AlertKind, Breakdown, name_of};
 
 use super::JobTarget;
-use super::ask::{self, ask};
-use crate::named::one_of;
+use super::send::{self, ask};
+use crate::named_values::one_of;
 use crate::{exit, terminal};
 
 /// Of the command `report`.
@@ -37,7 +37,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<u8> {
 pub(super) fn figures(target: &JobTarget) -> Result<u8> {
     let figures = match Figures::ask(&target.job, &Author::default()) {
         Ok(figures) => figures,
-        Err(problem) => return Ok(ask::refused(&problem)),
+        Err(problem) => return Ok(send::refused(&problem)),
     };
     let name = name_of(&target.job);
     if target.json {
@@ -116,7 +116,11 @@ pub(crate) fn breakdown(breakdown: &Breakdown, out: &mut dyn Write) -> io::Resul
         totals.hosts
     )?;
     for row in &breakdown.statuses {
-        writeln!(out, "{:>10}  {}", row.amount.uris, row.status)?;
+        let words = match row.status {
+            100.. => String::new(),
+            status => format!("  {}", status_words(status)),
+        };
+        writeln!(out, "{:>10}  {}{words}", row.amount.uris, row.status)?;
     }
     for row in &breakdown.media_types {
         let name = terminal::line(&row.media_type);

@@ -1,14 +1,14 @@
-//! `opilio job settings`, `set`, `history`, `seeds`, `explain`: the settings and seeds of a job, and changes to them.
+//! `opilio job settings`, `set`, `unset`, `overrides`, `history`, `seeds`, `explain`: the settings and seeds of a job, and changes to them.
 
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse, OverrideChange};
 use opilio_profile::MatchFile;
 
 use super::JobTarget;
-use super::ask::{ask, ask_choosing};
+use super::send::{ask, ask_choosing};
 
 /// Bytes of seeds that are sent in one request, within the limit of the job's socket.
 const SEEDS_AT_ONCE: usize = 256 * 1024;
@@ -30,8 +30,20 @@ pub(super) struct SetArgs {
     #[command(flatten)]
     target: JobTarget,
     /// Setting and its value, such as politeness.min-delay=4s; a value that is not TOML is taken as text.
-    #[arg(value_name = "KEY=VALUE", required = true)]
+    #[arg(value_name = "KEY=VALUE", required_unless_present = "number")]
     set: Vec<String>,
+    /// Change the live override with this number: set these settings, and replace its conditions if any are given.
+    #[arg(id = "number", long = "override", value_name = "NUMBER")]
+    id: Option<u64>,
+    #[command(flatten)]
+    matching: MatchArgs,
+    #[command(flatten)]
+    how: ChangeArgs,
+}
+
+/// Conditions of an override.
+#[derive(Debug, Args)]
+struct MatchArgs {
     /// Apply only to URIs with this SURT prefix; may be repeated.
     #[arg(long, value_name = "PREFIX")]
     surt: Vec<String>,
@@ -59,9 +71,70 @@ pub(super) struct SetArgs {
     /// Apply only at this time of day, such as 22:00-06:00.
     #[arg(long, value_name = "TIME")]
     time: Option<String>,
-    /// Show the effect of the change without making it.
-    #[arg(long)]
+}
+
+impl MatchArgs {
+    fn conditions(self) -> Option<MatchFile> {
+        let matching = MatchFile {
+            surt: self.surt,
+            host: self.host,
+            domain: self.domain,
+            regex: self.regex,
+            port: self.port,
+            queue: self.queue,
+            source: self.source,
+            media_type: self.media_type,
+            time: self.time,
+        };
+        Some(matching).filter(|matching| *matching != MatchFile::default())
+    }
+}
+
+/// Options of every change of settings.
+#[derive(Debug, Args)]
+struct ChangeArgs {
+    /// Reason for the change, for the history of the job.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Show the effect of the change without making it; for overrides, also the known URIs that it touches.
+    #[arg(long, visible_alias = "dry-run")]
     check: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UnsetArgs {
+    #[command(flatten)]
+    target: JobTarget,
+    /// Number of the live override.
+    #[arg(long = "override", value_name = "NUMBER")]
+    id: u64,
+    /// Settings or tables to remove from the override, such as politeness.min-delay [default: the override itself].
+    #[arg(value_name = "KEY")]
+    keys: Vec<String>,
+    #[command(flatten)]
+    how: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct OverridesArgs {
+    #[command(flatten)]
+    target: JobTarget,
+    /// Move the live override with this number; requires --before or --last.
+    #[arg(
+        id = "number",
+        long = "move",
+        value_name = "NUMBER",
+        requires = "place"
+    )]
+    id: Option<u64>,
+    /// Place it before the live override with this number.
+    #[arg(long, value_name = "NUMBER", group = "place", requires = "number")]
+    before: Option<u64>,
+    /// Place it last, where it wins over all other overrides.
+    #[arg(long, group = "place", requires = "number")]
+    last: bool,
+    #[command(flatten)]
+    how: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -134,32 +207,77 @@ pub(super) fn settings(args: SettingsArgs) -> Result<u8> {
         expert: args.expert,
     };
     ask_choosing(&args.target, Command::Settings, |answer| match answer {
-        Answer::Settings { settings } => {
+        CommandResponse::Settings { settings } => {
             let settings = choice.of(settings)?;
-            Ok(Answer::Settings { settings })
+            Ok(CommandResponse::Settings { settings })
         }
         other => Ok(other),
     })
 }
 
 pub(super) fn set(args: SetArgs) -> Result<u8> {
-    let matching = MatchFile {
-        surt: args.surt,
-        host: args.host,
-        domain: args.domain,
-        regex: args.regex,
-        port: args.port,
-        queue: args.queue,
-        source: args.source,
-        media_type: args.media_type,
-        time: args.time,
+    let SetArgs {
+        target,
+        set,
+        id,
+        matching,
+        how,
+    } = args;
+    let matching = matching.conditions();
+    let command = match id {
+        None => Command::Set {
+            set,
+            matching,
+            only_check: how.check,
+            reason: how.reason,
+        },
+        Some(id) => how.change(
+            id,
+            OverrideChange::Edit {
+                set,
+                unset: Vec::new(),
+                matching: matching.map(Box::new),
+            },
+        ),
     };
-    let command = Command::Set {
-        set: args.set,
-        matching: Some(matching).filter(|matching| *matching != MatchFile::default()),
-        only_check: args.check,
+    ask(&target, command)
+}
+
+pub(super) fn unset(args: UnsetArgs) -> Result<u8> {
+    let change = match args.keys.is_empty() {
+        true => OverrideChange::Remove,
+        false => OverrideChange::Edit {
+            set: Vec::new(),
+            unset: args.keys,
+            matching: None,
+        },
+    };
+    ask(&args.target, args.how.change(args.id, change))
+}
+
+pub(super) fn overrides(args: OverridesArgs) -> Result<u8> {
+    let command = match args.id {
+        None => Command::Overrides,
+        // With --last there is no --before.
+        Some(id) => args.how.change(
+            id,
+            OverrideChange::Move {
+                before: args.before,
+            },
+        ),
     };
     ask(&args.target, command)
+}
+
+impl ChangeArgs {
+    fn change(self, id: u64, change: OverrideChange) -> Command {
+        Command::ChangeOverride {
+            id,
+            change,
+            reason: self.reason,
+            only_check: self.check,
+        }
+    }
 }
 
 pub(super) fn history(args: HistoryArgs) -> Result<u8> {
@@ -213,7 +331,7 @@ pub(super) fn explain(args: ExplainArgs) -> Result<u8> {
         at: found.at,
     };
     ask_choosing(&args.target, command, |mut answer| {
-        if let Answer::Explained(explained) = &mut answer
+        if let CommandResponse::Explained(explained) = &mut answer
             && !found.expert
         {
             explained.leave_out_expert();

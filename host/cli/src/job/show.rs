@@ -6,14 +6,16 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use opilio_control::{
     AddedSeeds, Change, Changed, ChangedSettings, Effect, ExplainedStack, ExplainedUri,
-    ExplainedWait, FaultFound, FilterAnswer, SeedReport, SettingInForce, StackedPlugin, WaitAnswer,
+    ExplainedWait, FaultFound, FilterAnswer, ListedOverride, OverrideAction, SeedReport,
+    SettingInForce, StackedPlugin, TouchedUris, WaitAnswer, status_words,
 };
 
 use crate::terminal;
 
 /// Names of the columns of [`seed_row`].
-pub(crate) const SEED_COLUMNS: [&str; 6] = [
+pub(crate) const SEED_COLUMNS: [&str; 7] = [
     "status",
+    "first capture",
     "fetched",
     "changed",
     "pages",
@@ -114,13 +116,90 @@ pub(crate) fn changed(set: &ChangedSettings, out: &mut dyn Write) -> io::Result<
             Some(before) => format!(" (was {before})"),
             None => String::new(),
         };
-        let line = format!("{} = {}{before}, {}", one.key, one.after, when(one.effect));
+        let after = match &one.after {
+            Some(after) => format!("= {after}"),
+            None => "removed".to_owned(),
+        };
+        let line = format!("{} {after}{before}, {}", one.key, when(one.effect));
         writeln!(out, "{}", terminal::line(&line))?;
     }
-    match set.number {
-        Some(number) => writeln!(out, "change {number} of the job"),
-        None => writeln!(out, "nothing was changed"),
+    if let Some(touched) = &set.touched {
+        out.write_all(terminal::lines(&touched_lines(touched)).as_bytes())?;
     }
+    match (set.number, set.override_id) {
+        (Some(number), Some(id)) => writeln!(out, "override {id}, change {number} of the job"),
+        (Some(number), None) => writeln!(out, "change {number} of the job"),
+        (None, _) => writeln!(out, "nothing was changed"),
+    }
+}
+
+/// Formats the URIs that a change of an override would touch.
+fn touched_lines(touched: &TouchedUris) -> String {
+    let mut lines = format!(
+        "matches {} of {} URIs examined, {} of them queued; settings change for {}\n",
+        HumanCount(touched.matched),
+        HumanCount(touched.examined),
+        HumanCount(touched.queued),
+        HumanCount(touched.changed),
+    );
+    if touched.stopped {
+        lines += &format!(
+            "stopped after {} URIs; there may be more\n",
+            HumanCount(touched.examined)
+        );
+    }
+    for one in &touched.examples {
+        let queued = if one.is_queued { ", queued" } else { "" };
+        lines += &format!("  {}{queued}\n", one.uri);
+        for value in &one.changes {
+            let text = |value: &Option<String>| value.clone().unwrap_or_else(|| NOTHING.to_owned());
+            let (before, after) = (text(&value.before), text(&value.after));
+            lines += &format!("    {}: {before} → {after}\n", value.key);
+        }
+        if one.changes.is_empty() {
+            lines += "    no setting changes\n";
+        }
+    }
+    lines
+}
+
+/// Prints an override.
+pub(crate) fn listed_override(one: &ListedOverride, out: &mut dyn Write) -> io::Result<()> {
+    let mut text = match one.id {
+        Some(id) => format!("override {id}"),
+        None => format!("fixed  {}:{}", one.file, one.line),
+    };
+    if let (Some(by), Some(at)) = (&one.by, one.at) {
+        text += &format!("  {} {by}", at.strftime("%Y-%m-%d %H:%M:%S UTC"));
+    }
+    if let Some(reason) = &one.reason {
+        text += &format!("  {}", terminal::line(reason));
+    }
+    text += &format!("\n    match {}\n", condition_words(&one.matching));
+    for setting in &one.settings {
+        let effect = match setting.effect {
+            Effect::AtOnce => String::new(),
+            other => format!("  (a change takes effect {})", when(other)),
+        };
+        text += &format!("    {} = {}{effect}\n", setting.key, setting.toml);
+    }
+    out.write_all(terminal::lines(&text).as_bytes())
+}
+
+/// Formats conditions as on the command line, such as `host a.org, b.org; time 22:00-06:00`.
+fn condition_words(conditions: &serde_json::Map<String, serde_json::Value>) -> String {
+    let text = |value: &serde_json::Value| match value {
+        serde_json::Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let words = conditions.iter().map(|(name, value)| match value {
+        serde_json::Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(text).collect();
+            format!("{name} {}", items.join(", "))
+        }
+        value => format!("{name} {}", text(value)),
+    });
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// Prints an entry of the history.
@@ -128,12 +207,23 @@ pub(crate) fn change(change: &Change, out: &mut dyn Write) -> io::Result<()> {
     let at = change.at.strftime("%Y-%m-%d %H:%M:%S UTC");
     let what = match &change.what {
         Changed::Set { toml } => toml.trim_end().to_owned(),
+        Changed::Override { id, action, toml } => {
+            let action = match action {
+                OverrideAction::Add => "added",
+                OverrideAction::Change => "changed",
+                OverrideAction::Move => "moved",
+                OverrideAction::Remove => "removed",
+            };
+            format!("override {id} {action}\n{}", toml.trim_end())
+        }
         Changed::AddSeeds { seeds } => format!("seeds: {}", seeds.join(", ")),
         Changed::Restore { checkpoint, made } => {
             format!("restored to checkpoint {checkpoint} of {made:.0}")
         }
     };
-    writeln!(out, "{} {at} {}", change.number, change.by)?;
+    let reason = change.reason.as_deref().map(terminal::line);
+    let reason = reason.map_or_else(String::new, |reason| format!("  {reason}"));
+    writeln!(out, "{} {at} {}{reason}", change.number, change.by)?;
     terminal::lines(&what)
         .lines()
         .try_for_each(|line| writeln!(out, "    {line}"))
@@ -161,9 +251,11 @@ pub(crate) fn seed_row(seed: &SeedReport) -> Vec<String> {
     };
     vec![
         match seed.fetched {
+            Some(_) if seed.status < 0 => status_words(seed.status),
             Some(_) => seed.status.to_string(),
             None => NOTHING.to_owned(),
         },
+        time(&seed.first_captured.or(seed.redirect_first_captured)),
         time(&seed.fetched),
         time(&seed.changed),
         seed.pages.to_string(),

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use indicatif::HumanCount;
-use opilio_control::{Author, Discrepancy, DiscrepancyKind, Verified};
+use opilio_control::{Author, Discrepancy, DiscrepancyKind, VerificationTotals};
 use serde_json::json;
 
-use super::ask::{refused, user};
+use super::send::{refused, user};
+use crate::job_directory::existing_job;
 use crate::{exit, terminal};
 
 /// The command line.
@@ -20,7 +21,7 @@ has left open.
 Exit codes: 0 no discrepancy, or all repaired; 1 a discrepancy remains; 2 not a job.")]
 pub(super) struct VerifyArgs {
     /// Directory of the job. No process may run the job meanwhile.
-    #[arg(value_name = "JOB")]
+    #[arg(value_name = "JOB", value_parser = existing_job())]
     job: PathBuf,
     /// Repair discrepancies: write missing indexes and missing lines of crawl.log, finish files that were left open, and
     /// fetch again the URIs whose captures are lost.
@@ -37,11 +38,16 @@ pub(super) fn run(args: &VerifyArgs) -> Result<u8> {
         user: user(),
         pid: std::process::id(),
     };
-    let mut say = |found: Discrepancy| match args.json {
-        true => terminal::outln!("{}", json!(found)),
-        false => terminal::outln!("{}", terminal::line(&line(&found))),
+    let spinner = terminal::spinner("verifying archive, indexes, log and frontier");
+    let mut say = |found: Discrepancy| {
+        spinner.suspend(|| match args.json {
+            true => terminal::outln!("{}", json!(found)),
+            false => terminal::outln!("{}", terminal::line(&line(&found))),
+        });
     };
-    let verified = match opilio_control::verify(&args.job, &by, args.repair, &mut say) {
+    let verified = opilio_control::verify(&args.job, &by, args.repair, &mut say);
+    spinner.finish_and_clear();
+    let verified = match verified {
         Ok(verified) => verified,
         Err(problem) => return Ok(refused(&problem)),
     };
@@ -80,7 +86,7 @@ pub(crate) fn line(found: &Discrepancy) -> String {
     format!("{} {what}{detail}{repaired}", found.place)
 }
 
-fn summary(verified: &Verified) -> String {
+fn summary(verified: &VerificationTotals) -> String {
     let handed_over = match verified.handed_over {
         0 => String::new(),
         files => format!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_crawl::sample::{Extracted, RefusedLink};
+use opilio_crawl::sample::{ExtractionResult, RefusedLink};
 use opilio_profile::format_duration;
 use opilio_sandbox::{
     Candidates, Comparison, Difference, Document, Fragment, FragmentContent, NamedValue, Ruling,
@@ -25,11 +25,11 @@ pub(super) struct Item {
 
 /// The links that extractors found, within the fragment `inside` if there is one, and references that cannot be followed.
 pub(super) fn of_links(
-    found: Extracted,
+    found: ExtractionResult,
     inside: Option<&str>,
     remarks: &mut Vec<String>,
 ) -> Vec<Item> {
-    let Extracted {
+    let ExtractionResult {
         links,
         refused,
         dropped,

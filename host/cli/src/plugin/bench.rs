@@ -4,15 +4,17 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use clap::Args;
+use indicatif::HumanBytes;
 use opilio_sandbox::Plugin;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::material::{MaterialArgs, each};
+use super::documents::{MaterialArgs, each};
 use super::trial::{KindName, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
-use super::{note, say, spinner, table};
+use super::{note, say, table};
 use crate::exit;
+use crate::terminal::spinner;
 
 /// Most content that is held in memory for measuring. Further documents are left out, with a note.
 const CONTENT_BYTES_HELD: usize = 512 << 20;
@@ -84,7 +86,11 @@ pub(super) fn run(args: &BenchArgs, runtime: &Handle) -> Result<u8> {
     let mut runners = Vec::new();
     for named in plugins {
         let subject = workbench.load(named)?;
-        let plugin = subject.configure(subject.sole()?, &settings(args.settings.as_deref())?)?;
+        let plugin = subject.configure(
+            subject.sole()?,
+            &settings(args.settings.as_deref())?,
+            args.question.limits(),
+        )?;
         runners.push(Runner {
             named: named.clone(),
             trial: Trial::new(plugin, &args.question, false, || workbench.extractors())?,
@@ -205,8 +211,8 @@ impl Runner {
 }
 
 impl Figures {
-    fn megabytes_a_second(&self) -> f64 {
-        self.bytes as f64 / 1e6 / self.total.as_secs_f64().max(1e-9)
+    fn bytes_a_second(&self) -> f64 {
+        self.bytes as f64 / self.total.as_secs_f64().max(1e-9)
     }
 }
 
@@ -222,7 +228,7 @@ fn as_text(figures: &[Figures]) -> String {
         "median",
         "p90",
         "longest",
-        "MB/s",
+        "MiB/s",
         "memory",
         "errors",
     ];
@@ -234,8 +240,8 @@ fn as_text(figures: &[Figures]) -> String {
             micros(one.median),
             micros(one.p90),
             micros(one.max),
-            format!("{:.1}", one.megabytes_a_second()),
-            format!("{} KiB", one.memory.div_ceil(1024)),
+            format!("{:.1}", one.bytes_a_second() / f64::from(1 << 20)),
+            HumanBytes(one.memory).to_string(),
             one.faults.to_string(),
         ]);
     }
@@ -261,7 +267,6 @@ fn micros(time: Duration) -> String {
 }
 
 fn as_json(figures: &[Figures]) -> Value {
-    let micros = |time: Duration| time.as_secs_f64() * 1e6;
     let first = figures.first();
     let list = figures.iter().map(|one| {
         json!({
@@ -269,10 +274,10 @@ fn as_json(figures: &[Figures]) -> Value {
             "kind": one.kind,
             "documents": one.documents,
             "bytes": one.bytes,
-            "median_us": micros(one.median),
-            "p90_us": micros(one.p90),
-            "longest_us": micros(one.max),
-            "megabytes_per_second": one.megabytes_a_second(),
+            "median_s": one.median.as_secs_f64(),
+            "p90_s": one.p90.as_secs_f64(),
+            "longest_s": one.max.as_secs_f64(),
+            "megabytes_per_second": one.bytes_a_second() / 1e6,
             "memory_bytes": one.memory,
             "faults": one.faults,
             "ratio": first.map(|first| ratio(one, first)),

@@ -1,14 +1,15 @@
-//! `opilio plugin build`: builds a crate into a component, next to its `Cargo.toml`.
+//! `opilio plugin build`: builds a project into a component in its folder.
 
 use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use indicatif::HumanBytes;
 use serde_json::json;
 
 use super::workbench::Workbench;
-use super::{note, say};
+use super::{note, say, sdk};
 use crate::exit;
 
 /// The command line.
@@ -16,17 +17,17 @@ use crate::exit;
 pub(super) struct BuildArgs {
     /// Folder of the plugin's project.
     #[arg(default_value = ".", value_name = "DIR")]
-    folder: PathBuf,
+    pub(super) folder: PathBuf,
     /// Path of the component [default: DIR/NAME.wasm, with the name of the project].
     #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
-    /// Folder of the SDK: sdk/LANGUAGE in a checkout of Opilio, for projects that do not name it
-    /// [default: in the checkout this binary was built from].
+    pub(super) out: Option<PathBuf>,
+    /// Folder of another SDK, such as sdk/LANGUAGE in a checkout of Opilio; Rust and Go take the one that the project names
+    /// [default: DIR/opilio-sdk, or else the SDK that this program carries].
     #[arg(long, value_name = "DIR")]
-    sdk: Option<PathBuf>,
+    pub(super) sdk: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Runs the command.
@@ -35,6 +36,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
     let folder = folder
         .canonicalize()
         .with_context(|| format!("folder {} not found", folder.display()))?;
+    sdk::note_other_version(&folder);
     let built = match opilio_build::build(&folder, args.sdk.as_deref()) {
         Ok(built) => built,
         // The compiler has reported the errors of the project.
@@ -62,7 +64,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
         .map(|plugin| plugin.name.as_str())
         .collect();
     let names = plugins.join(", ");
-    let kilobytes = built.component.len().div_ceil(1024);
+    let size = HumanBytes(built.component.len() as u64);
     let sha256 = component.sha256();
     say(&match args.json {
         true => format!(
@@ -70,7 +72,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<u8> {
             json!({"component": file, "bytes": built.component.len(), "sha256": sha256, "plugins": plugins})
         ),
         false => format!(
-            "{}: {kilobytes} KB, with {names}\nsha256 {sha256}\n",
+            "{}: {size}, with {names}\nsha256 {sha256}\n",
             file.display()
         ),
     })?;

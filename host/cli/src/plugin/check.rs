@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use indicatif::HumanBytes;
 use opilio_sandbox::{CONTRACT, CaseFile, Description, Examiner, PluginConfig, Start};
 use serde_json::{Value, json};
 
-use super::anatomy::Anatomy;
+use super::component_parts::Anatomy;
 use super::settings_table::{open_objects, settings};
 use super::workbench::{Subject, Workbench, as_in_a_crawl, complete};
 use super::{count, say, table};
@@ -113,15 +114,15 @@ fn check_component(subject: &Subject, anatomy: &Anatomy, findings: &mut Findings
             format!("{}; they are inert", foreign.join(", ")),
         ),
     }
-    let kilobytes = subject.bytes.len().div_ceil(1024);
+    let size = HumanBytes(subject.bytes.len() as u64);
     let (weight, more) = match subject.bytes.len() > BYTES_NOTED {
         true => (
             Weight::Note,
-            "; above 4 MB: every job that uses the component keeps a copy (in Rust: opt-level = \"s\", regex without Unicode tables)",
+            "; above 4 MiB: every job that uses the component keeps a copy (in Rust: opt-level = \"s\", regex without Unicode tables)",
         ),
         false => (Weight::Good, ""),
     };
-    findings.add(weight, "size", format!("{kilobytes} KB{more}"));
+    findings.add(weight, "size", format!("{size}{more}"));
 }
 
 fn check_schema(description: &Description, findings: &mut Findings) {

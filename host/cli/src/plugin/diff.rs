@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use super::answer::Item;
-use super::material::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, Reading, each};
 use super::run::head;
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
@@ -21,26 +21,26 @@ use crate::{exit, terminal};
 pub(super) struct DiffArgs {
     /// Current plugin.
     #[arg(value_name = "OLD")]
-    old: String,
+    pub(super) old: String,
     /// New plugin.
     #[arg(value_name = "NEW")]
-    new: String,
+    pub(super) new: String,
     /// Documents to compare the plugins on: WARC file, folder or file; may be repeated.
     #[arg(long, required = true, value_name = "FILE|DIR")]
-    warc: Vec<String>,
+    pub(super) warc: Vec<String>,
     /// Settings of both plugins: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
-    settings: Option<String>,
+    pub(super) settings: Option<String>,
     /// Settings of NEW, if they differ from those of OLD.
     #[arg(long, value_name = "JSON")]
-    new_settings: Option<String>,
+    pub(super) new_settings: Option<String>,
     #[command(flatten)]
-    material: MaterialArgs,
+    pub(super) material: MaterialArgs,
     #[command(flatten)]
-    question: QuestionArgs,
+    pub(super) question: QuestionArgs,
     /// Print JSON: one line per document that differs, then the totals.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Items lost and gained in one document.
@@ -71,7 +71,9 @@ pub(super) fn run(args: &DiffArgs, runtime: &Handle) -> Result<u8> {
     let workbench = Workbench::new()?;
     let trial = |named: &str, written: Option<&str>| {
         let subject = workbench.load(named)?;
-        let plugin = subject.configure(subject.sole()?, &settings(written)?);
+        subject.note_if_stale();
+        let plugin =
+            subject.configure(subject.sole()?, &settings(written)?, args.question.limits());
         let plugin = plugin.with_context(|| named.to_owned())?;
         Trial::new(plugin, &args.question, false, || workbench.extractors())
     };

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Args;
+use indicatif::HumanBytes;
 use opilio_sandbox::{Description, Keeper, PluginConfig, Start};
 use serde_json::{Value, json};
 
-use super::anatomy::Anatomy;
+use super::component_parts::Anatomy;
 use super::settings_table;
 use super::trial::KindName;
 use super::workbench::{Subject, Workbench, complete, limits};
@@ -80,12 +81,12 @@ fn as_text(subject: &Subject, anatomy: &Anatomy, inspected: &[(&Description, Str
         true => "any".to_owned(),
         false => values.join(", "),
     };
-    let kilobytes = subject.bytes.len().div_ceil(1024);
+    let size = HumanBytes(subject.bytes.len() as u64);
     let mut text = format!("{}\n", subject.component.origin());
     text += &table(
         &[
             line("sha256", subject.component.sha256()),
-            line("size", &format!("{kilobytes} KB")),
+            line("size", &size.to_string()),
             line("contract", anatomy.contract().unwrap_or("-")),
             line("imports", &anatomy.imports.join(", ")),
         ],

@@ -1,12 +1,12 @@
 //! `opilio plugin new`: the project of a plugin that works at once and is to be changed.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow, ensure};
 use clap::{Args, ValueEnum};
 use opilio_build::{Language, in_shell};
-use opilio_profile::{Stacks, Stage};
+use opilio_profile::{StackSettings, Stage};
 use serde_json::{Value, json};
 
 use super::template::Template;
@@ -88,9 +88,6 @@ pub(super) struct NewArgs {
     /// Folder of the project [default: ./NAME].
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// Folder of the SDK: sdk/LANGUAGE in a checkout of Opilio [default: in the checkout this binary was built from].
-    #[arg(long, value_name = "DIR")]
-    sdk: Option<PathBuf>,
 }
 
 /// Languages that plugins are written in, as a command line has them.
@@ -148,7 +145,6 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
     if args.lang == LanguageName::Rust {
         check_crate_name(&args.name)?;
     }
-    let sdk = opilio_build::sdk(args.lang.language(), args.sdk.as_deref())?;
     let folder = args
         .dir
         .clone()
@@ -176,8 +172,6 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
                 "summary",
                 "Says what this plugin does, in a sentence for operators.".to_owned(),
             ),
-            ("sdk-uri", file_uri(&sdk)),
-            ("sdk", sdk.display().to_string().replace('\\', "/")),
             ("name", args.name.clone()),
         ],
     };
@@ -199,6 +193,7 @@ pub(super) fn run(args: &NewArgs) -> Result<u8> {
             .and_then(|()| fs::write(&path, content))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
+    opilio_build::write_sdk(args.lang.language(), &folder)?;
     let here = in_shell(&folder);
     let next: String = template
         .next()
@@ -306,20 +301,6 @@ fn case(name: &str, kind: KindName) -> Value {
     })
 }
 
-/// Returns a folder as a URI (RFC 8089), as a pyproject.toml requires.
-fn file_uri(folder: &Path) -> String {
-    let path = folder.display().to_string().replace('\\', "/");
-    let mut uri = "file:///".to_owned();
-    for byte in path.trim_start_matches('/').bytes() {
-        match byte {
-            b'/' | b':' | b'-' | b'.' | b'_' | b'~' => uri.push(char::from(byte)),
-            _ if byte.is_ascii_alphanumeric() => uri.push(char::from(byte)),
-            _ => uri += &format!("%{byte:02X}"),
-        }
-    }
-    uri
-}
-
 /// Returns the stack for plugins of a kind.
 fn stage(kind: KindName) -> Stage {
     match kind {
@@ -335,7 +316,7 @@ fn stage(kind: KindName) -> Stage {
 
 /// Returns a line of a profile: the default stack with the plugin at its end, or at its beginning in stacks in which the first
 /// answer decides.
-fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
+fn stack_line(stacks: &StackSettings, kind: KindName, name: &str) -> String {
     let stage = stage(kind);
     let mut names: Vec<&str> = stacks.stage(stage).iter().map(String::as_str).collect();
     match stage {
@@ -348,13 +329,6 @@ fn stack_line(stacks: &Stacks, kind: KindName, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_folder_of_an_sdk_is_a_uri_whatever_it_is_called() {
-        let uri = |folder| file_uri(Path::new(folder));
-        assert_eq!(uri("/opt/opilio/sdk"), "file:///opt/opilio/sdk");
-        assert_eq!(uri("/my fürst/100%"), "file:///my%20f%C3%BCrst/100%25");
-    }
 
     #[test]
     fn a_plugin_is_called_no_type_that_it_needs() {

@@ -3,12 +3,12 @@
 use anyhow::{Context as _, Result};
 use clap::Args;
 use opilio_control::Command;
-use opilio_profile::Component;
+use opilio_profile::ComponentReference;
 use serde_json::Value;
 
 use super::workbench::as_reference;
 use crate::exit;
-use crate::job::{JobTarget, ask::ask};
+use crate::job::{JobTarget, send::ask};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -21,19 +21,19 @@ are extracted again at their next visit, versions are compared again, and the sc
 Exit codes: 0 replaced, 1 nothing changed, 2 error in the command line.")]
 pub(crate) struct ReplaceArgs {
     #[command(flatten)]
-    target: JobTarget,
+    pub(super) target: JobTarget,
     /// Name of the plugin in the job's profile.
     #[arg(value_name = "NAME")]
-    plugin: String,
+    pub(super) plugin: String,
     /// New component: path, folder, builtin:NAME (or NAME alone) or oci://registry/repository:tag; #NAME selects a plugin in it.
     #[arg(value_name = "COMPONENT")]
-    component: String,
+    pub(super) component: String,
     /// Settings that replace those in effect, as a JSON object.
     #[arg(long, value_name = "JSON")]
-    settings: Option<String>,
+    pub(super) settings: Option<String>,
     /// Expected SHA-256 of the component.
     #[arg(long, value_name = "HEX")]
-    sha256: Option<String>,
+    pub(super) sha256: Option<String>,
 }
 
 /// Runs the command.
@@ -43,7 +43,7 @@ pub(crate) struct ReplaceArgs {
 )]
 pub(super) fn run(args: &ReplaceArgs) -> Result<u8> {
     let here = std::env::current_dir().context("cannot determine the current folder")?;
-    let component = match Component::parse(&as_reference(&args.component), &here) {
+    let component = match ComponentReference::parse(&as_reference(&args.component), &here) {
         Ok(component) => component.to_string(),
         Err(problem) => {
             eprintln!("opilio: {problem}");

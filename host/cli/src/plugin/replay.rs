@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use opilio_sandbox::{FaultWritten, Outcome, Recording, Replay};
+use opilio_sandbox::{CallOutcome, FaultWritten, Recording, Replay};
 use serde_json::{Value, json};
 
 use super::test::as_diff;
@@ -63,7 +63,7 @@ pub(super) fn run(args: &ReplayArgs) -> Result<u8> {
 fn bless(folder: &Path, file: &Path, recording: &Recording, subject: &Subject) -> Result<()> {
     let id = file.file_stem().unwrap_or_default().to_string_lossy();
     let id = id.replace('.', "-");
-    let Outcome::Answer(answer) = recording.ask(&subject.component)? else {
+    let CallOutcome::Answer(answer) = recording.ask(&subject.component)? else {
         note(&format!(
             "{}: the call fails, so no case is written",
             file.display()
@@ -102,8 +102,8 @@ fn as_text(file: &Path, recording: &Recording, subject: &Subject, replay: &Repla
         );
     }
     match replay {
-        Replay::Same(Outcome::Answer(_)) => text += "  same answer\n",
-        Replay::Same(Outcome::Fault(fault)) => {
+        Replay::Same(CallOutcome::Answer(_)) => text += "  same answer\n",
+        Replay::Same(CallOutcome::Fault(fault)) => {
             text += "  same error\n";
             text += &of_fault(fault);
         }
@@ -113,12 +113,12 @@ fn as_text(file: &Path, recording: &Recording, subject: &Subject, replay: &Repla
         }
         Replay::Turned(now) => {
             text += &match &recording.outcome {
-                Outcome::Answer(_) => "  recorded: an answer\n".to_owned(),
-                Outcome::Fault(fault) => format!("  recorded: error: {fault}\n"),
+                CallOutcome::Answer(_) => "  recorded: an answer\n".to_owned(),
+                CallOutcome::Fault(fault) => format!("  recorded: error: {fault}\n"),
             };
             text += &match now {
-                Outcome::Answer(answer) => format!("  now: answer {}\n", answer.written(2)),
-                Outcome::Fault(fault) => format!("  now: error\n{}", of_fault(fault)),
+                CallOutcome::Answer(answer) => format!("  now: answer {}\n", answer.written(2)),
+                CallOutcome::Fault(fault) => format!("  now: error\n{}", of_fault(fault)),
             };
         }
     }

@@ -8,7 +8,7 @@ use opilio_sandbox::Fault;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
-use super::material::{MaterialArgs, Reading, each};
+use super::documents::{MaterialArgs, Reading, each};
 use super::trial::{Outcome, Prepared, QuestionArgs, Trial};
 use super::workbench::{Workbench, settings};
 use super::{count, note, say, table};
@@ -23,23 +23,23 @@ that the shipped extractors find in the document. Several captures of one URI in
 pub(super) struct RunArgs {
     /// Plugin to run.
     #[arg(value_name = "PLUGIN")]
-    plugin: String,
+    pub(super) plugin: String,
     /// File, - for standard input, URL to fetch, WARC file, or folder.
     #[arg(value_name = "FILE|-|URL|WARC|DIR")]
-    what: String,
+    pub(super) what: String,
     #[command(flatten)]
-    material: MaterialArgs,
+    pub(super) material: MaterialArgs,
     /// Settings of the plugin: a JSON object, or @FILE.
     #[arg(long, value_name = "JSON")]
-    settings: Option<String>,
+    pub(super) settings: Option<String>,
     #[command(flatten)]
-    question: QuestionArgs,
+    pub(super) question: QuestionArgs,
     /// Pass fragments to the shipped extractors, as a crawl does.
     #[arg(long)]
-    fragments: bool,
+    pub(super) fragments: bool,
     /// Print JSON, one document per line.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Counts of documents and of the items found in them.
@@ -55,7 +55,12 @@ struct Totals {
 pub(super) fn run(args: &RunArgs, runtime: &Handle) -> Result<u8> {
     let workbench = Workbench::new()?;
     let subject = workbench.load(&args.plugin)?;
-    let plugin = subject.configure(subject.sole()?, &settings(args.settings.as_deref())?)?;
+    subject.note_if_stale();
+    let plugin = subject.configure(
+        subject.sole()?,
+        &settings(args.settings.as_deref())?,
+        args.question.limits(),
+    )?;
     let extractors = || workbench.extractors();
     let mut trial = Trial::new(plugin, &args.question, args.fragments, extractors)?;
     let mut totals = Totals::default();

@@ -6,10 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
+use indicatif::HumanBytes;
 use jiff::{SignedDuration, Timestamp};
-use opilio_profile::{Component, Image, Profile};
+use opilio_profile::{ComponentReference, Image, Profile};
 use opilio_sandbox::{Description, Engine, EngineConfig};
-use opilio_source::{Found, Kept, Prune, Pruned, Sha256, Sources, SourcesConfig, Terms};
+use opilio_source::{
+    ComponentConditions, Prune, PruneResult, ResolvedComponent, Sha256, Sources, SourcesConfig,
+    StoredComponent,
+};
 use serde_json::{Value, json};
 
 use super::inspect::kinds;
@@ -175,7 +179,7 @@ fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
         profiles.push((name, profile));
     }
     let naming = |plugin: &str| {
-        let wanted = Component::Builtin(plugin.to_owned());
+        let wanted = ComponentReference::Builtin(plugin.to_owned());
         let naming = profiles.iter().filter(|(_, profile)| {
             let mut instances = profile.plugins.values();
             instances.any(|instance| instance.component == wanted)
@@ -205,7 +209,7 @@ fn shipped(engine: &Engine) -> Result<Vec<Listed>> {
     Ok(listed)
 }
 
-fn listed(engine: &Engine, sources: &Sources, kept: Kept) -> Result<Listed> {
+fn listed(engine: &Engine, sources: &Sources, kept: StoredComponent) -> Result<Listed> {
     let bytes = sources.store().get(kept.sha256);
     let plugins = match bytes {
         Ok(Some(bytes)) => match engine.load(&bytes, "the component") {
@@ -313,7 +317,7 @@ fn as_text(shipped: &[Listed], kept: &[Listed], folder: &Path) -> String {
 fn pull(args: &PullArgs) -> Result<u8> {
     let image = Image::parse(&args.image)?;
     let sources = sources(&args.store, Some(&args.registry))?;
-    let terms = Terms {
+    let terms = ComponentConditions {
         sha256: args.sha256,
         insecure: args.registry.insecure,
     };
@@ -349,7 +353,7 @@ fn pull(args: &PullArgs) -> Result<u8> {
 fn push(args: &PushArgs) -> Result<u8> {
     let image = Image::parse(&args.image)?;
     let sources = sources(&StoreArgs { store: None }, Some(&args.registry))?;
-    let component = Component::File {
+    let component = ComponentReference::File {
         path: args.file.clone(),
         plugin: None,
     };
@@ -357,7 +361,7 @@ fn push(args: &PushArgs) -> Result<u8> {
         bail!("{} is a folder; pass one file", args.file.display());
     }
     // A component without plugins is refused here, rather than when it is pulled.
-    let found = sources.resolve_all(&component, &Terms::default())?;
+    let found = sources.resolve_all(&component, &ComponentConditions::default())?;
     let found = found.first().context("no component found")?;
     let plugins = plugins(found)?;
     let pushed = sources.push(&args.file, &image, args.registry.insecure)?;
@@ -407,7 +411,7 @@ fn prune(args: &PruneArgs) -> Result<u8> {
     Ok(exit::OK)
 }
 
-fn pruned_as_text(pruned: &Pruned, dry_run: bool) -> String {
+fn pruned_as_text(pruned: &PruneResult, dry_run: bool) -> String {
     let mut rows = Vec::new();
     for component in &pruned.components {
         let images = component.images.iter().map(ToString::to_string);
@@ -437,7 +441,7 @@ fn pruned_as_text(pruned: &Pruned, dry_run: bool) -> String {
     format!("{text}.\n{}", table(&rows, 2))
 }
 
-fn pruned_as_json(pruned: &Pruned, dry_run: bool) -> Value {
+fn pruned_as_json(pruned: &PruneResult, dry_run: bool) -> Value {
     let components = pruned.components.iter().map(|component| {
         json!({
             "sha256": component.sha256,
@@ -479,7 +483,7 @@ fn plugin_as_json(plugin: &Description) -> Value {
 }
 
 /// Returns the plugins of a component, as the sandbox finds them.
-fn plugins(found: &Found) -> Result<Vec<Description>> {
+fn plugins(found: &ResolvedComponent) -> Result<Vec<Description>> {
     if let Some(text) = &found.note {
         note(text);
     }
@@ -489,7 +493,7 @@ fn plugins(found: &Found) -> Result<Vec<Description>> {
 
 /// Formats a size as `plugin inspect` does.
 fn size(bytes: u64) -> String {
-    format!("{} KB", bytes.div_ceil(1024))
+    HumanBytes(bytes).to_string()
 }
 
 fn engine() -> Result<Engine> {

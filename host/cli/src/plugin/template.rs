@@ -5,8 +5,7 @@
 //! have.
 //!
 //! These placeholders are replaced in all files: `{{name}}`, `{{snake}}` (with underscores), `{{type}}` (as types are written),
-//! `{{kinds}}`, `{{summary}}`, `{{sdk}}` (the SDK's folder), `{{sdk-uri}}` (the same as a URI) and `{{stacks}}` (lines of a
-//! profile). A line `{{part:NAME}}` is replaced by the content of the files `KIND/NAME` of all chosen kinds. The lines of
+//! `{{kinds}}`, `{{summary}}` and `{{stacks}}` (lines of a profile). A line `{{part:NAME}}` is replaced by the content of the files `KIND/NAME` of all chosen kinds. The lines of
 //! `{{part:import}}` are sorted and made unique.
 
 use std::collections::BTreeSet;
@@ -104,11 +103,9 @@ mod tests {
             let template = Template {
                 language,
                 kinds: &KindName::ALL,
-                places: [
-                    "name", "snake", "type", "kinds", "summary", "sdk", "sdk-uri", "stacks",
-                ]
-                .map(|place| (place, "filled".to_owned()))
-                .to_vec(),
+                places: ["name", "snake", "type", "kinds", "summary", "stacks"]
+                    .map(|place| (place, "filled".to_owned()))
+                    .to_vec(),
             };
             assert!(!template.next().is_empty(), "{language} has no `next`");
             let files = template.files();

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use opilio_sandbox::{Answer, AnswerDifference, Case, CaseFile, CaseProblem, Examiner};
+use opilio_sandbox::{AnswerDifference, CallResult, Case, CaseFile, CaseProblem, Examiner};
 use serde_json::{Value, json};
 
-use super::workbench::{Subject, Workbench, as_in_a_crawl, is_stale};
+use super::workbench::{Subject, Workbench, as_in_a_crawl};
 use super::{count, note, say};
 use crate::exit;
 
@@ -23,19 +23,19 @@ expect null; --bless replaces null by the answer of the plugin. Review the writt
 pub(super) struct TestArgs {
     /// Folder of a built project, or component.
     #[arg(default_value = ".", value_name = "DIR|PLUGIN")]
-    component: String,
+    pub(super) component: String,
     /// Folder of the cases [default: `cases` next to the component].
     #[arg(long, value_name = "DIR")]
-    cases: Option<PathBuf>,
+    pub(super) cases: Option<PathBuf>,
     /// Write the answers of the plugin into the cases, as the expected answers.
     #[arg(long)]
-    bless: bool,
+    pub(super) bless: bool,
     /// Run only the case with this id; may be repeated.
     #[arg(long, value_name = "ID")]
-    only: Vec<String>,
+    pub(super) only: Vec<String>,
     /// Print JSON, one case per line.
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// The result of one case.
@@ -50,12 +50,7 @@ enum Verdict {
 /// Runs the command.
 pub(super) fn run(args: &TestArgs) -> Result<u8> {
     let subject = Workbench::new()?.load(&args.component)?;
-    if let Some(file) = subject.file.as_deref().filter(|file| is_stale(file)) {
-        note(&format!(
-            "note: {} is older than its sources; `opilio plugin build` rebuilds it",
-            file.display()
-        ));
-    }
+    subject.note_if_stale();
     let folder = match args.cases.clone().or_else(|| subject.cases()) {
         Some(folder) => folder,
         None => PathBuf::from(&args.component).join("cases"),
@@ -104,7 +99,7 @@ fn put_file(
     file: &CaseFile,
     tally: &mut Tally,
 ) -> Result<()> {
-    let mut answers: Vec<(String, Answer)> = Vec::new();
+    let mut answers: Vec<(String, CallResult)> = Vec::new();
     for case in &file.cases {
         if !args.only.is_empty() && !args.only.contains(&case.id) {
             continue;

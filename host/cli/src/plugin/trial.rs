@@ -1,13 +1,16 @@
 //! A plugin on trial: the answers of each of its kinds about documents in turn. `opilio_crawl::sample` makes the questions, and
 //! says how they differ from those of a crawl.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use jiff::Timestamp;
 use opilio_crawl::sample::{ContentState, SampleResponse, SampleVisit, SampleVisits};
+use opilio_profile::parse_duration;
 use opilio_sandbox::{
-    Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Plugin, Ruling, Span,
-    Stage, StripProblem, Visit, Wait,
+    Candidates, Comparison, Document, Extraction, Fault, Finished, Kind, Limits, Plugin, Ruling,
+    Span, Stage, StripProblem, Visit, Wait,
 };
 use opilio_uri::{HopPath, Uri};
 use serde_json::json;
@@ -15,7 +18,8 @@ use serde_json::json;
 use super::answer::{
     Item, of_comparison, of_fragment, of_links, of_ranks, of_ruling, of_rulings, of_span, of_wait,
 };
-use super::material::Material;
+use super::documents::Material;
+use super::workbench::limits;
 
 /// Most events that an observer receives at once.
 const EVENTS_MAX: usize = 256;
@@ -115,7 +119,7 @@ impl StageName {
 }
 
 /// Call of a plugin.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(super) struct QuestionArgs {
     /// Call the plugin only as this kind [default: all its kinds].
     #[arg(long, value_enum, value_name = "KIND")]
@@ -129,6 +133,24 @@ pub(super) struct QuestionArgs {
     /// Time of the visit, such as 2026-11-21T12:00:00Z [default: now, or the time of the capture].
     #[arg(long, value_name = "TIME")]
     now: Option<Timestamp>,
+    /// Longest time of a call, as `limits.time` of a plugin in a profile [default: that of a profile, 2s].
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    time: Option<Duration>,
+}
+
+fn duration(written: &str) -> Result<Duration, String> {
+    parse_duration(written).map_err(|_| "write a duration such as 500ms or 2s".to_owned())
+}
+
+impl QuestionArgs {
+    /// Returns the limits of the plugin's calls.
+    pub(super) fn limits(&self) -> Limits {
+        let limits = limits();
+        Limits {
+            time: self.time.unwrap_or(limits.time),
+            ..limits
+        }
+    }
 }
 
 /// A plugin with everything that is needed to ask it about documents in turn.

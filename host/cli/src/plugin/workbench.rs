@@ -5,16 +5,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use opilio_build::Language;
-use opilio_profile::{Component as Reference, StacksFile, complete_settings};
+use opilio_build::{Language, in_shell};
+use opilio_profile::{
+    ComponentReference, DurationWritten, PluginLimitsFile, StacksFile, complete_settings,
+    parse_duration,
+};
 use opilio_sandbox::{
     COMPONENT_BYTES_MAX, Case, Component, Description, Engine, EngineConfig, Limits, Plugin,
     PluginConfig, Tables,
 };
-use opilio_source::{Found, Sources, SourcesConfig, Terms};
+use opilio_source::{ComponentConditions, ResolvedComponent, Sources, SourcesConfig};
 use serde_json::{Value, json};
 
-use super::note;
+use super::{note, sources};
 use crate::crawl::component_cache;
 
 /// The prefix of a built-in plugin in a profile.
@@ -71,7 +74,7 @@ impl Workbench {
             Some((path, name)) if !Path::new(written).exists() => (path, Some(name.to_owned())),
             _ => (written, None),
         };
-        let file = file_of(Path::new(path))?;
+        let file = component_file(Path::new(path))?;
         let bytes = read(&file)?;
         let component = self.load_bytes(&bytes, &file.display().to_string())?;
         let subject = Subject {
@@ -85,10 +88,10 @@ impl Workbench {
 
     /// Loads a component from the store or its registry, or from the file of a folder that contains the plugin.
     fn load_from_sources(&self, written: &str) -> Result<Subject> {
-        let named =
-            Reference::parse(written, Path::new("")).map_err(|problem| anyhow!("{problem}"))?;
+        let named = ComponentReference::parse(written, Path::new(""))
+            .map_err(|problem| anyhow!("{problem}"))?;
         let sources = Sources::new(SourcesConfig::standard()?);
-        let mut plugins_of = |found: &Found| {
+        let mut plugins_of = |found: &ResolvedComponent| {
             let component = self
                 .engine
                 .load(&found.bytes, &found.origin)
@@ -96,7 +99,7 @@ impl Workbench {
             let plugins = component.plugins().iter();
             Ok(plugins.map(|plugin| plugin.name.clone()).collect())
         };
-        let found = sources.resolve(&named, &Terms::default(), &mut plugins_of)?;
+        let found = sources.resolve(&named, &ComponentConditions::default(), &mut plugins_of)?;
         if let Some(text) = &found.note {
             note(text);
         }
@@ -137,7 +140,7 @@ impl Workbench {
         let mut extractors = Vec::new();
         for name in StacksFile::default().extract {
             let subject = self.load_builtin(&name)?;
-            extractors.push(subject.configure(subject.sole()?, &json!({}))?);
+            extractors.push(subject.configure(subject.sole()?, &json!({}), limits())?);
         }
         Ok(extractors)
     }
@@ -184,15 +187,37 @@ impl Subject {
     }
 
     /// Configures a plugin with settings. They are checked against its schema first.
-    pub(super) fn configure(&self, description: &Description, settings: &Value) -> Result<Plugin> {
+    pub(super) fn configure(
+        &self,
+        description: &Description,
+        settings: &Value,
+        limits: Limits,
+    ) -> Result<Plugin> {
         let plugin = self.component.configure(PluginConfig {
             plugin: Some(description.name.clone()),
             instance: None,
             settings: complete(description, settings)?,
-            limits: limits(),
+            limits,
             tables: Tables::default(),
         })?;
         Ok(plugin)
+    }
+
+    /// Prints a note if a source of the component has changed since it was built.
+    pub(super) fn note_if_stale(&self) {
+        let Some(file) = self
+            .file
+            .as_deref()
+            .filter(|file| sources::is_newer_than(file))
+        else {
+            return;
+        };
+        let folder = file.parent().filter(|folder| *folder != Path::new(""));
+        note(&format!(
+            "note: {} is older than its sources; `opilio plugin build {}` rebuilds it",
+            file.display(),
+            in_shell(folder.unwrap_or(Path::new(".")))
+        ));
     }
 
     /// Returns the folder of its cases if it can be found: the folder `cases` next to the component.
@@ -226,14 +251,19 @@ pub(super) fn as_in_a_crawl(component: &Component, case: &Case) -> Case {
     case
 }
 
-/// Returns the limits of a profile without limits of its own (docs/PROFILE.md), except links and time. A crawl counts links after
-/// it has removed repeats. An author's machine may be slower than the one that crawls, and `plugin bench` reports the time of
-/// calls.
+/// Returns the limits of a profile without limits of its own (docs/PROFILE.md), except links. A crawl counts links after it has
+/// removed repeats.
 pub(super) fn limits() -> Limits {
+    let time = match PluginLimitsFile::default().time {
+        DurationWritten::Text(text) => parse_duration(&text).ok(),
+        DurationWritten::Number(_) => None,
+    };
+    let limits = Limits::default();
     Limits {
         memory: 64 << 20,
+        time: time.unwrap_or(limits.time),
         output_bytes: 16 << 20,
-        ..Limits::default()
+        ..limits
     }
 }
 
@@ -285,7 +315,7 @@ fn is_bare(written: &str) -> bool {
 }
 
 /// Returns the component's file: the path itself, or the only one in the folder of a project.
-fn file_of(path: &Path) -> Result<PathBuf> {
+pub(super) fn component_file(path: &Path) -> Result<PathBuf> {
     if !path.is_dir() {
         return Ok(path.to_owned());
     }
@@ -312,44 +342,6 @@ fn file_of(path: &Path) -> Result<PathBuf> {
             )
         }
     }
-}
-
-/// Whether any source of a component in a project's folder has changed since it was built.
-pub(super) fn is_stale(component: &Path) -> bool {
-    let changed = |path: &Path| {
-        fs::metadata(path)
-            .and_then(|metadata| metadata.modified())
-            .ok()
-    };
-    let folder = component.parent().unwrap_or(component);
-    let language = Language::of(folder);
-    let mut sources: Vec<PathBuf> = language
-        .into_iter()
-        .flat_map(Language::marks)
-        .map(|mark| folder.join(mark))
-        .collect();
-    // If sources are next to the component, only files with the extensions of sources count.
-    let beside = fs::read_dir(folder).into_iter().flatten().flatten();
-    let endings = ["c", "cc", "cpp", "cxx", "go", "h", "hpp", "js", "py", "ts"];
-    sources.extend(beside.map(|entry| entry.path()).filter(|path| {
-        path.extension()
-            .is_some_and(|ending| endings.iter().any(|known| ending == *known))
-    }));
-    let mut folders = vec![folder.join("src")];
-    while let Some(folder) = folders.pop() {
-        for path in fs::read_dir(&folder)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.path()))
-        {
-            match path.is_dir() {
-                true => folders.push(path),
-                false => sources.push(path),
-            }
-        }
-    }
-    let built = changed(component);
-    sources.iter().any(|source| changed(source) > built)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>> {

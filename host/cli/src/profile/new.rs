@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use clap::Args;
 use dialoguer::{Input, Select};
-use opilio_profile::{Given, Profile};
+use opilio_profile::{Profile, ProfileContext};
 use serde_json::Value;
 
 use crate::{exit, terminal};
@@ -75,13 +75,13 @@ pub(crate) fn run(args: &NewArgs) -> Result<u8> {
         wanted.ask()?;
     }
     let text = wanted.text();
-    let given = Given {
+    let given = ProfileContext {
         builtins: opilio_builtin::all()
             .map(|builtin| builtin.plugin.to_owned())
             .collect(),
         seeds_elsewhere: true,
         base: Some(args.file.parent().unwrap_or(Path::new("")).to_owned()),
-        ..Given::default()
+        ..ProfileContext::default()
     };
     let file = args.file.display().to_string();
     if let Err(faults) = Profile::parse(&file, &text, &given) {

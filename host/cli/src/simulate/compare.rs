@@ -12,7 +12,7 @@ use super::{Crawled, Plots, print, profile, run_one, scenario};
 /// The command line.
 #[derive(Debug, Args)]
 pub(super) struct CompareArgs {
-    /// Two or more profiles: TOML files, or names of shipped profiles.
+    /// Two or more profiles: TOML files, or names of saved or shipped profiles.
     #[arg(value_name = "PROFILE", required = true, num_args = 2..)]
     profiles: Vec<String>,
     /// Scenario: TOML file, or name of a shipped scenario.
@@ -26,7 +26,7 @@ pub(super) struct CompareArgs {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Draw plots of the first web into this folder, as SVG and PNG: freshness over time, and waits against true rates.
+    /// Draw plots of the first web into this folder, as SVG: freshness over time, and waits against true rates.
     #[arg(long, value_name = "DIR")]
     plots: Option<PathBuf>,
 }

@@ -106,8 +106,6 @@ fn name(number: u64, headers: &Headers) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_archive::Reader;
 
     use super::*;

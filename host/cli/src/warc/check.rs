@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use opilio_archive::{CheckReport, Fault, check};
+use opilio_archive::{CheckReport, RecordError, check};
 use serde_json::json;
 
 use super::row::bare;
@@ -33,7 +33,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<u8> {
     let mut out = answer();
     let mut code = exit::OK;
     for file in archives(&args.files)? {
-        let report = check(&file)?;
+        let what = format!("checking {}", file.display());
+        let report = terminal::spinning(&what, || check(&file))?;
         if !report.is_sound() {
             code = exit::FAILED;
         }
@@ -81,7 +82,7 @@ fn as_json(report: &CheckReport) -> serde_json::Value {
     })
 }
 
-fn fault_as_json(report: &CheckReport, fault: &Fault) -> serde_json::Value {
+fn fault_as_json(report: &CheckReport, fault: &RecordError) -> serde_json::Value {
     json!({
         "file": report.file.display().to_string(),
         "offset": fault.offset,

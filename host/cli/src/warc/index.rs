@@ -1,16 +1,17 @@
 //! `opilio warc index`: the CDXJ of archives, for replay tools.
 
 use std::collections::BTreeSet;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Args;
-use opilio_archive::{CdxjCapture, CdxjEntry, forget_catalogues, index, index_path, write_index};
+use opilio_archive::{CdxjEntry, MergedIndex, forget_catalogues, index, index_path, write_index};
 
-use super::{answer, archives, note};
-use crate::exit;
+use super::{answer, archives, moved, note};
+use crate::job_directory::known_job;
+use crate::{exit, terminal};
 
 /// The command line.
 #[derive(Debug, Args)]
@@ -30,6 +31,9 @@ pub(super) struct IndexArgs {
     /// Write an index next to each archive, under the name of the archive with the ending .cdxj.
     #[arg(long)]
     beside: bool,
+    /// Merge the indexes next to the archives. Only archives without an index are read.
+    #[arg(long, conflicts_with = "beside")]
+    merge: bool,
     /// Leave out revisit records with status 304, for replay by pywb.
     #[arg(long)]
     without_not_modified: bool,
@@ -38,40 +42,83 @@ pub(super) struct IndexArgs {
 /// Runs the command.
 pub(super) fn run(args: &IndexArgs) -> Result<u8> {
     let files = archives(&args.files)?;
-    let mut all: Vec<String> = Vec::new();
+    if args.beside {
+        for file in &files {
+            let (entries, path) = (args.entries(file)?, index_path(file));
+            write_index(&path, &entries)
+                .with_context(|| format!("cannot write {}", path.display()))?;
+            note(&format!("{}: {} captures", path.display(), entries.len()));
+        }
+        forget_catalogues_of(&files)?;
+        return Ok(exit::OK);
+    }
+    let folder = args.output.as_deref().and_then(Path::parent);
+    let folder = folder.filter(|folder| *folder != Path::new(""));
+    let folder = match &args.output {
+        Some(_) => folder.unwrap_or(Path::new(".")).to_owned(),
+        None => std::env::temp_dir(),
+    };
+    let mut merged = MergedIndex::new(&folder);
+    let jobs = args.files.iter().filter_map(|path| known_job(path));
+    for job in jobs.filter(|_| args.merge) {
+        for file in moved(&job)? {
+            merged.add_index_of(&file.path(&job));
+        }
+    }
     for file in &files {
-        let mut entries = index(file).with_context(|| {
+        if !(args.merge && merged.add_index_of(file)) {
+            merged.add(args.entries(file)?)?;
+        }
+    }
+    match &args.output {
+        None => args.write_lines(merged, answer())?,
+        Some(path) => {
+            let cannot = || format!("cannot write {}", path.display());
+            // The output may be one of the indexes that are merged.
+            let draft = path.with_extension("draft");
+            let out = File::create(&draft).with_context(cannot)?;
+            args.write_lines(merged, BufWriter::new(out))
+                .with_context(cannot)?;
+            fs::rename(&draft, path).with_context(cannot)?;
+        }
+    }
+    Ok(exit::OK)
+}
+
+impl IndexArgs {
+    /// Reads the entries of an archive.
+    fn entries(&self, file: &Path) -> Result<Vec<CdxjEntry>> {
+        let what = format!("reading {}", file.display());
+        let entries = terminal::spinning(&what, || index(file));
+        let mut entries = entries.with_context(|| {
             format!(
                 "cannot index {}; `opilio warc check` lists its errors",
                 file.display()
             )
         })?;
-        if args.without_not_modified {
-            entries.retain(|entry| !is_not_modified(&entry.capture));
-        }
-        if args.beside {
-            let path = index_path(file);
-            write_index(&path, &entries)
-                .with_context(|| format!("cannot write {}", path.display()))?;
-            note(&format!("{}: {} captures", path.display(), entries.len()));
-        } else {
-            all.extend(entries.iter().map(CdxjEntry::to_string));
-        }
+        entries.retain(|entry| self.wants(entry));
+        Ok(entries)
     }
-    if args.beside {
-        forget_catalogues_of(&files)?;
-        return Ok(exit::OK);
+
+    fn write_lines(&self, merged: MergedIndex, mut out: impl Write) -> Result<()> {
+        merged.each_line(|line| {
+            let is_wanted = || line.parse().map_or(true, |entry| self.wants(&entry));
+            match !self.without_not_modified || is_wanted() {
+                true => writeln!(out, "{line}"),
+                false => Ok(()),
+            }
+        })?;
+        Ok(out.flush()?)
     }
-    all.sort_unstable();
-    match &args.output {
-        None => write_lines(all.iter(), answer())?,
-        Some(path) => {
-            let cannot = || format!("cannot write {}", path.display());
-            let out = File::create(path).with_context(cannot)?;
-            write_lines(all.iter(), BufWriter::new(out)).with_context(cannot)?;
-        }
+
+    fn wants(&self, entry: &CdxjEntry) -> bool {
+        !(self.without_not_modified && is_not_modified(entry))
     }
-    Ok(exit::OK)
+}
+
+/// Whether a capture is a revisit record with status 304, of which pywb shows nothing.
+pub(crate) fn is_not_modified(CdxjEntry { capture, .. }: &CdxjEntry) -> bool {
+    capture.is_revisit() && capture.status.as_deref() == Some("304")
 }
 
 /// Removes the catalogues next to these files, whose indexes have changed; the crawl makes the catalogues anew.
@@ -88,18 +135,4 @@ pub(super) fn forget_catalogues_of(files: &[impl AsRef<Path>]) -> Result<()> {
             .with_context(|| format!("cannot remove a catalogue in {}", folder.display()))?;
     }
     Ok(())
-}
-
-fn is_not_modified(capture: &CdxjCapture) -> bool {
-    capture.is_revisit() && capture.status.as_deref() == Some("304")
-}
-
-fn write_lines(
-    lines: impl Iterator<Item = impl std::fmt::Display>,
-    mut out: impl Write,
-) -> Result<()> {
-    for line in lines {
-        writeln!(out, "{line}")?;
-    }
-    Ok(out.flush()?)
 }

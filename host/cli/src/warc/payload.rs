@@ -1,7 +1,7 @@
 //! The payload of a record: the body without chunk framing, decoded or as the server coded it.
 
 use anyhow::Result;
-use opilio_archive::{HttpPayload, Part, StoredRecord};
+use opilio_archive::{BodyPart, HttpPayload, StoredRecord};
 use opilio_fetch::{ResponseHead, coding};
 
 use super::note;
@@ -38,7 +38,7 @@ pub(crate) fn each_piece(
     loop {
         let mut payload = Vec::new();
         machine.feed(&next, |part| {
-            if let Part::Payload(bytes) = part {
+            if let BodyPart::Payload(bytes) = part {
                 payload.extend_from_slice(bytes);
             }
         });

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use jiff::Timestamp;
-use opilio_archive::redact::{Survey, Target, Tombstone, Why, redact, survey};
+use opilio_archive::redact::{RedactionPlan, RedactionReason, Target, Tombstone, redact, survey};
 use opilio_archive::{Digest, Headers, Payloads, index, index_path, write_index};
-use opilio_crawl::is_job;
+use opilio_crawl::{handed_over, is_job};
 use opilio_uri::Uri;
 use serde_json::{Value, json};
 
 use super::index::forget_catalogues_of;
 use super::row::{bare, check_surt, has_surt};
-use super::{answer, archives, note, places};
+use super::{answer, archives, ensure_local, note, places};
+use crate::job_directory::known_job;
 use crate::{exit, terminal};
 
 /// The log of redactions, next to the archives.
@@ -69,8 +70,22 @@ struct ChosenArgs {
     digest: Vec<String>,
 }
 
+/// Notes that a store still has files as they were.
+fn note_stored(given: &[PathBuf]) -> Result<()> {
+    for job in given.iter().filter_map(|path| known_job(path)) {
+        if handed_over(&job)?.iter().any(|file| file.url.is_some()) {
+            let job = job.display();
+            note(&format!(
+                "the store has the files as they were; `opilio job handover {job}` replaces them"
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the command.
 pub(super) fn run(args: &RedactArgs) -> Result<u8> {
+    ensure_local(&args.files, "redaction")?;
     let files = archives(&args.files)?;
     let survey = survey(&files, |headers| args.chosen.has(headers))?;
     tell(&survey);
@@ -121,6 +136,7 @@ pub(super) fn run(args: &RedactArgs) -> Result<u8> {
             forget_catalogues_of(&[file])?;
             reindexed?;
         }
+        note_stored(&args.files)?;
     }
     Ok(match survey.damaged.is_empty() {
         true => exit::OK,
@@ -179,7 +195,7 @@ fn same(wanted: &str, uri: &str) -> bool {
 
 /// Removes the redacted payloads from the jobs' indexes of digests. Otherwise later captures would refer to tombstones. Called
 /// before the redaction, so that no crawl refers to a record that is being removed.
-fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
+fn forget_payloads(survey: &RedactionPlan, given: &[PathBuf]) -> Result<()> {
     let mut known = Vec::new();
     for path in given {
         let path = std::path::absolute(path)?;
@@ -205,7 +221,7 @@ fn forget_payloads(survey: &Survey, given: &[PathBuf]) -> Result<()> {
 }
 
 /// Prints the notes that the operator needs besides the list.
-fn tell(survey: &Survey) {
+fn tell(survey: &RedactionPlan) {
     for (file, offset, damage) in survey.damages() {
         note(&format!(
             "{} at offset {offset}: {damage}; the damaged part may contain records to redact",
@@ -235,9 +251,9 @@ fn tell(survey: &Survey) {
 
 fn as_text(target: &Target) -> String {
     let why = match target.why {
-        Why::Chosen => "chosen",
-        Why::SameCapture => "same capture",
-        Why::Revisit => "revisit",
+        RedactionReason::Chosen => "chosen",
+        RedactionReason::SameCapture => "same capture",
+        RedactionReason::Revisit => "revisit",
     };
     let headers = &target.headers;
     format!(
@@ -259,9 +275,9 @@ fn as_json(target: &Target, args: &RedactArgs, at: Timestamp) -> Value {
         "file": target.file.display().to_string(),
         "offset": target.extent.offset,
         "why": match target.why {
-            Why::Chosen => "chosen",
-            Why::SameCapture => "same-capture",
-            Why::Revisit => "revisit",
+            RedactionReason::Chosen => "chosen",
+            RedactionReason::SameCapture => "same-capture",
+            RedactionReason::Revisit => "revisit",
         },
         "id": headers.first("WARC-Record-ID").map(bare),
         "type": headers.kind(),

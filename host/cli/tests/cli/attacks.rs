@@ -104,7 +104,14 @@ fn a_token_for_crawling_has_no_registry_asked() {
         ),
     ];
     daemon.token = Some(operator);
-    for (method, path, body) in &asked {
+    let checked = daemon.post("/profiles/check", Some(asked[0].2.clone()), 200);
+    let fault = &checked["faults"][0];
+    assert_eq!((&fault["line"], &fault["column"]), (&json!(2), &json!(1)));
+    assert!(
+        fault["problem"].as_str().unwrap().contains("role admin"),
+        "{fault}"
+    );
+    for (method, path, body) in &asked[1..] {
         let path = format!("/api/v1{path}");
         let answer = daemon.call(method, &path, Some(body.clone()), "");
         assert_eq!(answer.status, 403, "{path}: {answer:?}");
@@ -256,6 +263,33 @@ fn no_link_in_a_jobs_folder_shows_what_is_elsewhere() {
             let file = format!("{at}/warcs/a.warc.gz.open");
             let file = daemon.call("GET", &file, None, "");
             assert_eq!((file.status, &*file.body), (200, "a capture"), "{file:?}");
+        }
+    }
+}
+
+#[test]
+fn no_file_is_read_for_a_text_of_a_client() {
+    let home = Home::new();
+    let secret = home.file("secret", SECRET);
+    let daemon = Daemon::start(&home, &["--no-auth"]);
+    let secret = secret.display();
+    for text in [
+        format!("seeds-file = \"{secret}\"\n"),
+        // The checker reads on after an error.
+        format!("seeds-file = \"{secret}\"\nworkers =\n"),
+        format!("extends = \"{secret}\"\nworkers =\n"),
+        format!("[[override]]\nuri.precedence-file = \"{secret}\"\n[[\n"),
+    ] {
+        let check = json!({ "toml": text });
+        let make = json!({ "name": "x", "profile_toml": text });
+        for (path, body) in [
+            ("/profiles/check", check.clone()),
+            ("/profiles/form", check),
+            ("/jobs", make),
+            ("/profiles", json!({ "name": "x", "toml": text })),
+        ] {
+            let answer = daemon.call("POST", &format!("/api/v1{path}"), Some(body), "");
+            assert!(!answer.body.contains("root:x"), "{path}: {answer:?}");
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Errors are listed all at once, with their places, and nothing is created.
 
 use opilio_stories::{Misdeed, asked, asks_for_the_network, scope_filter, until};
+use opilio_test_web::Gate;
 
-use crate::command::{Ended, Home, WWW, tree};
+use crate::command::{Ended, Home, WWW, held_tree};
 
 const SEED: &str = "http://www.story.localhost:9/";
 
@@ -161,7 +162,8 @@ fn a_component_that_is_not_the_pinned_one_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_a_living_process_runs_is_left_alone() {
-    let (home, web) = (Home::new(), tree(2000, 0).await);
+    let gate = Gate::closed();
+    let (home, web) = (Home::new(), held_tree(4, 0, &[(2, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 1");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
@@ -183,7 +185,7 @@ async fn a_job_that_a_living_process_runs_is_left_alone() {
         1,
         "{ended:?}"
     );
-    running.signal("INT");
+    gate.open();
     assert_eq!(running.wait(), 0);
 }
 
@@ -249,7 +251,7 @@ fn a_job_where_a_file_stands_is_refused_in_one_sentence() {
 fn the_command_line_itself_may_be_wrong() {
     let home = Home::new();
     assert!(home.run(&[]).code(2).err.contains("Usage"));
-    assert!(home.run(&["crawl"]).code(2).err.contains("PROFILE|URL"));
+    assert!(home.run(&["crawl"]).code(2).err.contains("PROFILE|URL|JOB"));
     home.run(&["crawl", "p.toml", "--quiet", "--json"]).code(2);
     home.run(&["crwal"]).code(2);
 }

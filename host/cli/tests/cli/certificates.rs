@@ -51,3 +51,33 @@ async fn a_certificate_is_renewed_while_the_daemon_runs() {
     let old = daemon.exchange(&ask).unwrap_err();
     assert_eq!(old.kind(), io::ErrorKind::InvalidData, "{old}");
 }
+
+#[test]
+fn behind_a_proxy_with_tls_the_daemon_listens_without_a_certificate() {
+    let home = Home::new();
+    let token = home.run(&["token", "new", "ada", "--role", "admin"]);
+    let token = token.code(0).out.trim().to_owned();
+    let everywhere = ["serve", "--listen", "0.0.0.0:0"];
+    let refused = home.run(&everywhere);
+    assert!(refused.code(2).err.contains("tls-proxy = true"));
+    home.file(
+        "opilio.toml",
+        "tls-proxy = true\nhosts = [\"crawler.example.org\"]\n",
+    );
+    let refused = home.run(&[&everywhere[..], &["--no-auth"]].concat());
+    assert!(refused.code(2).err.contains("requires authentication"));
+
+    let daemon = Daemon::start(&home, &[]);
+    // The proxy passes the name on by which clients know it.
+    let host = "Host: crawler.example.org\r\nOrigin: https://crawler.example.org\r\n";
+    let session = json!({ "token": token });
+    let signed = daemon.call("POST", "/api/v1/session", Some(session), host);
+    assert_eq!(signed.status, 200, "{signed:?}");
+    assert!(signed.head.contains("; secure"), "{signed:?}");
+    assert!(
+        signed.head.contains("strict-transport-security:"),
+        "{signed:?}"
+    );
+    let elsewhere = daemon.call("GET", "/healthz", None, "Host: evil.example\r\n");
+    assert_eq!(elsewhere.status, 421, "{elsewhere:?}");
+}

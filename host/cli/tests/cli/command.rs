@@ -7,14 +7,14 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use opilio_stories::{component_cache, html, site};
-use opilio_test_web::{Reply, Web};
+use opilio_test_web::{Gate, Reply, Web};
 use tempfile::TempDir;
 
 /// The site that most tests crawl.
 pub(crate) const WWW: &str = "www.story.localhost";
 
 /// No line takes this long to come, on however slow a machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A working directory, with what is said of every crawl.
 pub(crate) struct Home(TempDir);
@@ -50,7 +50,7 @@ impl Home {
     pub(crate) fn profile(&self, more: &str) -> PathBuf {
         let text = format!(
             "politeness = {{ delay-factor = 0.0, min-delay = \"0s\", max-delay = \"0s\" }}\n\
-             fetch = {{ allow-addresses = [\"loopback\"], spool-memory = \"4KiB\" }}\n\
+             fetch = {{ allow-addresses = [\"loopback\"], response-timeout = \"10m\", spool-memory = \"4KiB\" }}\n\
              alerts.disk-warn = \"none\"\n\
              alerts.disk-pause = \"none\"\n\
              retry = {{ max-retries = 1, delay = \"20ms\" }}\n{more}\n"
@@ -107,12 +107,20 @@ impl Home {
 
     /// Begins the command; its standard error can be followed.
     pub(crate) fn start(&self, arguments: &[&str]) -> Running {
-        let mut child = self
-            .opilio(arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = self.opilio(arguments);
+        command.stdout(Stdio::null());
+        Running::of(command)
+    }
+
+    /// Begins the command; its standard error and its standard output can be followed.
+    pub(crate) fn start_following_both(&self, arguments: &[&str]) -> Running {
+        Running::of(self.opilio_after("exec >&2", arguments))
+    }
+}
+
+impl Running {
+    fn of(mut command: Command) -> Running {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let stderr = BufReader::new(child.stderr.take().unwrap());
         let (sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
@@ -155,6 +163,12 @@ impl Ended {
         assert_eq!(self.code, expected, "{self:#?}");
         self
     }
+
+    /// Lines of standard error, without notes about plugins that are compiled: a machine has these where that takes a second.
+    pub(crate) fn sentences(&self) -> impl Iterator<Item = &str> {
+        let lines = self.err.trim_end().lines();
+        lines.filter(|line| !line.starts_with("compiling "))
+    }
 }
 
 impl Running {
@@ -165,6 +179,11 @@ impl Running {
             .status()
             .unwrap();
         assert!(done.success());
+    }
+
+    /// Forgets the lines that were seen, so that the next ones are waited for.
+    pub(crate) fn forget(&mut self) {
+        self.seen.clear();
     }
 
     /// Waits for a line of standard error.
@@ -194,6 +213,12 @@ impl Drop for Running {
 
 /// A tree of pages, each naming the next two, and what each weighs besides.
 pub(crate) async fn tree(pages: usize, bytes_a_page: usize) -> Web {
+    held_tree(pages, bytes_a_page, &[]).await
+}
+
+/// A tree some pages of which come when their gates are open. Pages are asked for in the order of their numbers, one at a time:
+/// a crawl has not ended while one is held, however long a busy machine takes to interfere.
+pub(crate) async fn held_tree(pages: usize, bytes_a_page: usize, held: &[(usize, &Gate)]) -> Web {
     let page = move |n: usize| {
         let children = [2 * n, 2 * n + 1]
             .into_iter()
@@ -210,8 +235,10 @@ pub(crate) async fn tree(pages: usize, bytes_a_page: usize) -> Web {
             .parse()
             .ok()
     };
-    site(WWW)
-        .page("/", page(1))
+    let site = held.iter().fold(site(WWW), |site, (number, gate)| {
+        site.page(&format!("/{number}.html"), page(*number).behind(gate))
+    });
+    site.page("/", page(1))
         .rest(move |seen| number(&seen.target).map_or(Reply::status(404), page))
         .serve()
         .await

@@ -1,9 +1,9 @@
 //! `opilio crawl`, and how it ends.
 
 use opilio_stories::{asked, captures, html, lines, site, sound, until};
-use opilio_test_web::Web;
+use opilio_test_web::{Gate, Web};
 
-use crate::command::{Home, WWW, tree, uris_of_tree};
+use crate::command::{Home, WWW, held_tree, tree, uris_of_tree};
 
 fn archived(home: &Home, web: &Web, pages: usize) -> bool {
     let captures = captures(&home.job());
@@ -56,8 +56,14 @@ async fn a_url_alone_is_crawled_with_the_default_profile_in_a_job_named_after_it
         site("localhost").page("/", html("")).serve().await,
     );
     let url = web.url("localhost", "/");
-    let ended = home.run(&["crawl", &url]).code(0);
+    let ended = home.run(&["crawl", &url]).code(5);
     assert!(ended.err.contains("allow-addresses"), "{ended:?}");
+    assert!(
+        ended
+            .out
+            .contains("fetch.allow-addresses or fetch.allow-ports refuses"),
+        "{ended:?}"
+    );
     let job = home
         .path()
         .join(format!("jobs/localhost-{}", web.address().port()));
@@ -132,15 +138,17 @@ async fn json_is_one_object_a_line() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_ends_politely_and_the_same_command_goes_on() {
     const PAGES: usize = 200;
-    let (home, web) = (Home::new(), tree(PAGES, 0).await);
+    let gate = Gate::closed();
+    let (home, web) = (Home::new(), held_tree(PAGES, 0, &[(30, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let command = ["crawl", "p.toml", "--seed", &seed, "--job", "job"];
     let mut running = home.start(&command);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     running.signal("INT");
-    assert_eq!(running.wait(), 0);
     running.until_said("stopping: current fetches finish");
+    gate.open();
+    assert_eq!(running.wait(), 0);
     sound(&home.job());
     assert!(!archived(&home, &web, PAGES), "stopped too late to tell");
 

@@ -181,7 +181,7 @@ async fn a_fetch_that_is_cancelled_counts_as_failed_with_minus_7000() {
     let head = "[worker] [step] [step-seconds] [since] [seconds] [uri]";
     assert!(text.lines().any(|line| line == head), "{text}");
     home.run(&["frontier", "cancel", "job", &seed]).code(0);
-    assert_eq!(running.wait(), 0);
+    assert_eq!(running.wait(), 5);
     let log = lines(&home.job());
     let line = log.iter().find(|line| line.uri == seed).unwrap();
     assert_eq!(line.status, -7000, "{log:#?}");
@@ -528,4 +528,68 @@ async fn what_leaves_one_job_comes_into_another() {
     assert!(again.out.contains("known before"), "{again:?}");
     let bad = home.run(&["frontier", "import", "new", "p.toml"]).code(2);
     assert!(bad.err.contains("is no recovery journal"), "{bad:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn uris_are_selected_by_their_outcome() {
+    let links = "<a href='/page'>1</a><a href='/gone'>2</a><a href='/lost'>3</a>";
+    let gate = Gate::serve(&[("/", links), ("/page", "")]);
+    gate.open();
+    let home = Home::new();
+    home.profile("name = 'gate'");
+    let seed = gate.url("/");
+    home.run(&[
+        "crawl", "p.toml", "--quiet", "--seed", &seed, "--job", "job",
+    ])
+    .code(0);
+    let list = |more: &[&str]| -> Vec<String> {
+        let list = [
+            &["frontier", "list", "job", "--json", "--regex", "^http"],
+            more,
+        ]
+        .concat();
+        let found = objects(&home.run(&list).code(0).out);
+        let path = |uri: &Value| uri["uri"].as_str().unwrap().replace(&seed, "/");
+        let mut paths: Vec<String> = found.iter().map(path).collect();
+        paths.retain(|path| path != "/robots.txt");
+        paths
+    };
+    assert_eq!(list(&["--status", "404"]), ["/gone", "/lost"]);
+    assert_eq!(
+        list(&["--status", "2xx", "--type", "text/*"]),
+        ["/", "/page"]
+    );
+    assert_eq!(
+        list(&["--status", "-9--1,404", "--surt", &gate.surt("/g")]),
+        ["/gone"]
+    );
+    assert_eq!(
+        list(&["--state", "succeeded"]),
+        ["/", "/gone", "/lost", "/page"]
+    );
+    assert_eq!(list(&["--state", "failed"]), [""; 0]);
+    assert_eq!(
+        list(&["--host", "gate.localhost", "--status", "200"]),
+        ["/", "/page"]
+    );
+    assert_eq!(list(&["--host", "localhost"]), [""; 0]);
+    let refused = home
+        .run(&["frontier", "list", "job", "--status", "none"])
+        .code(2);
+    assert!(refused.err.contains("such as 404, 5xx"), "{refused:?}");
+    let gone = [
+        "frontier",
+        "forget",
+        "job",
+        "--status",
+        "404",
+        "--host",
+        "gate.localhost",
+        "--yes",
+    ];
+    let gone = home.run(&gone).code(0);
+    // Those of the pages and of robots.txt.
+    assert!(gone.out.starts_with("3 URIs forgotten"), "{gone:?}");
+    assert!(job_log(&home).contains("forget --host \"gate.localhost\" --status \"404\""));
+    assert_eq!(list(&[]), ["/", "/page"]);
 }

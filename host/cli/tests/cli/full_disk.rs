@@ -96,7 +96,7 @@ fn a_disk_with_no_room_for_a_frontier_is_one_sentence_and_the_next_run_begins() 
         1,
         "{full:?}"
     );
-    home.run(&command).code(0);
+    home.run(&command).code(5);
     sound(&home.job());
 }
 

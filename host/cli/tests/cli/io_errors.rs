@@ -43,8 +43,16 @@ async fn lines_that_could_not_be_written_are_made_of_the_archive() {
     let home = Home::new();
     home.profile("name = 'log'\nworkers = 2");
     let seed = web.url(WWW, "/");
-    home.run(&["job", "new", "job", "--profile", "p.toml", "--seed", &seed])
-        .code(0);
+    home.run(&[
+        "job",
+        "new",
+        "./job",
+        "--profile",
+        "p.toml",
+        "--seed",
+        &seed,
+    ])
+    .code(0);
     // A log in which there is no room for a line; what stands in it is none.
     let log = home.job().join("logs/crawl.log");
     let mut text = format!("{}\n", "x".repeat((1 << 20) - 1)).repeat(68);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use opilio_stories::{asked, captures, counter, html, lines, site, sound, until};
 use serde_json::Value;
 
-use crate::command::{Home, Running, WWW, tree};
+use crate::command::{Home, Running, WWW, held_tree};
 
 /// The host of [`Gate`].
 const HOST: &str = "gate.localhost";
@@ -134,13 +134,15 @@ pub(crate) fn job_log(home: &Home) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_paused_crawl_fetches_nothing_until_it_is_resumed() {
     const PAGES: usize = 300;
-    let (home, web) = (Home::new(), tree(PAGES, 0).await);
+    let gate = opilio_test_web::Gate::closed();
+    let (home, web) = (Home::new(), held_tree(PAGES, 0, &[(30, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     let said = home.run(&["job", "pause", "job"]).code(0).out;
     assert!(said.contains("no new fetches start"), "{said}");
+    gate.open();
     until("it is paused", || state(&home).as_deref() == Some("paused")).await;
 
     let before = asked(&web).len();
@@ -238,12 +240,14 @@ async fn a_terminal_that_is_gone_ends_a_crawl_in_good_order_unless_it_was_begun_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_ends_politely() {
-    let (home, web) = (Home::new(), tree(300, 0).await);
+    let gate = opilio_test_web::Gate::closed();
+    let (home, web) = (Home::new(), held_tree(300, 0, &[(30, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     home.run(&["job", "stop", "job"]).code(0);
+    gate.open();
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < 299, "stopped too late to tell");
     sound(&home.job());
@@ -285,7 +289,7 @@ async fn a_checkpoint_of_a_running_crawl_makes_a_job_that_goes_on_from_there() {
 
     home.run(&["job", "restore", "kept", "job"]).code(2);
     home.run(&["job", "restore", "p.toml", "other"]).code(1);
-    home.run(&["job", "restore", "kept", "new"]).code(0);
+    home.run(&["job", "restore", "kept", "./new"]).code(0);
     home.run(&["frontier", "check", "new"]).code(0);
     let read = home
         .run(&["frontier", "why", "new", &gate.url("/")])
@@ -326,7 +330,10 @@ async fn one_process_works_on_a_job_and_what_needs_a_running_one_says_so() {
             vec!["job", "pause", "job"],
             "only a running job can be paused",
         ),
-        (vec!["job", "resume", "job"], "resume it with opilio crawl"),
+        (
+            vec!["job", "resume", "job"],
+            "resume it with `opilio crawl JOB`",
+        ),
         (
             vec!["job", "stop", "job"],
             "only a running job can be stopped",
@@ -373,8 +380,7 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
          [dns]\nhosts = { '*.localhost' = '127.0.0.1' }",
     );
     let seed = web.url(WWW, "/");
-    let crawled = home
-        .run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
+    home.run(&["crawl", "p.toml", "--job", "job", "--seed", &seed])
         .code(0);
     // DNS, robots.txt, and the page.
     let report = home.run(&["job", "observe", "job"]).code(0);
@@ -385,19 +391,16 @@ async fn what_plugins_did_and_observers_report_is_there_when_the_crawl_is_over()
     let table = home.run(&["job", "plugins", "job"]).code(0);
     let lines: Vec<&str> = table.out.lines().collect();
     assert!(lines[0].starts_with("plugin "), "{table:?}");
-    for line in &lines {
-        let shown = crawled.out.lines().any(|shown| shown.ends_with(line));
-        assert!(
-            shown,
-            "{line:?} is not at the end of the crawl: {crawled:?}"
-        );
-    }
+    assert!(
+        lines.iter().any(|line| line.starts_with("html ")),
+        "{table:?}"
+    );
     let json = home.run(&["job", "plugins", "job", "--json"]).code(0);
-    let answer: Value = serde_json::from_str(&json.out).unwrap();
-    let plugins = answer["plugins"].as_array().unwrap();
-    let html = plugins.iter().find(|plugin| plugin["name"] == "html");
-    assert_eq!(html.unwrap()["faults"], serde_json::json!({}));
-    assert!(html.unwrap()["times"]["median_s"].as_f64() > Some(0.0));
+    let plugins = json.out.lines();
+    let mut plugins = plugins.map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let html = plugins.find(|plugin| plugin["name"] == "html").unwrap();
+    assert_eq!(html["faults"], serde_json::json!({}));
+    assert!(html["times"]["median_s"].as_f64() > Some(0.0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

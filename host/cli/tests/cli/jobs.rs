@@ -62,19 +62,25 @@ async fn a_job_that_somebody_looks_into_is_begun_a_moment_later() {
     let web = tree(3, 10).await;
     let home = Home::new();
     let daemon = Daemon::start(&home, &["--no-auth"]);
-    make(&home, "jobs/job", &web.url(WWW, "/"));
-    let directory = home.path().join("jobs/job");
-    let lock = fs::File::open(directory.join("lock")).unwrap();
-    // As others look: whether it is held is asked before it is held.
-    daemon.post("/jobs/job/start", None, 202);
-    lock.lock().unwrap();
+    // A process that has its job before this test has the lock crawls first: another job is tried then.
+    let mut numbers = 0..20;
+    let (job, directory, lock) = loop {
+        let job = format!("job{}", numbers.next().expect("a process that comes later"));
+        make(&home, &format!("jobs/{job}"), &web.url(WWW, "/"));
+        let directory = home.path().join("jobs").join(&job);
+        let lock = fs::File::open(directory.join("lock")).unwrap();
+        let requests = web.requests().len();
+        // As others look: whether it is held is asked before it is held.
+        daemon.post(&format!("/jobs/{job}/start"), None, 202);
+        lock.lock().unwrap();
+        if web.requests().len() == requests {
+            break (job, directory, lock);
+        }
+    };
     let said = || fs::read_to_string(directory.join("process.log")).unwrap_or_default();
     until("its process came too late", || said().contains("is in use")).await;
     drop(lock);
-    until("daemon.state('job') == 'finished'", || {
-        daemon.state("job") == "finished"
-    })
-    .await;
+    until("it is finished", || daemon.state(&job) == "finished").await;
     let log = fs::read_to_string(directory.join("logs/job.log")).unwrap();
     assert!(!log.contains("died"), "{log}");
 }
@@ -225,7 +231,7 @@ fn profiles_and_jobs_that_cannot_be_read_are_named_with_what_helps() {
 fn a_job_whose_process_refuses_it_has_not_begun() {
     let home = Home::new();
     home.profile("");
-    let make = ["job", "new", "job", "--profile", "p.toml"];
+    let make = ["job", "new", "./job", "--profile", "p.toml"];
     home.run(&[&make[..], &["--seed", "http://localhost/"]].concat())
         .code(0);
     let own = home.job().join("profile.toml");

@@ -14,8 +14,14 @@ mod checkpoints;
 mod command;
 mod crawling;
 #[cfg(unix)]
+mod doctor;
+#[cfg(unix)]
+mod files;
+#[cfg(unix)]
 mod frontier;
 mod full_disk;
+#[cfg(unix)]
+mod handover;
 #[cfg(unix)]
 mod heritrix;
 mod io_errors;
@@ -26,9 +32,19 @@ mod jobs;
 mod killed;
 #[cfg(unix)]
 mod live;
+#[cfg(unix)]
+mod nodes;
+mod outcome;
+#[cfg(unix)]
+mod overrides;
 mod plugin;
 mod plugin_store;
 mod profile;
+mod profiles;
+#[cfg(unix)]
+mod projects;
+#[cfg(unix)]
+mod reading;
 #[cfg(unix)]
 mod replace;
 mod revisiting;
@@ -41,6 +57,8 @@ mod serve;
 #[cfg(unix)]
 mod settings;
 #[cfg(unix)]
+mod shared_crawl;
+#[cfg(unix)]
 mod shares;
 mod simulate;
 mod simulate_fit;
@@ -51,3 +69,5 @@ mod unattended;
 mod uri;
 mod verify;
 mod warc;
+#[cfg(unix)]
+mod webhooks;

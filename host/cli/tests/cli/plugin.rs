@@ -27,7 +27,7 @@ fn who_a_plugin_is_can_be_seen() {
         "  contract  0.2.0\n",
         "  kinds        filter\n",
         "from a snapshot",
-        "  max                   whole number from 0            20       overridable  Most hops from the seed",
+        "  max                   whole number from 0            20       overridable  Most hops of any type from the seed",
     ] {
         assert!(ended.out.contains(said), "{said:?} in {}", ended.out);
     }
@@ -100,10 +100,9 @@ fn standard_input_without_a_type_is_what_the_plugin_handles() {
         ended.out.contains("http://example.com/two.html"),
         "{ended:?}"
     );
+    let first = ended.sentences().next().unwrap_or_default();
     assert!(
-        ended
-            .err
-            .starts_with("standard input is read as text/html, "),
+        first.starts_with("standard input is read as text/html, "),
         "{ended:?}"
     );
 }
@@ -271,7 +270,7 @@ fn told_of_an_archive(home: &Home, pages: usize) {
     let ended = home.run(&bench).code(0);
     let measured: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!(measured[1]["documents"], pages);
-    assert!(measured[1]["median_us"].as_f64() > Some(0.0), "{measured}");
+    assert!(measured[1]["median_s"].as_f64() > Some(0.0), "{measured}");
     assert!(measured[0]["memory_bytes"].as_u64() > Some(0), "{measured}");
     told_of_a_cut_archive(home);
 }
@@ -370,7 +369,7 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     fn check(home: &Home, arguments: &[&str], said: &str) {
         let ended = home.run(&[&["plugin"], arguments].concat()).code(2);
         assert!(ended.err.contains(said), "{}", ended.err);
-        assert_eq!(ended.err.trim_end().lines().count(), 1, "{}", ended.err);
+        assert_eq!(ended.sentences().count(), 1, "{}", ended.err);
     }
     let home = Home::new();
     home.file("page.html", PAGE);
@@ -414,7 +413,7 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
             "--settings",
             "{\"patterns\": [\"(\"]}",
         ],
-        "regex-strip 0.1.0 refuses its settings: /patterns/0: is no regular expression",
+        "regex-strip 0.1.0 refuses its settings: /patterns/0: not a regular expression",
     );
     check(
         &home,
@@ -444,20 +443,6 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
         &home,
         &["new", "--lang", "rust", "--kind", "filter", "Bad_Name"],
         "invalid plugin name",
-    );
-    check(
-        &home,
-        &[
-            "new",
-            "--lang",
-            "rust",
-            "--kind",
-            "filter",
-            "--sdk",
-            ".",
-            "good-name",
-        ],
-        "is not the SDK",
     );
 }
 

@@ -2,9 +2,10 @@
 
 use opilio_stories::{asked, sound, until};
 use opilio_test_registry::{Guard, Registry};
+use opilio_test_web::Gate;
 use serde_json::Value;
 
-use crate::command::{Ended, Home, WWW, tree};
+use crate::command::{Ended, Home, WWW, held_tree};
 
 /// A component that ships, as a file: it is as good a plugin as any.
 fn shipped(home: &Home, plugin: &str) -> String {
@@ -29,7 +30,7 @@ fn refused(ended: Ended, says: &[&str]) {
             ended.err
         );
     }
-    assert_eq!(ended.err.trim_end().lines().count(), 1, "{}", ended.err);
+    assert_eq!(ended.sentences().count(), 1, "{}", ended.err);
 }
 
 #[test]
@@ -198,7 +199,8 @@ fn what_cannot_be_pulled_or_pushed_is_told_in_one_sentence() {
 async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     const PAGES: usize = 200;
     let registry = Registry::open();
-    let (home, web) = (Home::new(), tree(PAGES, 0).await);
+    let gate = Gate::closed();
+    let (home, web) = (Home::new(), held_tree(PAGES, 0, &[(30, &gate)]).await);
     let image = registry.image("plugins/links:latest");
     let (html, css) = (shipped(&home, "html"), shipped(&home, "css"));
     home.run(&["plugin", "push", &html, &image]).code(0);
@@ -211,6 +213,8 @@ async fn a_job_goes_on_with_the_plugin_that_it_began_with() {
     let mut running = home.start(&command);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     running.signal("INT");
+    running.until_said("stopping: current fetches finish");
+    gate.open();
     assert_eq!(running.wait(), 0);
     assert!(asked(&web).len() < PAGES, "stopped too late to tell");
     let list = json(&home.run(&["plugin", "list", "--json"]).code(0));

@@ -100,6 +100,23 @@ fn a_profile_without_faults_is_said_to_have_none() {
 }
 
 #[test]
+fn a_profile_that_needs_a_missing_browser_is_valid_and_says_so() {
+    let home = Home::new();
+    home.file(
+        "p.toml",
+        "browser.executable = '/nonexistent/chromium'\n[[override]]\nmatch.host = ['a.org']\nbrowser.render = 'always'\n",
+    );
+    let ended = home.run(&["profile", "check", "p.toml", "--json"]).code(0);
+    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let told = &told[0];
+    assert_eq!((&told["level"], &told["line"]), (&"info".into(), &4.into()));
+    let problem = told["problem"].as_str().unwrap();
+    assert!(problem.contains("/nonexistent/chromium"), "{told}");
+    let remedy = told["suggestion"].as_str().unwrap();
+    assert!(remedy.contains("install Chromium"), "{told}");
+}
+
+#[test]
 fn faults_of_plugins_settings_are_found_too() {
     let home = Home::new();
     home.file(
@@ -133,7 +150,7 @@ fn a_profile_that_extends_another_has_its_seeds() {
     home.file("mine.toml", "seeds = ['http://localhost/mine']\n");
     home.run(&["profile", "new", "more.toml", "--extends", "mine.toml"])
         .code(0);
-    home.run(&["job", "new", "job", "--profile", "more.toml"])
+    home.run(&["job", "new", "./job", "--profile", "more.toml"])
         .code(0);
     let seeds = std::fs::read_to_string(home.job().join("seeds.txt")).unwrap();
     assert_eq!(seeds, "http://localhost/mine\n");

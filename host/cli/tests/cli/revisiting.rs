@@ -30,7 +30,7 @@ fn simulated(home: &Home, profile: PathBuf) -> Value {
     let arguments = ["simulate", "web.toml", "--profile", profile, "--json"];
     let report: Value = serde_json::from_str(&home.run(&arguments).code(0).out).unwrap();
     assert_eq!(report["visits"]["faults"], 0, "{report:#}");
-    assert_eq!(report["visits"]["too-soon"], 0, "{report:#}");
+    assert_eq!(report["visits"]["too_soon"], 0, "{report:#}");
     report
 }
 
@@ -58,13 +58,13 @@ change = { process = "poisson", per-day = 0.1, rates = "lognormal", spread = 1.5
     let [fresh, many, adaptive] =
         ["budgeted-1", "budgeted-0", "adaptive"].map(|name| simulated(&web, evaluator(name)));
     for report in [&fresh, &many, &adaptive] {
-        let used = number(report, "budget-used");
+        let used = number(report, "budget_used");
         assert!(used < 1.01, "{used}: {report:#}");
     }
     let of = |name| [&fresh, &many, &adaptive].map(|report| number(report, name));
-    let [best, _, other] = of("freshness-of-best");
+    let [best, _, other] = of("freshness_of_best");
     assert!(best > 0.94 && best > other + 0.03, "{best} {other}");
-    let [_, best, other] = of("captures-of-best");
+    let [_, best, other] = of("captures_of_best");
     assert!(best > 0.88 && best > other + 0.08, "{best} {other}");
 }
 
@@ -98,10 +98,10 @@ change = {{ {change} }}
 "#
         ));
         let fresh = simulated(&web, evaluator("budgeted-1"));
-        let of_best = number(&fresh, "freshness-of-best");
+        let of_best = number(&fresh, "freshness_of_best");
         assert!(of_best > freshness, "{change}: {fresh:#}");
         let many = simulated(&web, evaluator("budgeted-0"));
-        let of_best = number(&many, "captures-of-best");
+        let of_best = number(&many, "captures_of_best");
         assert!(of_best > captures, "{change}: {many:#}");
     }
 }
@@ -126,7 +126,7 @@ change = { process = "poisson", per-day = 0.2 }
     let report = simulated(&web, evaluator("budgeted-1"));
     let (found, born) = (number(&report, "found"), number(&report, "born"));
     assert!(found > 0.65 * born, "{found} of {born}: {report:#}");
-    let of_best = number(&report, "freshness-of-best");
+    let of_best = number(&report, "freshness_of_best");
     assert!((0.7..1.0).contains(&of_best), "{report:#}");
 }
 
@@ -149,9 +149,9 @@ change = { process = "poisson", per-day = 50 }
 "#);
     for name in ["budgeted-0", "budgeted-1", "adaptive"] {
         let report = simulated(&web, evaluator(name));
-        let used = number(&report, "budget-used");
+        let used = number(&report, "budget_used");
         assert!(used < 0.5, "{name}: {used}: {report:#}");
-        let gap = number(&report, "visits/smallest-gap");
+        let gap = number(&report, "visits/smallest_gap");
         assert!(gap >= 5.0, "{name}: {gap}");
     }
 }

@@ -56,7 +56,7 @@ fn json_says_the_same() {
         lines[0],
         json!({
             "uri": "/private", "agent": "opilio", "allowed": false, "reason": "line 3, Disallow: /private",
-            "line": 3, "rule": "Disallow: /private", "crawl-delay": 2.0,
+            "line": 3, "rule": "Disallow: /private", "crawl_delay_s": 2.0,
         })
     );
     assert_eq!(lines[1]["uri"], "http://");

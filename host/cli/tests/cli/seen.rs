@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::process::{Child, ChildStdout, Stdio};
 
 use opilio_stories::{asked, until};
+use opilio_test_web::Gate;
 use serde_json::Value;
 
-use crate::command::{Home, WWW, tree};
+use crate::command::{Home, WWW, held_tree, tree};
 
 const PAGES: usize = 40;
 
@@ -68,12 +69,14 @@ async fn logs_are_shown_by_tail_by_time_and_by_what_is_in_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reports_and_figures_are_there_while_it_runs_and_afterwards() {
-    let (home, web) = (Home::new(), tree(300, 0).await);
+    let gate = Gate::closed();
+    let (home, web) = (Home::new(), held_tree(300, 0, &[(30, &gate)]).await);
     home.profile("name = 'tree'\nworkers = 2");
     let seed = web.url(WWW, "/");
     let mut running = home.start(&["crawl", "p.toml", "--seed", &seed, "--job", "job"]);
     until("twenty pages are asked for", || asked(&web).len() >= 20).await;
     home.run(&["job", "pause", "job"]).code(0);
+    gate.open();
     let report = home.run(&["job", "report", "job"]).code(0).out;
     assert!(report.contains("crawl name: job\n"), "{report}");
     assert!(report.contains("\nprofile: tree\n"), "{report}");
@@ -184,7 +187,7 @@ impl Drop for Followed {
 fn a_log_is_read_and_followed_over_its_rotations() {
     let home = Home::new();
     home.profile("");
-    let new = ["job", "new", "job", "--profile", "p.toml"];
+    let new = ["job", "new", "./job", "--profile", "p.toml"];
     home.run(&[&new[..], &["--seed", "http://localhost/"]].concat())
         .code(0);
     let (log, line) = (home.job().join("logs/crawl.log"), |second: u8| {

@@ -131,7 +131,7 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
         kinds,
         [
             (&1.into(), &"set".into()),
-            (&2.into(), &"set".into()),
+            (&2.into(), &"override".into()),
             (&3.into(), &"add-seeds".into())
         ],
         "{history:?}"
@@ -156,12 +156,8 @@ async fn an_operator_changes_a_running_crawl_and_a_restart_knows_it() {
     home.run(&["job", "set", "job", "retry.delay=40ms"]).code(0);
     let settings = home.run(&["job", "settings", "job", "retry", "--json"]);
     let settings = json(&settings.code(0).out);
-    let delay = settings[0]["settings"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|one| one["key"] == "retry.delay")
-        .unwrap();
+    let mut settings = settings.iter();
+    let delay = settings.find(|one| one["key"] == "retry.delay").unwrap();
     assert_eq!(delay["value"], "40ms");
     assert_eq!(delay["effect"], "at-once");
     let file = delay["file"].as_str().unwrap();
@@ -241,11 +237,9 @@ fn a_contact_url_given_when_a_job_is_made_is_the_jobs_own() {
         .code(0);
     let settings = home.run(&["job", "settings", "job", "operator", "--json"]);
     let settings = json(&settings.code(0).out);
-    let all = settings[0]["settings"].as_array().unwrap();
-    let contact = all
-        .iter()
-        .find(|one| one["key"] == "operator.contact-url")
-        .unwrap();
+    let mut settings = settings.iter();
+    let contact = settings.find(|one| one["key"] == "operator.contact-url");
+    let contact = contact.unwrap();
     assert_eq!(contact["value"], url, "{contact}");
     let history = home.run(&["job", "history", "job"]).code(0).out;
     assert!(history.contains("who created the job"), "{history}");

@@ -61,9 +61,9 @@ fn freshness_is_what_the_delay_of_captures_makes_it() {
     assert!(number("captures") > 0.9, "{report}");
     assert!((number("versions") - 100.0).abs() <= 10.0, "{report}");
     let visits = &report["visits"];
-    assert_eq!(visits["too-soon"], 0, "{report}");
+    assert_eq!(visits["too_soon"], 0, "{report}");
     assert_eq!(visits["faults"], 0, "{report}");
-    assert!(visits["not-modified"].as_u64().unwrap() > 0, "{report}");
+    assert!(visits["not_modified"].as_u64().unwrap() > 0, "{report}");
     assert_eq!(report["starved"], 0, "{report}");
 }
 
@@ -93,9 +93,6 @@ fn profiles_are_compared_on_the_same_webs_and_drawn() {
         let drawing = std::fs::read_to_string(home.path().join("plots").join(name)).unwrap();
         assert!(drawing.starts_with("<svg"), "{drawing}");
         assert!(drawing.contains(">weekly<"), "{drawing}");
-        let picture = std::path::Path::new(name).with_extension("png");
-        let picture = std::fs::read(home.path().join("plots").join(picture)).unwrap();
-        assert!(picture.starts_with(b"\x89PNG"), "{name}");
     }
 }
 
@@ -126,9 +123,9 @@ change = { process = "poisson", per-day = 0.5 }
     ));
     let oracle = |name: &str| report["oracle"][name].as_f64().unwrap();
     for goal in ["freshness", "captures"] {
-        let of_best = report[format!("{goal}-of-best")].as_f64().unwrap();
+        let of_best = report[format!("{goal}_of_best")].as_f64().unwrap();
         assert!((0.2..1.0).contains(&of_best), "{goal}: {report:#}");
-        let (formula, tried) = (oracle(goal), oracle(&format!("{goal}-tried")));
+        let (formula, tried) = (oracle(goal), oracle(&format!("{goal}_tried")));
         assert!((formula - tried).abs() < 0.04, "{goal}: {report:#}");
     }
 }
@@ -229,7 +226,7 @@ fn nothing_is_no_merit() {
     home.file("still.toml", web);
     let arguments = ["still.toml", "--profile", "daily.toml"];
     let report = json(simulated(&home, &[&arguments[..], &["--json"]].concat()));
-    assert_eq!(report["captures-of-best"], Value::Null, "{report:#}");
+    assert_eq!(report["captures_of_best"], Value::Null, "{report:#}");
     assert_eq!(report["delay"], Value::Null, "{report:#}");
     let text = simulated(&home, &arguments).code(0).out;
     assert!(text.contains("nothing changed"), "{text}");
@@ -253,11 +250,11 @@ fn waits_that_are_corrected_are_counted_in_the_warm_up_too() {
     };
     let long = visits("long.toml");
     assert_eq!(
-        (&long["waits"], &long["too-long"]),
+        (&long["waits"], &long["too_long"]),
         (&20.into(), &20.into())
     );
     let short = visits("short.toml");
-    assert_eq!(short["waits"], short["too-short"], "{short:#}");
+    assert_eq!(short["waits"], short["too_short"], "{short:#}");
     assert!(short["waits"].as_u64().unwrap() > 20 * 50, "{short:#}");
 }
 
@@ -334,7 +331,7 @@ fn the_best_is_never_nothing_where_there_is_a_budget() {
     let report = json(simulated(&home, &[&arguments[..], &["--json"]].concat()));
     let best = report["oracle"]["freshness"].as_f64().unwrap();
     assert!((best - 0.02).abs() < 1e-6, "{report:#}");
-    let of_best = report["freshness-of-best"].as_f64().unwrap();
+    let of_best = report["freshness_of_best"].as_f64().unwrap();
     assert!((of_best - 1.0).abs() < 0.3, "{report:#}");
     let text = simulated(&home, &arguments).code(0).out;
     assert!(!text.contains("inf") && !text.contains("NaN"), "{text}");
@@ -355,7 +352,7 @@ fn the_budget_is_not_for_robots_txt_even_where_it_fails() {
     assert!(visits["robots"].as_u64().unwrap() > 0, "{report:#}");
     let made = visits["requests"].as_f64().unwrap() - visits["robots"].as_f64().unwrap();
     let allowed = visits["budget"].as_f64().unwrap() * visits["days"].as_f64().unwrap();
-    assert_eq!(report["budget-used"], made / allowed, "{report:#}");
+    assert_eq!(report["budget_used"], made / allowed, "{report:#}");
     assert_eq!(visits["failed"].as_f64(), Some(made), "{report:#}");
 }
 

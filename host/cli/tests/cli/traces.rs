@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value::Value};
-use opilio_stories::{html, site, until};
+use opilio_stories::{CLOSED_PORT, html, site, until};
 use prost::Message as _;
 
 use crate::command::{Home, WWW};
@@ -189,14 +189,12 @@ async fn nobody_is_told_of_what_is_not_sampled_or_not_wanted() {
 
 #[test]
 fn a_collector_that_is_not_there_holds_nobody_up() {
-    let (home, free) = (Home::new(), TcpListener::bind("127.0.0.1:0").unwrap());
-    let nobody = free.local_addr().unwrap();
-    drop(free);
+    let (home, nobody) = (Home::new(), format!("127.0.0.1:{CLOSED_PORT}"));
     home.profile(&format!(
         "name = 'traced'\nseeds = ['http://127.0.0.1:9/']\ntelemetry = {{ otlp = 'http://{nobody}', sample = 1.0 }}"
     ));
     home.run(&["crawl", "p.toml", "--job", "job", "--quiet"])
-        .code(0);
+        .code(5);
     home.profile("telemetry = { otlp = 'collector:4317', sample = 2.0 }");
     let faults = home.run(&["profile", "check", "p.toml"]).code(2).out;
     assert!(faults.contains("not an address"), "{faults}");

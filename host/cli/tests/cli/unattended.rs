@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use opilio_console::{Clock, Config, Console};
+use opilio_console::{Clock, Console, DaemonConfig};
 use opilio_stories::{component_cache, until};
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -67,7 +67,7 @@ struct Resident {
 impl Resident {
     /// A daemon that has looked at its calendar: a clock that is turned before that has missed nothing.
     async fn start(home: &Home, hands: &Hands) -> Resident {
-        let config = Config::load(&home.path().join("opilio.toml")).unwrap();
+        let config = DaemonConfig::load(&home.path().join("opilio.toml")).unwrap();
         let console = Console::open(config, program(home), Some(component_cache()));
         let console = console.await.unwrap().by_the_clock(hands.clock());
         let address: SocketAddr = console.address().unwrap();
@@ -144,8 +144,12 @@ async fn the_calendar_begins_a_job_and_its_window_pauses_and_resumes_it_over_a_r
     hands.turn("2026-04-01T04:00:00Z");
     daemon.until("pausing").await;
     gate.open();
-    let job = daemon.until("paused").await;
-    assert_eq!(job["ended_why"], "the crawl window is closed", "{job}");
+    daemon.until("paused").await;
+    let why = || daemon.job().unwrap()["ended_why"].clone();
+    until("it is known whose pause it is", || {
+        why() == "the crawl window is closed"
+    })
+    .await;
     assert_eq!(gate.was_asked("/a"), 0);
 
     // Another daemon, such as after an upgrade, knows whose pause it is, and makes no second job.
@@ -184,7 +188,7 @@ async fn what_the_calendar_cannot_make_is_told_and_made_once_it_can() {
         problem.is_some_and(|problem| problem.contains(what))
     };
     until("it is told before the time has come", || {
-        told("profile \"national\" not found; put national.toml into")
+        told("profile \"national\" not found in")
     })
     .await;
     hands.turn("2026-04-01T01:00:00Z");

@@ -94,7 +94,7 @@ async fn what_does_not_agree_is_told_and_repaired() {
     assert_eq!(verify(&home, true, 0), repaired);
     assert_eq!(verify(&home, false, 0), [""; 0]);
     assert_eq!(fs::read(&index).unwrap(), listed);
-    let line = |lines: &[opilio_stories::Line]| {
+    let line = |lines: &[opilio_stories::LoggedUri]| {
         let line = lines.iter().find(|line| line.uri == page);
         line.unwrap().clone()
     };
@@ -172,7 +172,7 @@ async fn the_next_start_writes_lines_that_a_kill_has_cost_and_no_second_ones() {
         home.run(&again).code(0);
         assert_eq!(verify(&home, false, 0), [""; 0]);
     }
-    let of_page = |line: &opilio_stories::Line| line.uri == page;
+    let of_page = |line: &opilio_stories::LoggedUri| line.uri == page;
     let lines = lines(&home.job());
     assert_eq!(lines.iter().filter(|line| of_page(line)).count(), 1);
 }

@@ -1,13 +1,15 @@
-// The daemon itself: what it is and may do, what its calendar will begin, what was done through it.
+// The daemon itself: what it is and may do, the nodes of its cluster, what its calendar will begin, what was done through it.
 
-import { get } from "../api.js";
-import { h, put } from "../dom.js";
+import { get, send } from "../api.js";
+import { h, put, say } from "../dom.js";
 import { bytes, count, when } from "../format.js";
 import { badge, region } from "../job.js";
+import { ask, done, failed } from "../notice.js";
 import { Table, facts } from "../table.js";
 import { session } from "../session.js";
 
 const ENTRIES = 200;
+const EVERY = 5000;
 
 /** Opens the page. */
 export async function open(page) {
@@ -28,9 +30,11 @@ export async function open(page) {
         ["Bandwidth of all jobs", about.bandwidth === null ? "no limit" : `${bytes(about.bandwidth)}/s`],
         ["Connections of all jobs", about.connections === null ? "no limit" : count(about.connections)],
         ["Free disk space", about.disk_free !== null && bytes(about.disk_free)],
+        ["Node", about.node && [about.node.name, " ", badge(about.node.state)]],
         ["Signed in as", session.who ? [session.who, " ", badge(session.role)] : about.authentication || "anyone (no token required)"],
       ]),
     ),
+    about.node && nodes(page),
     about.calendar.length > 0 && calendar(about.calendar),
     session.role === "admin" && region("Audit log", () => audit(page)).element,
   );
@@ -48,6 +52,70 @@ function calendar(entries) {
   });
   table.show(entries);
   return h("section", {}, h("h2", {}, "Calendar"), table.element);
+}
+
+function nodes(page) {
+  let own;
+  const table = new Table({
+    caption: "Nodes of the cluster",
+    key: (node) => node.name,
+    columns: [
+      { title: "Node", isHead: true, cell: (node) => [node.name, node.name === own && h("div.hint", {}, "this daemon")] },
+      { title: "State", cell: (node) => [badge(node.state), node.is_drained && [" ", badge("drained")], node.is_leader && " leader"] },
+      { title: "Version", cell: (node) => node.version },
+      { title: "Joined", cell: (node) => when(node.since, { isShort: true }) },
+      { title: "Renewed", cell: (node) => when(node.renewed, { isShort: true }) },
+      { title: "Clock", isNumber: true, cell: (node) => `${node.clock_skew_ms} ms` },
+      { title: "Do", cell: (node) => (node.state === "live" ? drainButton(node, table, load) : removeButton(node, load)) },
+    ],
+  });
+  const load = async () => {
+    const answer = await get("nodes", {}, page.signal);
+    own = answer.own;
+    table.show(answer.nodes);
+    return table.element;
+  };
+  const timer = setInterval(() => document.hidden || load().catch(() => undefined), EVERY);
+  page.signal.addEventListener("abort", () => clearInterval(timer));
+  return region("Nodes of the cluster", load).element;
+}
+
+function drainButton(node, table, load) {
+  const text = (isDrained) => (isDrained ? "End draining" : "Drain");
+  const drain = async () => {
+    const { is_drained: isDrained } = table.row(node.name);
+    try {
+      const { result } = await send(isDrained ? "DELETE" : "POST", `${path(node)}/drain`);
+      done(result);
+      await load();
+      // The table leaves a cell alone that has the focus.
+      say(button, text(!isDrained));
+    } catch (problem) {
+      failed(problem, isDrained ? "Cannot end the draining" : "Cannot drain the node");
+    }
+  };
+  const button = h("button.button.small", { type: "button", "data-needs": "operator", onclick: drain }, text(node.is_drained));
+  return button;
+}
+
+function removeButton(node, load) {
+  const remove = () =>
+    ask({
+      title: `Remove node ${node.name}?`,
+      text: "It disappears from the list. If it comes back, it is listed again.",
+      yes: "Remove",
+      isDangerous: true,
+      act: async () => {
+        await send("DELETE", path(node));
+        await load();
+        return `Node ${node.name}: removed`;
+      },
+    });
+  return h("button.button.small", { type: "button", "data-needs": "admin", onclick: remove }, "Remove …");
+}
+
+function path(node) {
+  return `nodes/${encodeURIComponent(node.name)}`;
 }
 
 async function audit(page) {

@@ -31,7 +31,7 @@ export async function open(page) {
       { title: "Next due", cell: (queue) => when(nextDue(queue), { isShort: true }) },
       { title: "Finished", isNumber: true, cell: (queue) => count(queue.finished) },
       { title: "Failures", isNumber: true, cell: (queue) => count(queue.failures) },
-      { title: "Crawl-delay", isNumber: true, cell: (queue) => (queue.crawl_delay_ms ? duration(queue.crawl_delay_ms / 1000) : "–") },
+      { title: "Crawl-delay", isNumber: true, cell: (queue) => (queue.crawl_delay_s ? duration(queue.crawl_delay_s) : "–") },
     ],
   });
   const note = h("p.hint");

@@ -7,6 +7,7 @@ import { Pages } from "../table.js";
 
 const SIZE = 50;
 const WORDS = { set: "settings changed", "add-seeds": "seeds added", "remove-seed": "seed removed", restore: "restored" };
+const ACTIONS = { add: "added", change: "changed", move: "moved", remove: "removed" };
 
 /** Opens the page. */
 export async function open(page) {
@@ -30,8 +31,9 @@ function entry(change) {
   return h(
     "li",
     {},
-    h("strong", {}, WORDS[change.change] ?? words(change.change)),
+    h("strong", {}, change.change === "override" ? `override ${change.id}: ${ACTIONS[change.action] ?? change.action}` : (WORDS[change.change] ?? words(change.change))),
     ` by ${person(change.by)} `,
+    change.reason && h("div", {}, change.reason),
     h("div.hint", {}, change.number && `no. ${change.number}, `, when(change.at)),
     content && h("pre.lines.small", { tabindex: "0", "aria-label": "Content of the change" }, content),
   );

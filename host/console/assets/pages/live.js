@@ -6,7 +6,7 @@ import { Checkpoints } from "../checkpoints.js";
 import { h, put, say } from "../dom.js";
 import { Bars, Histogram, TimeChart } from "../charts.js";
 import { bytes, count, duration, percent, rate, short, when } from "../format.js";
-import { badge, heading, jobActions, link, read, readPlugins, uriLink } from "../job.js";
+import { badge, heading, jobActions, link, place, read, readPlugins, uriLink } from "../job.js";
 import { follow } from "../stream.js";
 import { Table } from "../table.js";
 
@@ -30,8 +30,9 @@ export async function open(page) {
   const buttons = h("div.actions");
   const alerts = h("div");
   const why = h("p.muted", { hidden: true });
+  const observed = h("p", { hidden: true });
   const tiles = new Tiles();
-  const charts = new Charts();
+  const charts = new Charts(page.job);
   const flight = new Table({
     caption: "In flight",
     empty: "No current fetches.",
@@ -101,11 +102,20 @@ export async function open(page) {
   );
   const [crumbs, head] = heading(page, page.job, buttons);
   head.firstElementChild.after(state, alerts);
-  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, h("section", {}, flight.element), checkpoints.element);
+  put(page.main, crumbs, head, why, tiles.element, spans, charts.element, observed, h("section", {}, flight.element), checkpoints.element);
   follow(`jobs/${encodeURIComponent(page.job)}/events`, { status: showStatus, back: readAgain }, page.signal);
   const timer = setInterval(() => document.hidden || readCharts(), EVERY);
   page.signal.addEventListener("abort", () => clearInterval(timer));
-  await Promise.all([readCharts(), checkpoints.again()]);
+  await Promise.all([readCharts(), checkpoints.again(), showObservers(page, observed)]);
+}
+
+// What observers have reported, one link a report.
+async function showObservers(page, element) {
+  const { reports } = await read(page, "observers").catch(() => ({ reports: [] }));
+  if (reports.length === 0) return;
+  const links = reports.map((report) => link(page.job, "reports", { kind: `${report.observer}/${report.file}` }, `${report.observer}: ${report.file}`));
+  put(element, "Reports of observers: ", links.flatMap((one, n) => (n === 0 ? [one] : [", ", one])));
+  element.hidden = false;
 }
 
 /** The figures. */
@@ -132,7 +142,13 @@ class Tiles {
     const { statistics } = status;
     this.set("URIs known", count(statistics.discovered), `${count(statistics.refused)} rejected by the scope`);
     this.set("Queued", count(statistics.queued), `${count(statistics.in_process)} in process`);
-    this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded`);
+    const { visits } = status;
+    // A job that was not opened has no counts of visits.
+    if (visits) {
+      this.set("Documents", count(visits.documents), `${count(visits.error_responses)} error responses (4xx, 5xx), ${count(visits.failed)} failed, ${count(visits.disregarded)} disregarded`);
+    } else {
+      this.set("Succeeded", count(statistics.succeeded), `${count(statistics.failed)} failed, ${count(statistics.disregarded)} disregarded; with DNS, robots.txt and error responses`);
+    }
     const content = statistics.bytes;
     this.set("Content", bytes(content.novel + content.unchanged + content.unknown), `${bytes(content.novel)} of it new`);
     const again = statistics.revisits;
@@ -149,7 +165,7 @@ class Tiles {
       const taken = connections === null ? "no limit of connections" : `${count(status.taken.connections)} of ${count(connections)} connections`;
       this.set("Share", most === null ? "no limit" : `${bytes(most)}/s`, taken);
     }
-    const run = statistics.run_time.secs ?? statistics.run_time;
+    const run = statistics.run_time_s;
     this.set("Crawl time", duration(Math.round(run)), status.elapsed_s ? `this process ${duration(Math.round(status.elapsed_s))}` : "");
   }
 
@@ -165,7 +181,8 @@ class Tiles {
 
 /** The charts. */
 class Charts {
-  constructor() {
+  constructor(job) {
+    this.job = job;
     const perSecond = (value) => `${rate(value)}/s`;
     this.throughput = new TimeChart({ title: "URIs per second", series: ["URIs"], kind: "area", format: perSecond, axis: short });
     this.content = new TimeChart({ title: "Content per second", series: ["content"], kind: "area", format: (value) => `${bytes(value)}/s`, axis: bytes, step: 1024 });
@@ -209,10 +226,12 @@ class Charts {
   }
 
   series(samples) {
+    const gaps = gapsOf(samples);
     const steps = samples.slice(1).map((sample, n) => ({ sample, before: samples[n], time: Date.parse(sample.at) }));
     // A sample has counters; what happened is the difference. After a restart of the machine's clock nothing is negative.
     const over = (names, per) =>
-      steps.map(({ sample, before, time }) => {
+      steps.map(({ sample, before, time }, n) => {
+        if (gaps.has(n + 1)) return { time, values: names.map(() => null) };
         const seconds = Math.max(0.001, (time - Date.parse(before.at)) / 1000);
         return { time, values: names.map((name) => (Math.max(0, sample[name] - before[name]) / seconds) * per) };
       });
@@ -220,20 +239,37 @@ class Charts {
     this.content.update(over(["bytes"], 1));
     this.news.update(over(CONTENT, 1));
     this.trouble.update(coarser(over(["failures", "retries", "faults"], 60)));
-    this.stock.update(samples.map((sample) => ({ time: Date.parse(sample.at), values: [sample.discovered, sample.queued, sample.succeeded] })));
-    const counted = samples.filter((sample) => sample.queues);
-    this.queues.update(counted.map((sample) => ({ time: Date.parse(sample.at), values: QUEUES.map((name) => sample.queues[name]) })));
+    const levels = (names, of) =>
+      samples.flatMap((sample, n) => {
+        const time = Date.parse(sample.at);
+        const point = { time, values: names.map((name) => of(sample)?.[name] ?? null) };
+        return gaps.has(n) ? [{ time: time - 1, values: names.map(() => null) }, point] : [point];
+      });
+    this.stock.update(levels(["discovered", "queued", "succeeded"], (sample) => sample));
+    // Queues are counted less often than samples are taken at first.
+    const counted = samples.some((sample) => sample.queues);
+    this.queues.update(counted ? levels(QUEUES, (sample) => sample.queues) : []);
     const last = samples.at(-1);
     this.overdue.update(LATE.map((name, n) => ({ name, value: last?.overdue?.[n] ?? 0 })));
   }
 
   breakdown({ statuses = [], media_types: types = [], hosts = [] }) {
     const most = (list) => [...list].sort((a, b) => b.uris - a.uris).slice(0, SHOWN);
+    // A bar leads to the URIs that it counts. Some add up several types, or look-ups.
+    const uris = (query) => place(this.job, "uris", query);
     this.statuses.update(
-      most(statuses).map((row) => ({ name: String(row.status), value: row.uris, detail: bytes(row.bytes), kind: row.status < 0 || row.status >= 400 ? "bad" : "c1" })),
+      most(statuses).map((row) => ({
+        name: String(row.status),
+        value: row.uris,
+        detail: bytes(row.bytes),
+        kind: row.status < 0 || row.status >= 400 ? "bad" : "c1",
+        href: uris({ status: row.status }),
+      })),
     );
-    this.types.update(most(types).map((row) => ({ name: row.media_type, value: row.uris, detail: bytes(row.bytes) })));
-    this.hosts.update(hosts.slice(0, SHOWN).map((row) => ({ name: row.host, value: row.succeeded.uris, detail: bytes(row.succeeded.bytes) })));
+    this.types.update(
+      most(types).map((row) => ({ name: row.media_type, value: row.uris, detail: bytes(row.bytes), href: /\/|^no-type$/.test(row.media_type) ? uris({ media_type: row.media_type }) : undefined })),
+    );
+    this.hosts.update(hosts.slice(0, SHOWN).map((row) => ({ name: row.host, value: row.succeeded.uris, detail: bytes(row.succeeded.bytes), href: /:$/.test(row.host) ? undefined : uris({ host: row.host }) })));
   }
 
   plugins(plugins) {
@@ -252,6 +288,19 @@ class Charts {
   }
 }
 
+/** Where no process measured: the indexes of samples that come much later than those around them are apart. */
+export function gapsOf(samples) {
+  const times = samples.map((sample) => Date.parse(sample.at));
+  const steps = times.slice(1).map((time, n) => time - times[n]);
+  const found = new Set();
+  steps.forEach((step, n) => {
+    // Timers may be late, and samples of the past are further apart.
+    const usual = Math.max(steps[n - 1] ?? 0, steps[n + 1] ?? 0, 1000);
+    if (step > 3 * usual) found.add(n + 1);
+  });
+  return found;
+}
+
 // What seldom happens is a row of spikes where points are seconds apart.
 function coarser(points) {
   const size = Math.ceil(points.length / 40);
@@ -260,7 +309,10 @@ function coarser(points) {
     const part = points.slice(n, n + size);
     found.push({
       time: part.at(-1).time,
-      values: part[0].values.map((_, i) => part.reduce((sum, point) => sum + point.values[i], 0) / part.length),
+      values: part[0].values.map((_, i) => {
+        const measured = part.map((point) => point.values[i]).filter((value) => value !== null);
+        return measured.length === 0 ? null : measured.reduce((sum, value) => sum + value, 0) / measured.length;
+      }),
     });
   }
   return found;

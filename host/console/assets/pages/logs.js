@@ -3,7 +3,7 @@
 import { get, job as path } from "../api.js";
 import { h, id, put, say } from "../dom.js";
 import { bytes, count } from "../format.js";
-import { chooser, heading, read } from "../job.js";
+import { chooser, heading, link, read, uriLink } from "../job.js";
 import { failed, field } from "../notice.js";
 
 const EVERY = 2000;
@@ -48,7 +48,7 @@ export async function open(page) {
     if (now === last) return;
     last = now;
     const isAtEnd = shown.scrollTop + shown.clientHeight >= shown.scrollHeight - 30;
-    put(shown, lines.flatMap((line) => [marked(line, pattern), "\n"]));
+    put(shown, lines.flatMap((line) => [marked(line, pattern).map((part) => (typeof part === "string" ? linked(page.job, file, part) : part)), "\n"]));
     earlier.disabled = start === 0;
     latest.hidden = before === undefined;
     if (isFollowed.checked || isAtEnd) shown.scrollTop = shown.scrollHeight;
@@ -114,14 +114,23 @@ export async function open(page) {
   page.signal.addEventListener("abort", () => clearInterval(follower));
 }
 
+// A text of a log with its URIs as links to their pages. In crawl.log the status leads to the URIs that have it, too.
+function linked(job, file, text) {
+  const status = file.startsWith("crawl.log") ? text.match(/^(\S+ +)(-?\d+)(?= )/) : null;
+  const head = status ? [status[1], link(job, "uris", { status: status[2] }, status[2])] : [];
+  const rest = text.slice(status?.[0].length ?? 0);
+  const parts = rest.split(/((?:https?|ftps?|dns|whois):[^\s"<>]+)/);
+  return [head, parts.map((part, n) => (n % 2 === 1 ? uriLink(job, part) : part))];
+}
+
 // What was searched for, marked; an expression of the daemon's that the browser reads otherwise goes unmarked.
 function marked(line, pattern) {
-  if (!pattern) return line;
+  if (!pattern) return [line];
   let expression;
   try {
     expression = new RegExp(pattern, "g");
   } catch {
-    return line;
+    return [line];
   }
   const parts = [];
   let end = 0;

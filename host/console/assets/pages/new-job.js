@@ -1,13 +1,14 @@
-// A new job: its name, a profile (one that ships, or a text), its seeds. What is entered is kept as a draft, so that neither a
-// reload nor a daemon that starts again loses it.
+// A new job: its name, profile and seeds; then what most jobs decide for themselves, and below that, folded, every other setting.
+// What is entered is kept as a draft, so that neither a reload nor a daemon that starts again loses it.
 
-import { get, send } from "../api.js";
+import { get, profile as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
-import { Editor } from "../editor.js";
+import { Field, fieldsOf } from "../fields.js";
 import { choice, done, faultText, field } from "../notice.js";
 import { place } from "../job.js";
+import { ProfileEditor, readKnown } from "../profile-editor.js";
 import { session } from "../session.js";
-import { checkProfile, readSchema } from "./profile.js";
+import { at, pointer } from "../settings-form.js";
 
 const DRAFT = "opilio-draft";
 const START = `# What is not written here has its default.
@@ -16,6 +17,17 @@ strategy = "snapshot"
 [operator]
 contact-url = "https://example.org/crawler"
 `;
+/** Filters that decide which sites belong to the crawl; one of them in the stack is the scope of the job. */
+const SCOPES = [
+  ["surt-scope", "under the seeds: the host or folder that each seed names"],
+  ["domain", "domains of the seeds, with their subdomains"],
+  ["host", "hosts of the seeds"],
+  ["path", "folders of the seeds"],
+  ["broad", "all sites"],
+];
+/** The plugin that leaves URIs out, in the stack before the filter that accepts what pages need. */
+const EXCLUDED = "excluded";
+const BEFORE = "prerequisite";
 
 /** Opens the page. */
 export async function open(page) {
@@ -23,79 +35,195 @@ export async function open(page) {
     put(page.main, h("div.head", {}, h("h1", {}, "New job")), h("p.nothing", {}, "Only operators and administrators can create jobs; you are signed in as a viewer."));
     return;
   }
-  const draft = read();
-  const { profiles } = await get("profiles", {}, page.signal);
-  const offered = profiles.map((profile) => [profile.name, profile.ships ? `${profile.name} (built in)` : profile.name]);
+  const draft = page.query.profile ? { ...read(), from: page.query.profile, profile: undefined } : read();
+  const [{ profiles }, { schema }] = await Promise.all([get("profiles", {}, page.signal), readKnown()]);
+  const usable = profiles.filter((profile) => !profile.problem);
+  const offered = usable.map((profile) => [profile.name, profile.ships ? `${profile.name} (built in)` : profile.name]);
+  const isOffered = (name) => usable.some((profile) => profile.name === name);
   const name = h("input", { required: true, value: draft.name ?? "", pattern: "[A-Za-z0-9][A-Za-z0-9._\\-]*", autocomplete: "off", spellcheck: "false", autocapitalize: "off" });
-  const from = choice({}, [...offered, ["", "own text"]], draft.profile !== undefined ? "" : (draft.from ?? offered[0][0]));
+  const first = draft.from ?? (draft.profile === undefined ? usable[0].name : "");
+  const from = choice({}, [...offered, ["", "own text"]], isOffered(first) ? first : "");
+  const about = h("p.hint");
   const contact = h("input", { type: "url", value: draft.contact ?? "", autocomplete: "url", placeholder: "https://example.org/crawler" });
-  const seeds = h("textarea", { rows: 7, value: draft.seeds ?? "", spellcheck: "false", placeholder: "https://example.org/" });
-  const begin = h("input", { type: "checkbox", checked: draft.begin ?? true, id: id("begin") });
-  const editor = new Editor({ label: "Profile (TOML)", value: draft.profile ?? START, rows: 18, check: checkProfile, onchange: () => keep() });
-  const own = h("div.field", {}, h("span", { class: "label" }, "Profile (TOML)"), editor.element);
-  const copy = h("button.button", { type: "button" }, "Edit a copy");
+  const seeds = h("textarea", { rows: 5, value: draft.seeds ?? "", spellcheck: "false", placeholder: "https://example.org/" });
   const error = h("div.form-error", { role: "alert" });
   const submit = h("button.button.primary", { type: "submit" }, "Create job");
-  readSchema(editor, page.signal);
+  const start = startField(draft, () => keep());
+  // The text of the profile as it is saved.
+  let saved = START;
+  const textOf = async (profile) => (profile === "" ? START : (await get(path(profile), {}, page.signal)).toml);
+  saved = await textOf(from.value);
+  const common = commonFields(schema, (changes) => editor.apply(changes));
+  const editor = new ProfileEditor({
+    value: draft.profile ?? saved,
+    profile: from.value || undefined,
+    onchange: () => keep(),
+    onshow: (form) => common.show(form),
+    onfaults: (faults) => common.tell(faults),
+  });
+  const all = h("details.more", { open: from.value === "" }, h("summary", {}, h("span.section-title", {}, "All settings")), editor.element);
+  const restore = h("button.button", { type: "button", hidden: true, onclick: () => (editor.value = saved) }, "Discard changes of the profile");
 
   const keep = () => {
-    const text = from.value === "" ? { profile: editor.value } : { from: from.value };
-    write({ name: name.value, contact: contact.value, seeds: seeds.value, begin: begin.checked, ...text });
+    const isChanged = editor.value !== saved;
+    restore.hidden = !isChanged || from.value === "";
+    put(about, from.value !== "" && isChanged ? "Changed for this job; the named profile stays as it is." : (usable.find((profile) => profile.name === from.value)?.description ?? ""));
+    write({ name: name.value, contact: contact.value, seeds: seeds.value, from: from.value, profile: isChanged || from.value === "" ? editor.value : undefined, ...start.draft() });
   };
-  const turn = () => {
-    own.hidden = from.value !== "";
-    copy.hidden = from.value === "";
+  from.addEventListener("change", async () => {
+    const own = editor.value;
+    const isChanged = own !== saved;
+    saved = await textOf(from.value);
+    editor.profile = from.value || undefined;
+    // Whoever goes on with a text of their own goes on with what they have.
+    editor.value = from.value === "" && isChanged ? own : saved;
+    all.open = from.value === "";
+    editor.editor.judge();
     keep();
-  };
-  copy.addEventListener("click", async () => {
-    const answer = await get(`profiles/${encodeURIComponent(from.value)}`, {}, page.signal);
-    editor.value = answer.toml;
-    from.value = "";
-    turn();
-    editor.area.focus();
   });
-  from.addEventListener("change", turn);
 
   const make = async () => {
-    const body = { name: name.value.trim(), seeds: seeds.value.split("\n").map((line) => line.trim()).filter(Boolean), start: begin.checked };
+    await editor.settled();
+    const body = { name: name.value.trim(), seeds: seeds.value.split("\n").map((line) => line.trim()).filter(Boolean), ...start.body() };
     if (contact.value.trim()) body.contact_url = contact.value.trim();
-    if (from.value === "") body.profile_toml = editor.value;
-    else body.profile = from.value;
+    if (from.value !== "") body.profile = from.value;
+    if (from.value === "" || editor.value !== saved) body.profile_toml = editor.value;
     const made = await send("POST", "jobs", body);
     write(null);
     done(`${made?.name ?? body.name} was created`);
     location.hash = place(made?.name ?? body.name);
   };
   const form = h(
-    "form.card.narrow",
+    "form.parts",
     {
-      oninput: keep,
+      oninput: () => keep(),
       onsubmit: async (event) => {
         event.preventDefault();
         submit.disabled = true;
+        // The daemon compiles plugins that it does not know yet.
+        submit.textContent = "Checking the profile and its plugins…";
         put(error);
         try {
           await make();
         } catch (problem) {
-          if (from.value === "" && problem.faults?.some((fault) => fault.line)) editor.show(problem.faults);
+          if (problem.faults?.some((fault) => fault.line)) {
+            editor.editor.show(problem.faults);
+            editor.form?.tell(problem.faults);
+            common.tell(problem.faults);
+          }
           put(error, problem.message, problem.faults?.length > 0 && h("ul", {}, problem.faults.map((fault) => h("li", {}, faultText(fault)))));
         } finally {
           submit.disabled = false;
+          submit.textContent = "Create job";
         }
       },
     },
-    field("Name", name, "Letters, digits, dots, hyphens and underscores; also the name of the job's folder."),
-    field("Profile", from),
-    h("div.actions", {}, copy),
-    own,
-    field("Contact URL", contact, "Page that says who crawls and why; sent to every server. Required unless the profile has one."),
-    field("Seeds", seeds, "One per line, as in a seeds file."),
-    h("div.check", {}, begin, h("label", { for: begin.id }, "Start it at once")),
-    error,
-    h("div.actions", {}, submit),
+    h(
+      "div.card.narrow",
+      {},
+      field("Name", name, "Letters, digits, dots, hyphens and underscores; also the name of the job's folder."),
+      field("Profile", from),
+      about,
+      h("div.actions", {}, restore),
+      field("Contact URL", contact, "Page that says who crawls and why; sent to every server. Required unless the profile has one."),
+      field("Seeds", seeds, "One per line, as in a seeds file."),
+    ),
+    h("section.card.narrow", { "aria-labelledby": "common" }, h("h2", { id: "common" }, "Scope, limits and schedule"), common.element, start.element),
+    all,
+    h("div.card.narrow.last", {}, error, h("div.actions", {}, submit)),
   );
   put(page.main, h("div.head", {}, h("h1", {}, "New job")), form);
-  turn();
+  keep();
+}
+
+// The settings that most jobs decide for themselves, with labels in the words of people who make jobs.
+function commonFields(schema, apply) {
+  // As in the schema of the plugin, which need not be loaded for it.
+  const depth = { path: ["plugins", "hops", "settings", "max"], name: "max", kind: "integer", min: 0, preset: 20, description: "" };
+  const all = [...fieldsOf(schema, schema), depth];
+  const make = (place, label, hint, before) => {
+    const found = all.find((one) => one.path.join("/") === place);
+    return new Field(found, { label, hint, onchange: (value) => apply((form) => [...(value === undefined || !before ? [] : before(form)), { path: found.path, value: value ?? null }]) });
+  };
+  const stack = (form) => [form.written.stacks?.scope, form.effective?.stacks?.scope, form.inherited.stacks?.scope].find(Array.isArray) ?? [];
+  const scope = choice({ id: id("scope") }, SCOPES, "");
+  const unknown = h("option", { value: "" }, "as in the profile");
+  scope.prepend(unknown);
+  scope.addEventListener("change", () => {
+    const names = SCOPES.map(([name]) => name);
+    const chosen = scope.value;
+    if (chosen !== "") apply((form) => [{ path: ["stacks", "scope"], value: stack(form).map((name) => (names.includes(name) ? chosen : name)) }]);
+  });
+  const hopsTable = (form) => (form.written.plugins?.hops?.component ?? form.inherited.plugins?.hops?.component ? [] : [{ path: ["plugins", "hops", "component"], value: "builtin:hops" }]);
+  const excluded = new Field(
+    { path: ["plugins", EXCLUDED, "settings", "patterns"], name: "patterns", kind: "list", description: "" },
+    {
+      label: "Exclusions",
+      hint: "URIs that the crawl leaves out: regular expressions, such as \\.pdf$ or /calendar/.",
+      onchange: (value) => apply((form) => {
+        const others = stack(form).filter((name) => name !== EXCLUDED);
+        if (value === undefined) return [{ path: ["plugins", EXCLUDED], value: null }, { path: ["stacks", "scope"], value: others }];
+        const to = others.indexOf(BEFORE);
+        return [
+          { path: ["plugins", EXCLUDED, "component"], value: "builtin:regex-list" },
+          { path: ["plugins", EXCLUDED, "settings", "then"], value: "reject" },
+          { path: ["plugins", EXCLUDED, "settings", "patterns"], value },
+          { path: ["stacks", "scope"], value: others.toSpliced(to < 0 ? others.length : to, 0, EXCLUDED) },
+        ];
+      }),
+    },
+  );
+  const made = [
+    make("plugins/hops/settings/max", "Depth", "Most hops from a seed; 0 fetches the seeds only.", hopsTable),
+    make("limits/documents", "Most pages", "Documents after which the crawl ends; none for no limit."),
+    make("limits/time", "Most time", "Time after which the crawl ends; none for no limit."),
+    make("limits/bytes", "Most data", "Bytes after which the crawl ends; none for no limit."),
+    make("politeness/min-delay", "Delay", "Shortest time between two fetches from a server."),
+    excluded,
+    make("strategy", "Visits", "Whether documents are fetched once, or again and again."),
+    make("revisit/fixed-wait", "Time between visits", "For visits at fixed intervals."),
+  ];
+  const fixed = made.at(-1);
+  return {
+    element: h("div", {}, h("div.setting", {}, h("label", { for: scope.id }, "Scope"), h("div.setting-value", {}, scope), h("p.hint", {}, "The sites that belong to the crawl.")), made.map((one) => one.element)),
+    show: (answer) => {
+      const names = SCOPES.map(([name]) => name).filter((name) => stack(answer).includes(name));
+      scope.value = names.length === 1 ? names[0] : "";
+      unknown.hidden = names.length === 1;
+      scope.disabled = names.length !== 1;
+      for (const one of made) one.show(at(answer.written, one.field.path), at(answer.inherited, one.field.path) ?? one.field.preset);
+      fixed.element.hidden = (answer.written.strategy ?? answer.inherited.strategy) !== "fixed";
+    },
+    tell: (faults) => {
+      const errors = faults.filter((fault) => fault.level !== "info");
+      for (const one of made) {
+        const here = pointer(one.field.path);
+        one.tell(errors.filter((fault) => fault.setting === here || fault.setting?.startsWith(`${here}/`)));
+      }
+    },
+  };
+}
+
+// When the job starts.
+function startField(draft, keep) {
+  const options = [["now", "at once"], ["at", "at a time"], ["later", "later, by hand"]];
+  const when = choice({}, options, draft.start ?? (draft.begin === false ? "later" : "now"));
+  const time = h("input", { type: "datetime-local", value: draft.time ?? "" });
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const timeField = field("Time of the start", time, `In your time zone, ${zone}.`);
+  const turn = () => {
+    timeField.hidden = when.value !== "at";
+    time.required = when.value === "at";
+    keep();
+  };
+  when.addEventListener("change", turn);
+  timeField.hidden = when.value !== "at";
+  time.required = when.value === "at";
+  return {
+    element: h("div.start", {}, field("Start", when), timeField),
+    draft: () => ({ start: when.value, time: time.value }),
+    body: () => ({ start: when.value !== "later", start_at: when.value === "at" ? new Date(time.value).toISOString() : undefined }),
+  };
 }
 
 function read() {

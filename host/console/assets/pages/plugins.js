@@ -3,7 +3,7 @@
 import { job as path, send } from "../api.js";
 import { h, put } from "../dom.js";
 import { bytes, count, duration, when, words } from "../format.js";
-import { badge, heading, read, readPlugins } from "../job.js";
+import { badge, heading, link, read, readPlugins } from "../job.js";
 import { ask, done, failed, field } from "../notice.js";
 import { Table } from "../table.js";
 
@@ -21,7 +21,7 @@ export async function open(page) {
     empty: "No plugin has been called yet.",
     key: (plugin) => `${plugin.name} ${plugin.variant ?? ""}`,
     columns: [
-      { title: "Plugin", isHead: true, cell: (plugin) => [plugin.name, plugin.variant && h("div.hint", {}, `variant ${plugin.variant}`)] },
+      { title: "Plugin", isHead: true, cell: (plugin) => [link(page.job, "plugin", { name: plugin.name }, plugin.name), plugin.variant && h("div.hint", {}, `variant ${plugin.variant}`)] },
       { title: "Version", cell: (plugin) => [plugin.version, h("div.hint.mono", { title: plugin.component }, plugin.component.slice(0, 12))] },
       { title: "Calls", isNumber: true, cell: (plugin) => count(plugin.calls) },
       { title: "Faults", isNumber: true, cell: faults },
@@ -54,7 +54,8 @@ export async function open(page) {
   page.signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-function faults(plugin) {
+/** The number of its errors, by kind, and what they cost. */
+export function faults(plugin) {
   const all = Object.values(plugin.faults).reduce((sum, number) => sum + number, 0);
   if (all === 0 && !plugin.left_out_s && !plugin.lost_events) return "0";
   return [
@@ -68,13 +69,15 @@ function faults(plugin) {
 /** What is odd about the waits of an evaluator: the profile's limits corrected them, or they swing. */
 const ODD = { zero: "zero", "too-short": "shorter than revisit.min-wait", "too-long": "longer than revisit.max-wait", oscillating: "oscillating" };
 
-function oddWaits(plugin) {
+/** The odd waits, if there are any. */
+export function oddWaits(plugin) {
   const odd = Object.entries(plugin.odd_waits ?? {}).filter(([, number]) => number > 0);
   if (odd.length === 0) return null;
   return h("div.warn-text", {}, "Odd waits: ", odd.map(([why, number]) => `${count(number)} ${ODD[why] ?? words(why)}`).join(", "));
 }
 
-function tally(counts) {
+/** Counts by name, in words. */
+export function tally(counts) {
   const entries = Object.entries(counts);
   return entries.length === 0 ? "–" : entries.map(([name, number]) => `${words(name)} ${count(number)}`).join(", ");
 }
@@ -120,12 +123,7 @@ function stackName(entry) {
 async function readTables(page, element) {
   const { tables } = await read(page, "tables");
   if (tables.length === 0) return;
-  const names = [...new Set(tables.flatMap((table) => Object.keys(table)))];
-  const shown = new Table({
-    caption: "Look-up tables of plugins",
-    key: (table) => table.name ?? JSON.stringify(table),
-    columns: names.map((name, n) => ({ title: words(name), isHead: n === 0, cell: (table) => value(name, table[name]) })),
-  });
+  const shown = tableOf(tables);
   shown.show(tables);
   element.hidden = false;
   const reload = h(
@@ -148,6 +146,16 @@ async function readTables(page, element) {
   put(element, h("h2", {}, "Tables"), shown.element, h("div.actions", {}, reload));
 }
 
+/** A table of look-up tables, with a column for each of their facts. */
+export function tableOf(tables) {
+  const names = [...new Set(tables.flatMap((table) => Object.keys(table)))];
+  return new Table({
+    caption: "Look-up tables of plugins",
+    key: (table) => table.name ?? JSON.stringify(table),
+    columns: names.map((name, n) => ({ title: words(name), isHead: n === 0, cell: (table) => value(name, table[name]) })),
+  });
+}
+
 function value(name, is) {
   if (is === null || is === undefined) return "–";
   if (typeof is === "number") return count(is);
@@ -159,7 +167,8 @@ function badgeOr(text) {
   return ["failed", "ready", "error"].includes(text) ? badge(text) : String(text);
 }
 
-function askToReplace(page, plugin, after) {
+/** Asks for a component in place of a plugin's; `after` runs when it was replaced. */
+export function askToReplace(page, plugin, after) {
   const component = h("input", { required: true, spellcheck: "false", autocapitalize: "off", placeholder: "builtin:html, registry.example.org/html:1.2 or /srv/plugins/html.wasm" });
   const sha256 = h("input", { spellcheck: "false", pattern: "[0-9a-fA-F]{64}", autocomplete: "off" });
   const settings = h("textarea", { rows: 4, spellcheck: "false", placeholder: '{ "initial-wait": "1h" }' });

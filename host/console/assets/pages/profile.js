@@ -1,42 +1,46 @@
-// The profile that a job was made from. It stays what it was; the editor is for the next job.
+// The profile that a job was made from, and what has changed in the named profile since. The job keeps its own copy.
 
-import { get, job as path, send, text } from "../api.js";
+import { get, job as path, text } from "../api.js";
+import { diffView } from "../diff.js";
 import { h, put } from "../dom.js";
 import { Editor } from "../editor.js";
 import { heading } from "../job.js";
-import { session } from "../session.js";
+import { comparePlace, profilePlace } from "./profiles.js";
 
 /** Opens the page. */
 export async function open(page) {
-  const profile = await text(path(page.job, "profile"), {}, page.signal);
-  const isLooking = session.role === "viewer";
-  const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, check: checkProfile, isReadOnly: isLooking });
-  if (!isLooking) readSchema(editor, page.signal);
+  const [profile, origin] = await Promise.all([text(path(page.job, "profile"), {}, page.signal), get(path(page.job, "profile-origin"), {}, page.signal)]);
+  // It is there to be read: nothing in it is to be corrected here.
+  const editor = new Editor({ label: "Profile (TOML)", value: profile, rows: 30, isReadOnly: true });
   put(
     page.main,
-    heading(page, "Profile", h("button.button.primary", { type: "button", "data-needs": "operator", onclick: () => makeJob(editor.value) }, "New job from this text")),
-    h(
-      "p.hint",
-      {},
-      "The profile that the job was created with. Later changes are under Settings and History. ",
-      !isLooking && "Edit it to create a new job; this job does not change. Ctrl+Space suggests settings.",
-    ),
+    heading(page, "Profile", h("button.button", { type: "button", "data-needs": "operator", onclick: () => makeJob(profile) }, "New job from this text")),
+    h("p.hint", {}, "The profile that the job was created with. Later changes are under Settings and History. To change it for the next job, edit the named profile, or a copy of this text."),
+    originOf(origin, page.job),
     editor.element,
   );
-  if (!isLooking) editor.judge();
 }
 
-/** Faults of a profile. */
-export async function checkProfile(toml) {
-  const answer = await send("POST", "profiles/check", { toml });
-  return answer.faults;
-}
-
-/** Gives an editor the schema once it is there; without it nothing is proposed. */
-export function readSchema(editor, signal) {
-  get("profile-schema", {}, signal)
-    .then((schema) => (editor.schema = schema))
-    .catch(() => undefined);
+function originOf({ profile, version, newest, diff }, job) {
+  if (!profile) return h("p.muted", {}, "The job was created from a file or a text, not from a named profile.");
+  const name = h("a", { href: profilePlace(profile) }, profile);
+  const began = version ? [name, ` version ${version}`] : ["the shipped profile ", name];
+  const now = [
+    diff === undefined || diff === null
+      ? "The profile has been deleted since."
+      : diff === ""
+        ? "The newest version is the same."
+        : newest && newest !== version
+          ? ["The newest version is ", h("a", { href: comparePlace({ profile, version, with: profile }) }, String(newest)), "."]
+          : "The text of the job differs from it.",
+  ];
+  return h(
+    "section.card",
+    {},
+    h("h2", {}, "Named profile"),
+    h("p", {}, "Created with ", began, ". ", now),
+    diff && h("details", {}, h("summary", {}, "Difference to the newest version"), diffView(diff, `Difference of ${job} to the newest version of ${profile}`, "")),
+  );
 }
 
 function makeJob(toml) {

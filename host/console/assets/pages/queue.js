@@ -11,8 +11,8 @@ import { act, nextDue } from "./frontier.js";
 const SIZE = 50;
 const EVERY = 3000;
 const KNOWN = new Set([
-  ..."queue state ready waiting in_process precedence next_ready wake failures crawl_delay_ms group finished fetched succeeded".split(" "),
-  ..."novel bytes novel_bytes run_time_ms spent retired_by".split(" "),
+  ..."queue state ready waiting in_process precedence next_ready wake failures crawl_delay_s group finished fetched succeeded".split(" "),
+  ..."novel bytes novel_bytes run_time_s spent retired_by".split(" "),
 ]);
 
 /** Opens the page. */
@@ -82,14 +82,14 @@ function queueFacts(queue) {
     ["In process", count(queue.in_process)],
     ["Precedence", count(queue.precedence)],
     ["Back-offs in a row", count(queue.failures)],
-    ["Crawl-delay of robots.txt", queue.crawl_delay_ms && duration(queue.crawl_delay_ms / 1000)],
+    ["Crawl-delay of robots.txt", queue.crawl_delay_s && duration(queue.crawl_delay_s)],
     ["Server group", queue.group],
     ["Finished visits", count(queue.finished)],
     ["Fetched", count(queue.fetched)],
     ["Succeeded", count(queue.succeeded)],
     ["New or changed", count(queue.novel)],
     ["Content", queue.bytes !== undefined && `${bytes(queue.bytes)}, ${bytes(queue.novel_bytes)} of it new`],
-    ["Fetch time", queue.run_time_ms !== undefined && duration(queue.run_time_ms / 1000)],
+    ["Fetch time", queue.run_time_s !== undefined && duration(queue.run_time_s)],
     ["Cost", queue.spent !== undefined && count(queue.spent)],
     ...Object.entries(queue)
       .filter(([key, value]) => !KNOWN.has(key) && typeof value !== "object")

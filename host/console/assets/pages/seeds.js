@@ -19,12 +19,13 @@ export async function open(page) {
       { title: "Seed", isHead: true, isWide: true, cell: (seed) => uriLink(page.job, seed.uri) },
       { title: "Captured", cell: captured },
       { title: "Status", isNumber: true, cell: (seed) => (seed.status ? String(seed.status) : "–") },
+      { title: "First capture", cell: (seed) => when(seed.first_captured, { isShort: true }) },
       { title: "Last fetched", cell: (seed) => when(seed.fetched, { isShort: true }) },
       { title: "Last change", cell: (seed) => when(seed.changed, { isShort: true }) },
       { title: "Next due", cell: (seed) => when(seed.due, { isShort: true }) },
       { title: "Pages", isNumber: true, cell: (seed) => count(seed.pages) },
       { title: "Visits", isNumber: true, cell: (seed) => count(seed.visits) },
-      { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? uriLink(page.job, seed.redirect) : "–") },
+      { title: "Redirects to", isWide: true, cell: (seed) => (seed.redirect ? redirect(page, seed) : "–") },
       { title: "From", cell: (seed) => seed.origin },
       {
         title: "Do",
@@ -60,6 +61,13 @@ function captured(seed) {
   // A turn that came to nothing captures nothing, whatever is archived from before.
   const isToday = seed.crawled && seed.fetched && seed.fetched.slice(0, 10) === new Date().toISOString().slice(0, 10);
   return h("span.badge.good", {}, isToday ? "today" : "yes");
+}
+
+// The end of the redirects, and what became of it.
+function redirect(page, { redirect: uri, redirect_status: status, redirect_first_captured: first }) {
+  const said = [status ? `status ${status}` : "not fetched"];
+  if (first) said.push("first capture ", when(first, { isShort: true }));
+  return [uriLink(page.job, uri), h("div.hint", {}, said.flatMap((part, n) => (n === 1 ? [", ", part] : [part])))];
 }
 
 function askToAdd(page, after) {

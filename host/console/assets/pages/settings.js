@@ -3,21 +3,11 @@
 import { job as path, send } from "../api.js";
 import { h, id, put } from "../dom.js";
 import { count } from "../format.js";
-import { badge, heading, read, search } from "../job.js";
-import { done, faultText, field, choice } from "../notice.js";
+import { badge, heading, link, read, search } from "../job.js";
+import { done, faultText, field } from "../notice.js";
 import { Table } from "../table.js";
 
-const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
-const MATCHES = [
-  ["", "everything without an override"],
-  ["surt", "a SURT prefix"],
-  ["host", "a host"],
-  ["domain", "a domain"],
-  ["queue", "a queue"],
-  ["source", "URIs found from a seed"],
-  ["regex", "URIs that match an expression"],
-];
-
+export const EFFECTS = { "at-once": "at once", "next-start": "at the next start", never: "never: frozen when the job was created" };
 /** Opens the page. */
 export async function open(page) {
   let settings = [];
@@ -81,16 +71,10 @@ export async function open(page) {
 // Checked as a profile is: all faults at once, and nothing is changed where there is one.
 function changeForm(page, after) {
   const lines = h("textarea", { rows: 3, required: true, spellcheck: "false", autocapitalize: "off", placeholder: 'politeness.min-delay = "5s"' });
-  const matching = choice({}, MATCHES, "");
-  const match = h("input", { spellcheck: "false", autocapitalize: "off", disabled: true });
+  const reason = h("input", { maxlength: 1000, autocomplete: "off" });
   const answer = h("div", { role: "status" });
-  matching.addEventListener("change", () => {
-    match.disabled = matching.value === "";
-    match.required = matching.value !== "";
-  });
   const change = async (onlyCheck) => {
-    const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck };
-    if (matching.value) body.matching = { [matching.value]: matching.value === "regex" ? match.value.trim() : match.value.trim().split(/\s+/) };
+    const body = { set: lines.value.split("\n").map((line) => line.trim()).filter(Boolean), only_check: onlyCheck, reason: reason.value.trim() || undefined };
     put(answer);
     try {
       const result = await send("PATCH", path(page.job, "settings"), body);
@@ -98,6 +82,7 @@ function changeForm(page, after) {
       if (onlyCheck) return;
       done("the settings were changed");
       lines.value = "";
+      reason.value = "";
       await after();
     } catch (problem) {
       const faults = problem.faults?.length > 0 ? problem.faults : [{ problem: problem.message }];
@@ -115,7 +100,8 @@ function changeForm(page, after) {
     },
     h("h2", {}, "Change settings"),
     field("Settings, one per line as in a profile", lines),
-    h("div.toolbar", {}, field("For", matching), growing(field("Which", match))),
+    h("p.hint", {}, "The settings apply where no override sets them. For some URIs only: ", link(page.job, "overrides", {}, "add an override"), "."),
+    field("Reason, for the history", reason),
     answer,
     h(
       "div.actions",
@@ -134,19 +120,15 @@ function changeForm(page, after) {
   };
 }
 
-function changed({ changed: list, notices }, onlyCheck) {
+/** Lists changed settings, and warnings about them. */
+export function changed({ changed: list, notices }, onlyCheck) {
   return [
     h("p", {}, list.length === 0 ? "No setting changes." : onlyCheck ? "No errors. The settings would change:" : "Changed settings:"),
     h(
       "ul",
       {},
-      list.map((one) => h("li", {}, h("code", {}, one.key), ": ", one.before && [h("code", {}, one.before), " → "], h("code", {}, one.after), ", ", EFFECTS[one.effect] ?? one.effect)),
+      list.map((one) => h("li", {}, h("code", {}, one.key), ": ", one.before && [h("code", {}, one.before), " → "], one.after ? h("code", {}, one.after) : "not set", ", ", EFFECTS[one.effect] ?? one.effect)),
     ),
     notices?.length > 0 && h("ul", {}, notices.map((notice) => h("li.warn-text", {}, badge(notice.level), " ", faultText(notice)))),
   ];
-}
-
-function growing(element) {
-  element.classList.add("grow");
-  return element;
 }

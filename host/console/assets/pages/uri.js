@@ -89,7 +89,7 @@ function record(page, why) {
         ["Last status", uri.status ? String(uri.status) : "none yet"],
         ["Refused by", why.last_refusal && refusal(why.last_refusal)],
         ["Due", uri.due && when(uri.due)],
-        ["Wait", uri.wait_ms !== undefined && duration(uri.wait_ms / 1000)],
+        ["Wait", uri.wait_s !== undefined && duration(uri.wait_s)],
         ["Queue", queueLink(page.job, uri.queue)],
         ["Directive", words(uri.directive)],
         ["Precedence", uri.precedence !== undefined && count(uri.precedence)],
@@ -214,15 +214,41 @@ function capture(page, uri) {
     },
     "Show the capture",
   );
+  const elsewhere = h("p.hint", {}, "Loading …");
+  replayElsewhere(page, uri, elsewhere).catch(() => put(elsewhere));
   return h(
     "section.card",
     {},
     h("h2", {}, "The capture"),
     h("p.hint", {}, "As archived, with images and style sheets from the archive. Scripts do not run, and nothing is fetched from the live site."),
     h("div.actions", {}, show),
+    elsewhere,
     which,
     holder,
   );
+}
+
+// Replay with scripts is that of other programs: pywb, where it runs, or ReplayWeb.page with a package.
+async function replayElsewhere(page, uri, element) {
+  const { url, command } = await read(page, "pywb");
+  if (url) {
+    const links = [["Replay with pywb", digitsOf(uri.archived.date)], ["all captures in pywb", "*"]];
+    put(element, links.flatMap(([text, time], n) => [n > 0 && ", ", h("a", { href: `${url}${time}/${uri.uri}`, target: "_blank", rel: "noreferrer" }, text)]), " (in a new tab, with scripts)");
+    return;
+  }
+  put(
+    element,
+    "To replay it with scripts, run ",
+    h("code", {}, command),
+    " on the daemon's machine (needs pywb), or open a package of the job on ",
+    h("a", { href: "https://replayweb.page/", target: "_blank", rel: "noreferrer" }, "ReplayWeb.page"),
+    ".",
+  );
+}
+
+// The 14 digits that pywb takes for a time.
+function digitsOf(date) {
+  return new Date(date).toISOString().replaceAll(/[-:T]/g, "").slice(0, 14);
 }
 
 // Lists have the second of a capture; until the end of it there it is.

@@ -1,14 +1,14 @@
-// URIs of a job: one by its address, or all that begin with a SURT prefix or match a regular expression, and what can be done with
-// all of these at once.
+// URIs of a job: one by its address, or all of a site, a pattern or an outcome, and what can be done with all of these at once.
 
 import { get, job as path, send } from "../api.js";
 import { h, put, say } from "../dom.js";
 import { count, when } from "../format.js";
 import { badge, heading, place, queueLink, read, uriLink } from "../job.js";
-import { ask, failed, field } from "../notice.js";
+import { ask, choice, failed, field } from "../notice.js";
 import { Pages, Table } from "../table.js";
 
 const SIZE = 100;
+const STATES = [["", "any"], "queued", "open", "succeeded", "failed", "disregarded", "done", "deleted", "faded"];
 
 /** Opens the page. */
 export async function open(page) {
@@ -16,6 +16,10 @@ export async function open(page) {
   const uri = h("input", { type: "search", "data-search": true, spellcheck: "false", autocapitalize: "off", placeholder: "https://example.org/page" });
   const surt = h("input", { value: query.surt ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "http://(org,example," });
   const regex = h("input", { value: query.regex ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "\\.pdf$" });
+  const host = h("input", { value: query.host ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "www.example.org" });
+  const status = h("input", { value: query.status ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "404, 5xx, -2" });
+  const state = choice({}, STATES, query.state ?? "");
+  const type = h("input", { value: query.media_type ?? "", spellcheck: "false", autocapitalize: "off", placeholder: "text/html" });
   const meant = h("p.muted", { role: "status" });
   const table = new Table({
     caption: "URIs",
@@ -32,7 +36,8 @@ export async function open(page) {
       { title: "Queue", cell: (row) => queueLink(page.job, row.queue) },
     ],
   });
-  const which = () => ({ surt: surt.value.trim() || undefined, regex: regex.value.trim() || undefined });
+  const conditions = { surt, regex, host, status, state, media_type: type };
+  const which = () => Object.fromEntries(Object.entries(conditions).map(([name, input]) => [name, input.value.trim() || undefined]));
   // What is listed stays the same from page to page, whatever is typed meanwhile.
   let listed = which();
   const pages = new Pages({
@@ -46,7 +51,7 @@ export async function open(page) {
   });
   const show = async () => {
     listed = which();
-    page.remember({ surt: listed.surt, regex: listed.regex });
+    page.remember(listed);
     await pages.first();
     say(meant, pages.next === null ? "" : `More than ${count(SIZE)}; use Count for their number.`);
   };
@@ -58,8 +63,8 @@ export async function open(page) {
   };
   const sweep = async (method, title, text) => {
     const chosen = which();
-    if (!chosen.surt && !chosen.regex) {
-      failed(new Error("give a SURT prefix or a regular expression; this action never selects all URIs"));
+    if (!Object.values(chosen).some(Boolean)) {
+      failed(new Error("give a condition, such as a SURT prefix; this action never selects all URIs"));
       return;
     }
     try {
@@ -106,6 +111,10 @@ export async function open(page) {
       },
       grow(field("SURT prefix", surt)),
       grow(field("Regular expression", regex)),
+      field("Host", host),
+      field("Status", status),
+      field("State", state),
+      field("Media type", type),
       h("button.button", { type: "submit" }, "List"),
       h("button.button", { type: "button", onclick: () => tally().catch(failed) }, "Count"),
       h("button.button.danger", { type: "button", "data-needs": "operator", onclick: () => sweep("delete", "Delete", "The URIs leave their queues and stay known, so that they are not found again.") }, "Delete …"),

@@ -12,13 +12,14 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use opilio_archive::{Captures, CdxjEntry, HttpPayload, Part, ReadError, Reader, captures};
-use opilio_control::{Answer, Command};
-use opilio_crawl::stays_inside;
+use opilio_archive::{BodyPart, Captures, CdxjEntry, HttpPayload, ReadError, Reader, captures};
+use opilio_control::{Command, CommandResponse};
+use opilio_crawl::{only_in_store, stays_inside};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use super::files::Binary;
 use super::jobs::blocking;
 use super::logs::places;
 use super::{Shared, checked_limit, page};
@@ -123,7 +124,7 @@ pub(super) struct Payload {
 }
 
 /// Returns the payload of a capture with its media type. A content security policy keeps it from running or loading anything.
-#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The payload, with its own media type", content_type = "*/*", body = Vec<u8>)))]
+#[utoipa::path(get, path = "/jobs/{job}/capture", operation_id = "show_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The payload, with its own media type", content_type = "*/*", body = inline(Binary))))]
 pub(crate) async fn capture(
     State(daemon): Shared,
     caller: Caller,
@@ -213,7 +214,7 @@ pub(super) async fn known(
 ) -> Result<Known, Problem> {
     let uri = asked.clone();
     let why = daemon.one(job, caller, Command::Why { uri }, |answer| match answer {
-        Answer::Why(why) => Some(why.uri),
+        CommandResponse::Why(why) => Some(why.uri),
         _ => None,
     });
     let record = why.await?;
@@ -241,12 +242,22 @@ fn archived(record: &serde_json::Value) -> Option<Location> {
 /// The archive directories of a job.
 pub(super) struct Archive {
     pub(super) directories: Vec<PathBuf>,
+    /// Archive files that are only in the store, with their URLs.
+    pub(super) moved: Vec<(PathBuf, String)>,
 }
 
 impl Archive {
     pub(super) fn of(job: &Path) -> Result<Archive, Problem> {
+        let moved = only_in_store(job).map_err(|problem| {
+            Problem::failure(format!("cannot read handed-over.jsonl: {problem}"))
+        })?;
+        let moved = moved.into_iter().map(|file| {
+            let path = file.path(job);
+            (path, file.url.unwrap_or_default())
+        });
         Ok(Archive {
             directories: places(job)?.archives,
+            moved: moved.collect(),
         })
     }
 
@@ -273,7 +284,8 @@ impl Archive {
     }
 
     fn captures(&self, uri: &str) -> Result<Captures, Problem> {
-        captures(&self.directories, uri).map_err(|problem| {
+        let moved: Vec<_> = self.moved.iter().map(|(path, _)| path.clone()).collect();
+        captures(&self.directories, &moved, uri).map_err(|problem| {
             Problem::conflict(format!("cannot read an index of the archive: {problem}"))
         })
     }
@@ -317,10 +329,18 @@ impl Archive {
 
     fn open(&self, place: &Location) -> Result<(Reader, PathBuf), Problem> {
         let file = find(&self.directories, &place.file).ok_or_else(|| {
-            Problem::not_found(format!(
-                "{} is not in the archive folders of the job; it may have been handed over",
-                place.file
-            ))
+            let file = &place.file;
+            let mut moved = self.moved.iter();
+            let moved = moved.find(|(path, _)| path.file_name().is_some_and(|it| *it == **file));
+            Problem::not_found(match moved {
+                Some((path, url)) => format!(
+                    "{file} was deleted from the job after it was stored as {url}; copy it to {} to show its captures",
+                    path.parent().unwrap_or(path).display()
+                ),
+                None => format!(
+                    "{file} is not in the archive folders of the job; it may have been handed over"
+                ),
+            })
         })?;
         let folder = file.parent().unwrap_or(&file);
         stays_inside(folder, &file).map_err(|problem| Problem::conflict(problem.to_string()))?;
@@ -399,7 +419,7 @@ impl Archive {
             }
             match is_http {
                 true => machine.feed(&piece[..length], |part| {
-                    if let Part::Payload(bytes) = part {
+                    if let BodyPart::Payload(bytes) = part {
                         payload.bytes.extend_from_slice(bytes);
                     }
                 }),
@@ -497,8 +517,6 @@ impl Payload {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

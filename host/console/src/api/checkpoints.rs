@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use opilio_control::{Author, KeptCheckpoint};
-use opilio_crawl::{Course, stays_inside};
+use opilio_crawl::{ProcessRecord, stays_inside};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -104,7 +104,7 @@ impl Daemon {
     /// Waits until the daemon's view of a job is as new as its `course.json`.
     async fn seen_as_written(&self, job: &str) -> Result<(), Problem> {
         let directory = self.directory(job)?;
-        let Some(written) = Course::read(&directory).ok().flatten() else {
+        let Some(written) = ProcessRecord::read(&directory).ok().flatten() else {
             return Ok(());
         };
         let mut jobs = self.jobs.subscribe();

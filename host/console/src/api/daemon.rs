@@ -7,6 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Shared;
+use crate::node::availability_name;
 
 /// The daemon.
 #[derive(Debug, Serialize, ToSchema)]
@@ -33,6 +34,22 @@ pub(crate) struct About {
     authentication: bool,
     /// Next jobs of the calendar.
     calendar: Vec<Coming>,
+    /// Membership in a cluster; not set: the daemon is in none.
+    node: Option<Membership>,
+}
+
+/// Membership of the daemon in its cluster.
+#[derive(Debug, Serialize, ToSchema)]
+struct Membership {
+    /// Name of the node.
+    name: String,
+    /// State of the connection to NATS: `outside`, `working`, `slow`, `riding` (no answer yet), `paused` (no answer for so long
+    /// that the session may have ended), or `full` (JetStream has no room).
+    state: &'static str,
+    /// Whether an operator drains the node: the daemon starts no crawls.
+    is_drained: bool,
+    /// Whether the node leads the cluster.
+    is_leader: bool,
 }
 
 /// Next job of a calendar entry.
@@ -71,5 +88,14 @@ pub(crate) async fn about(State(daemon): Shared) -> Json<About> {
         disk_free: opilio_crawl::free_space(daemon.folder.path()),
         authentication: config.authentication,
         calendar: coming.collect(),
+        node: daemon.node.as_ref().map(|node| {
+            let status = node.status();
+            Membership {
+                name: node.name().to_owned(),
+                state: availability_name(status.availability),
+                is_drained: status.is_drained,
+                is_leader: status.is_leading,
+            }
+        }),
     })
 }

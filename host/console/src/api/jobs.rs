@@ -6,14 +6,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use opilio_control::{Answer, Checkpoint, Command};
-use opilio_crawl::ProfileSource;
+use jiff::Timestamp;
+use opilio_control::{Checkpoint, Command, CommandResponse};
+use opilio_crawl::{NamedProfile, ProfileOrigin, ProfileSource};
+use opilio_profile::Profile;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::events::JobStatus;
 use super::statistics::status_of;
-use super::{BASE, Done, Shared, checked_limit, page, profiles, seed_lines};
+use super::{BASE, Done, Shared, checked_limit, page, seed_lines};
 use crate::access::{Caller, Role};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
@@ -22,6 +24,10 @@ use crate::orders::Orders;
 use crate::overview::{JobOverview, JobState};
 use crate::problem::Problem;
 use crate::process;
+use crate::reach;
+
+/// The answer for a job that waits for its start.
+const STARTS: &str = "the job will start as soon as a place among the concurrent crawls is free";
 
 /// Selection and order of jobs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -89,10 +95,11 @@ pub(crate) struct Making {
     /// Name of the job: letters, digits, `.`, `-` and `_`.
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
     name: String,
-    /// Name of a profile; give this or `profile_toml`.
+    /// Name of a profile; give this, `profile_toml`, or both.
     #[schema(value_type = String, required = false)]
     profile: Option<String>,
-    /// Text of a profile; give this or `profile`.
+    /// Text of a profile. With `profile`, it is a changed text of that profile for this job: settings that name programs or files
+    /// of this machine may stay, and relative paths start at the folder of profiles.
     #[schema(value_type = String, required = false, format = "profile")]
     profile_toml: Option<String>,
     /// Seeds in addition to those of the profile.
@@ -105,6 +112,8 @@ pub(crate) struct Making {
     /// Whether to start the job at once.
     #[serde(default)]
     start: bool,
+    /// Time at which to start the job, in place of `start`; a past time means at once.
+    start_at: Option<Timestamp>,
 }
 
 /// Job that was created.
@@ -191,29 +200,29 @@ impl JobSort {
 }
 
 /// Creates a job: checks, copies and freezes its profile. If the profile has errors, the response lists them with line and
-/// column, and no job is created. A profile in the request must not name programs to run or files of this machine. Only an
-/// admin's profile may name components in registries.
+/// column, and no job is created. A text in the request must not name programs to run or files of this machine. Only an
+/// admin's text may name components in registries.
 #[utoipa::path(post, path = "/jobs", operation_id = "make_job", tag = "jobs", request_body = Making, responses((status = 201, body = MadeJob, headers(("location" = String, description = "The job")))))]
 pub(crate) async fn make(
     State(daemon): Shared,
     caller: Caller,
     Body(making): Body<Making>,
 ) -> Result<impl IntoResponse, Problem> {
-    let profile = match (&making.profile, making.profile_toml) {
-        (Some(name), None) => daemon.profile(name)?,
+    let (named, text) = (making.profile, making.profile_toml);
+    let (profiles, by) = (daemon.clone(), caller.clone());
+    let profile = blocking(move || match (named, text) {
+        (Some(name), None) => profiles.profile(&name),
+        (Some(name), Some(text)) => changed(profiles.profile(&name)?, text, &by),
         (None, Some(text)) => {
-            profiles::keeps_to_itself(&text, &caller)?;
-            ProfileSource::Text {
-                file: "profile.toml".to_owned(),
-                text,
-            }
+            reach::check(&text, None, &by)?;
+            let file = "profile.toml".to_owned();
+            Ok(ProfileSource::Text { file, text })
         }
-        _ => {
-            return Err(Problem::unusable(
-                "give either profile (a name) or profile_toml (a text)",
-            ));
-        }
-    };
+        (None, None) => Err(Problem::unusable(
+            "give profile (a name), profile_toml (a text), or both",
+        )),
+    });
+    let profile = profile.await?;
     let new = NewJob {
         name: making.name.clone(),
         profile,
@@ -222,12 +231,31 @@ pub(crate) async fn make(
     };
     let folder = daemon.folder.clone();
     blocking(move || folder.make(new).map_err(Problem::from)).await?;
-    if making.start {
+    if making.start || making.start_at.is_some() {
         daemon.order(&making.name, |orders| {
             *orders = Orders::new(true, &caller.user);
+            orders.start_at = making.start_at;
         });
     }
     Ok(created(making.name))
+}
+
+/// A changed text of a named profile.
+fn changed(source: ProfileSource, text: String, caller: &Caller) -> Result<ProfileSource, Problem> {
+    let named = match source {
+        ProfileSource::Named(named) => named,
+        ProfileSource::Builtin(name) => NamedProfile {
+            file: format!("{name}.toml").into(),
+            text: Profile::builtin_text(&name).unwrap_or_default().to_owned(),
+            origin: ProfileOrigin {
+                name,
+                version: None,
+            },
+        },
+        other => return Ok(other),
+    };
+    reach::check(&text, Some(&named.text), caller)?;
+    Ok(ProfileSource::Named(NamedProfile { text, ..named }))
 }
 
 fn created(name: String) -> impl IntoResponse {
@@ -259,12 +287,13 @@ pub(crate) async fn delete(
     caller.needs(Role::Admin)?;
     let directory = daemon.directory(&job)?;
     let turn = daemon.commands.turn(&directory).await?;
-    let folder = daemon.folder.clone();
+    let (folder, deleted) = (daemon.folder.clone(), job.clone());
     blocking(move || {
         let _held = turn;
         folder.delete(&job, archive).map_err(Problem::from)
     })
     .await?;
+    daemon.file_tasks.forget(&deleted);
     daemon.nudge.notify_one();
     Ok(StatusCode::NO_CONTENT)
 }
@@ -294,6 +323,14 @@ pub(crate) async fn start(
     let JobOverview {
         state, ended_why, ..
     } = daemon.known(&job).await?.overview;
+    if state == JobState::Waiting {
+        // A job that waits for its time need not wait.
+        let waited = daemon.order_for(&job, |orders| orders.start_at.take().is_some())?;
+        if waited {
+            let result = STARTS.to_owned();
+            return Ok((StatusCode::ACCEPTED, Json(Done { result })));
+        }
+    }
     match state {
         JobState::New
         | JobState::Stopped
@@ -322,8 +359,7 @@ pub(crate) async fn start(
     if is_wanted {
         return Err(Problem::conflict("the job already waits to be started"));
     }
-    let result =
-        "the job will start as soon as a place among the concurrent crawls is free".to_owned();
+    let result = STARTS.to_owned();
     Ok((StatusCode::ACCEPTED, Json(Done { result })))
 }
 
@@ -340,11 +376,14 @@ pub(crate) async fn stop(
     let was = orders.is_some_and(|orders| orders.crawl);
     if was {
         let mut waits = false;
+        // A request that reads the job holds its lock, as a process would.
+        let turn = daemon.commands.turn(&directory).await?;
         // This comes first, so that the job is not restarted if it dies while it stops.
         let ordered = daemon.order_for(&job, |orders| {
             waits = process::is_awaited(&directory, orders);
             orders.crawl = false;
         });
+        drop(turn);
         if waits {
             ordered?;
             let result = "the job will not start".to_owned();
@@ -367,7 +406,7 @@ pub(crate) async fn pause(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
-    if has_orders && daemon.order_awaited(&job, true)? {
+    if has_orders && daemon.order_awaited(&job, true).await? {
         let result = "the job will start paused".to_owned();
         return Ok(Json(Done { result }));
     }
@@ -390,9 +429,8 @@ pub(crate) async fn resume(
     Place(job): Place<String>,
 ) -> Result<Json<Done>, Problem> {
     let has_orders = daemon.has_orders(&job)?;
-    if has_orders && daemon.order_awaited(&job, false)? {
-        let result =
-            "the job will start as soon as a place among the concurrent crawls is free".to_owned();
+    if has_orders && daemon.order_awaited(&job, false).await? {
+        let result = STARTS.to_owned();
         return Ok(Json(Done { result }));
     }
     let now = daemon.clock.now();
@@ -427,7 +465,7 @@ pub(crate) async fn checkpoint(
 ) -> Result<Json<Checkpoint>, Problem> {
     let command = Command::Checkpoint { to: None };
     let made = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::Checkpoint(checkpoint) => Some(checkpoint),
+        CommandResponse::Checkpoint(checkpoint) => Some(checkpoint),
         _ => None,
     });
     Ok(Json(made.await?))
@@ -456,8 +494,10 @@ impl Daemon {
     }
 
     /// Whether a job waits for a process. If so, it sets whether that process begins paused.
-    fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
+    async fn order_awaited(&self, job: &str, is_paused: bool) -> Result<bool, Problem> {
         let directory = self.directory(job)?;
+        // A request that reads the job holds its lock, as a process would.
+        let _turn = self.commands.turn(&directory).await?;
         self.order_for(job, |orders| {
             let is_awaited = orders.crawl && process::is_awaited(&directory, orders);
             if is_awaited {

@@ -6,9 +6,9 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use opilio_control::Command;
-use opilio_crawl::logs::read::{self, LogFile, LogPage, Wanted};
+use opilio_crawl::logs::filter::LogConditions;
+use opilio_crawl::logs::read::{self, LogFile, LogPage, LogQuery};
 use opilio_crawl::{JobFolders, stays_inside};
-use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -20,9 +20,6 @@ use crate::problem::Problem;
 
 /// Maximum lines of a page.
 const LINES_MAX: usize = 10_000;
-
-/// Maximum size of a compiled expression.
-const REGEX_BYTES_MAX: usize = 1 << 20;
 
 /// Logs of a job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,6 +69,7 @@ pub(crate) fn places(job: &Path) -> Result<JobFolders, Problem> {
     })?;
     inside(&places.logs)?;
     inside(&job.join("reports"))?;
+    inside(&job.join(super::recordings::FOLDER))?;
     // A folder of archive files may be a link, for example to a larger disk. Only archive files in it are shown.
     Ok(places)
 }
@@ -113,7 +111,7 @@ pub(crate) async fn page(
 }
 
 impl Lines {
-    fn wanted(self) -> Result<Wanted, Problem> {
+    fn wanted(self) -> Result<LogQuery, Problem> {
         let counts = [self.tail, self.limit];
         let counts = counts.into_iter().flatten();
         if counts
@@ -123,19 +121,19 @@ impl Lines {
             let problem = format!("invalid tail or limit; give 1 to {LINES_MAX}");
             return Err(Problem::unusable(problem));
         }
-        let compiled = self.grep.map(|expression| {
-            RegexBuilder::new(&expression)
-                .size_limit(REGEX_BYTES_MAX)
-                .build()
-                .map_err(|problem| Problem::unusable(format!("invalid grep: {problem}")))
-        });
-        Ok(Wanted {
+        let conditions = LogConditions {
+            text: self.grep,
+            ..LogConditions::default()
+        };
+        let filter = conditions.parse();
+        Ok(LogQuery {
             tail: self.tail.is_some(),
             after: self.after,
             before: self.before,
             since: self.since,
-            grep: compiled.transpose()?,
+            filter: filter.map_err(|problem| Problem::unusable(problem.to_string()))?,
             lines: counts.min(),
+            ..LogQuery::default()
         })
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
+use opilio_crawl::logs::filter::LogFilter;
 use opilio_crawl::logs::read::{self, LogFile};
 use opilio_uri::Uri;
 use regex::Regex;
@@ -41,7 +42,7 @@ pub(crate) struct Mentions {
     /// The normalised URI, as in logs.
     uri: String,
     /// Visits in `crawl.log`, newest first.
-    visits: Vec<LoggedVisit>,
+    visits: Vec<MentionedVisit>,
     /// Lines of other logs that contain the URI, newest of each log first.
     lines: Vec<LoggedLine>,
     /// Whether all logs were searched to their beginnings. Otherwise there may be earlier entries.
@@ -50,7 +51,7 @@ pub(crate) struct Mentions {
 
 /// Visit in `crawl.log`.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-struct LoggedVisit {
+struct MentionedVisit {
     /// Time of the log line.
     at: Timestamp,
     /// HTTP status, or a status code of the glossary.
@@ -122,13 +123,13 @@ impl Mentions {
 
 impl LoggedLine {
     /// Parses the visit of a line of `crawl.log`.
-    fn visit(&self) -> Option<LoggedVisit> {
+    fn visit(&self) -> Option<MentionedVisit> {
         let mut columns = self.text.split_ascii_whitespace();
         let at = columns.next()?.parse().ok()?;
         let status = columns.next()?.parse().ok()?;
         let annotations = columns.nth(9).filter(|noted| *noted != "-");
         let annotations = annotations.into_iter().flat_map(|noted| noted.split(','));
-        Some(LoggedVisit {
+        Some(MentionedVisit {
             at,
             status,
             annotations: annotations.map(str::to_owned).collect(),
@@ -175,12 +176,15 @@ fn search(
             if found.len() >= max || looked_at >= LOOKED_AT_MAX {
                 return Ok((found, false));
             }
-            let wanted = read::Wanted {
+            let wanted = read::LogQuery {
                 tail: true,
                 before,
-                grep: Some(expression.clone()),
+                filter: LogFilter {
+                    text: Some(expression.clone()),
+                    ..LogFilter::default()
+                },
                 lines: Some(max - found.len()),
-                ..read::Wanted::default()
+                ..read::LogQuery::default()
             };
             let page = read::page(&folder.join(log), &wanted)?;
             looked_at += page.end - page.start;
@@ -202,18 +206,16 @@ fn search(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::fs;
 
-    use opilio_crawl::LogLine;
+    use opilio_crawl::CrawlLogLine;
 
     use super::*;
 
     /// A line of `crawl.log`, as crawls write it.
     fn visit(second: u8, status: i32, uri: &str, annotations: &[&str]) -> String {
         let logged = format!("2026-11-22T10:00:{second:02}Z");
-        let line = LogLine {
+        let line = CrawlLogLine {
             logged: logged.parse().unwrap(),
             status,
             size: (status > 0).then_some(9),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{PluginReport, TableReport};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -67,7 +67,7 @@ pub(crate) async fn list(
     Place(job): Place<String>,
 ) -> Result<Json<Plugins>, Problem> {
     let found = daemon.one(&job, &caller, Command::Plugins, |answer| match answer {
-        Answer::Plugins { plugins } => Some(plugins),
+        CommandResponse::Plugins { plugins } => Some(plugins),
         _ => None,
     });
     let plugins = found.await?;
@@ -124,7 +124,7 @@ async fn tables_of(
         caller,
         Command::Tables { reload },
         |answer| match answer {
-            Answer::Tables { tables } => Some(tables),
+            CommandResponse::Tables { tables } => Some(tables),
             _ => None,
         },
     );
@@ -142,7 +142,7 @@ pub(crate) async fn observers(
     let command = Command::Observe { observer: None };
     let answers = daemon.ask(&job, &caller, command).await?;
     let reports = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Report {
+        CommandResponse::Report {
             observer,
             file,
             content,

@@ -1,66 +1,54 @@
-//! Profiles for jobs: the operator's own, the shipped ones, and texts sent over the API.
-//!
-//! The administrator of the machine fills the folder of the operator's own profiles. Texts sent over the API are checked for
-//! settings that reach beyond the crawl: a token for crawling must not run programs or read files. Components of registries
-//! are only for admins: they are foreign code, and this machine would send requests to any named registry.
+//! Named profiles with their versions: those of the store, and the shipped ones.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::FaultFound;
-use opilio_crawl::{CrawlError, Faults, ProfileSource};
-use opilio_profile::{Given, Level, Profile, toml_value};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::IntoResponse;
+use jiff::Timestamp;
+use opilio_profile::{Profile, toml_parts};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
 
-use super::Shared;
 use super::jobs::blocking;
+use super::profile_check::{checked, faulty};
+use super::{BASE, Limit, Shared, checked_limit, own_files};
 use crate::access::{Caller, Role};
-use crate::input::{Body, Place};
+use crate::daemon::Daemon;
+use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
-
-/// Settings that name programs, files or secrets of this machine, or internal networks. `*` is any name.
-const OUTSIDE: [&[&str]; 22] = [
-    &["seeds-file"],
-    &["archive", "directory"],
-    &["archive", "more-directories"],
-    &["archive", "dictionary"],
-    &["archive", "on-close"],
-    &["archive", "duplicates", "index"],
-    &["archive", "duplicates", "history"],
-    &["logs", "directory"],
-    &["alerts", "command"],
-    &["alerts", "webhook"],
-    &["telemetry", "otlp"],
-    &["cookies", "load"],
-    &["cookies", "save"],
-    &["fetch", "proxy"],
-    &["fetch", "proxy-password"],
-    &["fetch", "allow-addresses"],
-    &["dns", "servers"],
-    &["uri", "precedence-file"],
-    &["tables", "*", "file"],
-    &["credentials"],
-    &["logins"],
-    &["actions", "directory"],
-];
+use crate::profile_store::{
+    ChangeNote, ExpectedProfile, ProfileStoreError, ProfileVersion, StoredProfile,
+    profile_difference,
+};
+use crate::reach;
 
 /// List of profiles.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Profiles {
-    /// Profiles: the operator's first, then the shipped ones.
-    profiles: Vec<ProfileName>,
+    /// Profiles: those of the store first, then the shipped ones.
+    profiles: Vec<ProfileSummary>,
 }
 
 /// A profile.
 #[derive(Debug, Serialize, ToSchema)]
-struct ProfileName {
+struct ProfileSummary {
     /// Name of the profile.
     name: String,
-    /// Whether the profile is shipped with Opilio.
+    /// Whether the profile is shipped with Opilio. Shipped profiles cannot be changed, but copied.
     ships: bool,
+    /// Purpose, from the profile's `description`.
+    description: Option<String>,
+    /// Number of the newest version; not set for shipped profiles.
+    version: Option<u64>,
+    /// Time of the last change.
+    changed: Option<Timestamp>,
+    /// User who made the last change; not set if the file was changed by other means than Opilio.
+    changed_by: Option<String>,
+    /// Reason why the profile cannot be read.
+    problem: Option<String>,
 }
 
 /// Text of a profile.
@@ -70,40 +58,183 @@ pub(crate) struct ProfileText {
     name: String,
     /// TOML text, as written.
     toml: String,
+    /// Whether the profile is shipped with Opilio.
+    ships: bool,
+    /// Number of the version; not set for shipped profiles.
+    version: Option<u64>,
+    /// Tag of the newest version, for `If-Match`; also in the header `ETag`. Not set for shipped profiles and earlier versions.
+    tag: Option<String>,
 }
 
-/// Profile to check.
+/// New profile.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Checking {
+pub(crate) struct NewProfile {
+    /// Name: letters, digits, `.`, `-` and `_`.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
+    name: String,
     /// TOML text of the profile.
+    #[schema(format = "profile")]
     toml: String,
+    /// Reason for the change, for the history.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
 }
 
-/// Errors in a profile.
+/// New text of a profile.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewText {
+    /// TOML text of the profile.
+    #[schema(format = "profile")]
+    toml: String,
+    /// Reason for the change, for the history.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Copy of a profile.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NewCopy {
+    /// Name of the new profile: letters, digits, `.`, `-` and `_`.
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length = 100)]
+    name: String,
+    /// Version to copy; not set: the newest.
+    #[schema(minimum = 1, maximum = 9007199254740991_u64)]
+    version: Option<u64>,
+    /// Reason for the change, for the history.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Newest version of a profile that was saved.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Checked {
-    /// Errors with their places; empty if the profile is valid.
-    faults: Vec<FaultFound>,
+pub(crate) struct SavedProfile {
+    /// Name of the profile.
+    name: String,
+    /// Number of the newest version.
+    version: u64,
+    /// Tag of the newest version, for `If-Match`.
+    tag: String,
+}
+
+/// Versions of a profile.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProfileVersions {
+    /// Versions, newest first.
+    versions: Vec<ProfileVersion>,
+}
+
+/// Reason for a deletion.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Deletion {
+    /// Reason for the change, for the history.
+    #[param(max_length = 1000)]
+    reason: Option<String>,
+}
+
+/// Versions to compare.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Comparing {
+    /// Version of the profile; not set: the newest.
+    #[param(minimum = 1, maximum = 9007199254740991_u64)]
+    version: Option<u64>,
+    /// Name of the other profile; not set: the same profile.
+    with: Option<String>,
+    /// Version of the other profile; not set: the newest.
+    #[param(minimum = 1, maximum = 9007199254740991_u64)]
+    with_version: Option<u64>,
+}
+
+/// Difference of two versions.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ProfileComparison {
+    /// First version, such as `news@2`.
+    from: String,
+    /// Second version.
+    to: String,
+    /// Unified diff; empty if the texts are equal.
+    diff: String,
+}
+
+/// Named profile from which a job was made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobProfileOrigin {
+    /// Name of the profile; not set if the job was made from a file or a text.
+    profile: Option<String>,
+    /// Version with which the job was made; not set for shipped profiles.
+    version: Option<u64>,
+    /// Newest version; not set for shipped and deleted profiles.
+    newest: Option<u64>,
+    /// Unified diff from the job's profile to the newest version; empty if they are equal, not set if there is no such profile.
+    diff: Option<String>,
+}
+
+/// A profile as it is found by its name.
+enum Found {
+    Stored(StoredProfile),
+    Shipped(&'static str),
+}
+
+impl Found {
+    fn text(&self) -> &str {
+        match self {
+            Found::Stored(stored) => &stored.text,
+            Found::Shipped(text) => text,
+        }
+    }
 }
 
 /// Lists the profiles that jobs can use by name.
 #[utoipa::path(get, path = "/profiles", operation_id = "list_profiles", tag = "profiles", responses((status = 200, body = Profiles)))]
-pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
-    let own = daemon.own_profiles();
-    let shipped: Vec<ProfileName> = Profile::builtin_names()
-        .filter(|name| !own.iter().any(|own| own == name))
-        .map(|name| ProfileName {
-            name: name.to_owned(),
-            ships: true,
-        })
-        .collect();
-    let own = own
-        .into_iter()
-        .map(|name| ProfileName { name, ships: false });
-    Json(Profiles {
-        profiles: own.chain(shipped).collect(),
-    })
+pub(crate) async fn list(State(daemon): Shared) -> Result<Json<Profiles>, Problem> {
+    let profiles = blocking(move || {
+        let names = daemon.profiles.names();
+        let shipped: Vec<ProfileSummary> = Profile::builtin_names()
+            .filter(|name| !names.iter().any(|own| own == name))
+            .map(|name| ProfileSummary {
+                name: name.to_owned(),
+                ships: true,
+                description: Profile::builtin_text(name).and_then(description),
+                version: None,
+                changed: None,
+                changed_by: None,
+                problem: None,
+            })
+            .collect();
+        let own = names.into_iter().map(|name| summary(&daemon, name));
+        Ok(own.chain(shipped).collect())
+    });
+    Ok(Json(Profiles {
+        profiles: profiles.await?,
+    }))
+}
+
+fn summary(daemon: &Daemon, name: String) -> ProfileSummary {
+    let found = daemon.profiles.get(&name);
+    let last = daemon.profiles.versions(&name);
+    let last = last.ok().and_then(|mut versions| versions.pop());
+    ProfileSummary {
+        name,
+        ships: false,
+        description: found.as_ref().ok().and_then(|it| description(&it.text)),
+        version: found.as_ref().ok().map(|it| it.version),
+        changed: last.as_ref().map(|last| last.at),
+        changed_by: last.and_then(|last| last.by),
+        problem: found.err().map(|problem| problem.to_string()),
+    }
+}
+
+fn description(text: &str) -> Option<String> {
+    match toml_parts(text).get("description") {
+        Some(Value::String(description)) => Some(description.clone()),
+        _ => None,
+    }
 }
 
 /// Returns the text of a profile.
@@ -111,216 +242,309 @@ pub(crate) async fn list(State(daemon): Shared) -> Json<Profiles> {
 pub(crate) async fn show(
     State(daemon): Shared,
     Place(name): Place<String>,
-) -> Result<Json<ProfileText>, Problem> {
-    let unknown = || Problem::not_found(format!("profile {name:?} not found"));
-    let toml = match daemon.profile(&name)? {
-        ProfileSource::Builtin(name) => Profile::builtin_text(&name).map(str::to_owned),
-        ProfileSource::File(file) => Some(text_of(&file)?),
-        ProfileSource::Text { text, .. } => Some(text),
+) -> Result<impl IntoResponse, Problem> {
+    let found = blocking(move || {
+        let found = find(&daemon, &name)?;
+        Ok((name, found))
+    });
+    let (name, found) = found.await?;
+    let tag = match &found {
+        Found::Stored(stored) => Some(stored.tag()),
+        Found::Shipped(_) => None,
     };
-    let toml = toml.ok_or_else(unknown)?;
-    Ok(Json(ProfileText { name, toml }))
+    let headers = tag.as_deref().map(etag).unwrap_or_default();
+    let text = ProfileText {
+        name,
+        toml: found.text().to_owned(),
+        ships: tag.is_none(),
+        version: match &found {
+            Found::Stored(stored) => Some(stored.version),
+            Found::Shipped(_) => None,
+        },
+        tag,
+    };
+    Ok((headers, Json(text)))
 }
 
-/// Reads the text of an operator's own file, and reports errors in it.
-fn text_of(file: &Path) -> Result<String, Problem> {
-    let bytes = std::fs::read(file).map_err(|problem| {
-        let said = format!("cannot read {}: {problem}", file.display());
-        Problem::conflict(format!("{said}; correct the file"))
-    })?;
-    String::from_utf8(bytes).map_err(|problem| {
-        let until = problem.utf8_error().valid_up_to();
-        let lines = problem.as_bytes()[..until]
-            .iter()
-            .filter(|it| **it == b'\n');
-        let (file, line) = (file.display(), lines.count() + 1);
-        Problem::unusable(format!("{file}:{line}: not UTF-8; save it as UTF-8"))
+/// Creates a profile. A text with errors is refused; the response lists them with line and column. The text must not name
+/// programs or files of this machine. Only an admin's may name components in registries.
+#[utoipa::path(post, path = "/profiles", operation_id = "make_profile", tag = "profiles", request_body = NewProfile, responses((status = 201, body = SavedProfile, headers(("location" = String, description = "The profile"), ("etag" = String, description = "Tag of the version")))))]
+pub(crate) async fn make(
+    State(daemon): Shared,
+    caller: Caller,
+    Body(new): Body<NewProfile>,
+) -> Result<impl IntoResponse, Problem> {
+    reach::check(&new.toml, None, &caller)?;
+    let saved = blocking(move || {
+        must_be_valid(&daemon, &new.name, &new.toml)?;
+        let note = note(&caller, new.reason.as_deref());
+        let saved = daemon
+            .profiles
+            .save(&new.name, &new.toml, ExpectedProfile::Missing, note);
+        Ok(saved?)
+    });
+    Ok(answer(StatusCode::CREATED, saved.await?))
+}
+
+/// Saves a new version of a profile. `If-Match` has the tag of the version that the client has read; if the profile has changed
+/// since, nothing is saved (412). A text with errors is refused; the response lists them with line and column. Settings that
+/// name programs or files of this machine may stay as they are, or be removed.
+#[utoipa::path(put, path = "/profiles/{profile}", operation_id = "save_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("if-match" = String, Header, description = "Tag of the version that was read, as in the header `ETag`")), request_body = NewText, responses((status = 200, body = SavedProfile, headers(("etag" = String, description = "Tag of the version")))))]
+pub(crate) async fn save(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(name): Place<String>,
+    headers: HeaderMap,
+    Body(new): Body<NewText>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = blocking(move || {
+        let stored = stored(&daemon, &name)?;
+        let tag = if_match(&headers)?;
+        // The settings that may stay are those of the version that is replaced.
+        let expected = ExpectedProfile::Tag(&tag);
+        daemon.profiles.must_be(Some(&stored), &name, expected)?;
+        reach::check(&new.toml, Some(&stored.text), &caller)?;
+        must_be_valid(&daemon, &name, &new.toml)?;
+        let note = note(&caller, new.reason.as_deref());
+        Ok(daemon.profiles.save(&name, &new.toml, expected, note)?)
+    });
+    Ok(answer(StatusCode::OK, saved.await?))
+}
+
+/// Makes a new profile from a version of another one.
+#[utoipa::path(post, path = "/profiles/{profile}/copy", operation_id = "copy_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile")), request_body = NewCopy, responses((status = 201, body = SavedProfile, headers(("location" = String, description = "The new profile"), ("etag" = String, description = "Tag of the version")))))]
+pub(crate) async fn copy(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(name): Place<String>,
+    Body(new): Body<NewCopy>,
+) -> Result<impl IntoResponse, Problem> {
+    let saved = blocking(move || {
+        let (of, text) = version(&daemon, &name, new.version)?;
+        let newest = find(&daemon, &name)?;
+        // An earlier version may have settings that an administrator has removed since.
+        reach::check(&text, Some(newest.text()), &caller)?;
+        let note = note(&caller, new.reason.as_deref());
+        Ok(daemon.profiles.copy(&new.name, &text, of, note)?)
+    });
+    Ok(answer(StatusCode::CREATED, saved.await?))
+}
+
+/// Deletes a profile. Its versions stay. Jobs have their own copies. For admins.
+#[utoipa::path(delete, path = "/profiles/{profile}", operation_id = "delete_profile", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Deletion), responses((status = 204, description = "The profile was deleted")))]
+pub(crate) async fn delete(
+    State(daemon): Shared,
+    caller: Caller,
+    Place(name): Place<String>,
+    Params(Deletion { reason }): Params<Deletion>,
+) -> Result<StatusCode, Problem> {
+    caller.needs(Role::Admin)?;
+    blocking(move || {
+        stored(&daemon, &name)?;
+        let note = note(&caller, reason.as_deref());
+        Ok(daemon.profiles.delete(&name, ExpectedProfile::Any, note)?)
+    })
+    .await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Lists the versions of a profile, also of a deleted one: time, user and reason of each.
+#[utoipa::path(get, path = "/profiles/{profile}/versions", operation_id = "list_profile_versions", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Limit), responses((status = 200, body = ProfileVersions)))]
+pub(crate) async fn versions(
+    State(daemon): Shared,
+    Place(name): Place<String>,
+    Params(Limit { limit }): Params<Limit>,
+) -> Result<Json<ProfileVersions>, Problem> {
+    let limit = usize::try_from(checked_limit(limit)?).unwrap_or(usize::MAX);
+    let versions = blocking(move || {
+        let mut versions = match daemon.profiles.versions(&name) {
+            Err(ProfileStoreError::Unknown { .. }) if Profile::builtin_text(&name).is_some() => {
+                Vec::new()
+            }
+            versions => versions?,
+        };
+        versions.reverse();
+        versions.truncate(limit);
+        Ok(versions)
+    });
+    Ok(Json(ProfileVersions {
+        versions: versions.await?,
+    }))
+}
+
+/// Returns the text of a version of a profile.
+#[utoipa::path(get, path = "/profiles/{profile}/versions/{version}", operation_id = "show_profile_version", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), ("version" = u64, Path, minimum = 1, maximum = 9007199254740991_u64, description = "Number of the version")), responses((status = 200, body = ProfileText)))]
+pub(crate) async fn show_version(
+    State(daemon): Shared,
+    Place((name, version)): Place<(String, u64)>,
+) -> Result<Json<ProfileText>, Problem> {
+    let text = blocking(move || {
+        let toml = daemon.profiles.text(&name, version)?;
+        Ok(ProfileText {
+            name,
+            toml,
+            ships: false,
+            version: Some(version),
+            tag: None,
+        })
+    });
+    Ok(Json(text.await?))
+}
+
+/// Compares two versions of a profile, or two profiles.
+#[utoipa::path(get, path = "/profiles/{profile}/compare", operation_id = "compare_profiles", tag = "profiles", params(("profile" = String, Path, description = "Name of the profile"), Comparing), responses((status = 200, body = ProfileComparison)))]
+pub(crate) async fn compare(
+    State(daemon): Shared,
+    Place(name): Place<String>,
+    Params(Comparing {
+        version: number,
+        with,
+        with_version,
+    }): Params<Comparing>,
+) -> Result<Json<ProfileComparison>, Problem> {
+    let comparison = blocking(move || {
+        let (from, before) = version(&daemon, &name, number)?;
+        let with = with.unwrap_or(name);
+        let (to, after) = version(&daemon, &with, with_version)?;
+        let diff = profile_difference((&from, &before), (&to, &after));
+        Ok(ProfileComparison { from, to, diff })
+    });
+    Ok(Json(comparison.await?))
+}
+
+/// Shows the named profile and the version with which a job was made, and what differs from the newest version.
+#[utoipa::path(get, path = "/jobs/{job}/profile-origin", operation_id = "show_job_profile_origin", tag = "profiles", params(("job" = String, Path, description = "Name of the job")), responses((status = 200, body = JobProfileOrigin)))]
+pub(crate) async fn origin(
+    State(daemon): Shared,
+    Place(job): Place<String>,
+) -> Result<Json<JobProfileOrigin>, Problem> {
+    let directory = daemon.directory(&job)?;
+    let origin = blocking(move || {
+        own_files(&directory)?;
+        let made = opilio_crawl::made(&directory);
+        let made = made.map_err(|problem| Problem::conflict(problem.to_string()))?;
+        let Some(named) = made.named else {
+            return Ok(JobProfileOrigin {
+                profile: None,
+                version: None,
+                newest: None,
+                diff: None,
+            });
+        };
+        let newest = match find(&daemon, &named.name) {
+            Ok(newest) => Some(newest),
+            Err(problem) if problem.is_not_found() => None,
+            Err(problem) => return Err(problem),
+        };
+        let own = std::fs::read_to_string(directory.join("profile.toml"))
+            .map_err(|problem| Problem::failure(format!("cannot read profile.toml: {problem}")))?;
+        let number = match &newest {
+            Some(Found::Stored(stored)) => Some(stored.version),
+            _ => None,
+        };
+        let (from, to) = (format!("{job}/profile.toml"), label(&named.name, number));
+        let diff = newest.map(|newest| profile_difference((&from, &own), (&to, newest.text())));
+        Ok(JobProfileOrigin {
+            profile: Some(named.name),
+            version: named.version,
+            newest: number,
+            diff,
+        })
+    });
+    Ok(Json(origin.await?))
+}
+
+/// A profile by its name: one of the store, or a shipped one. Blocks.
+fn find(daemon: &Daemon, name: &str) -> Result<Found, Problem> {
+    match daemon.profiles.get(name) {
+        Ok(stored) => Ok(Found::Stored(stored)),
+        Err(problem @ ProfileStoreError::Unknown { .. }) => Profile::builtin_text(name)
+            .map(Found::Shipped)
+            .ok_or_else(|| problem.into()),
+        Err(problem) => Err(problem.into()),
+    }
+}
+
+/// A profile that can be changed. Blocks.
+fn stored(daemon: &Daemon, name: &str) -> Result<StoredProfile, Problem> {
+    match find(daemon, name)? {
+        Found::Stored(stored) => Ok(stored),
+        Found::Shipped(_) => Err(Problem::conflict(format!(
+            "profile {name:?} is shipped with Opilio and cannot be changed; make a copy"
+        ))),
+    }
+}
+
+/// A version, or the newest one, with its name in differences. Blocks.
+fn version(daemon: &Daemon, name: &str, number: Option<u64>) -> Result<(String, String), Problem> {
+    if let Some(number) = number {
+        let text = daemon.profiles.text(name, number)?;
+        return Ok((label(name, Some(number)), text));
+    }
+    Ok(match find(daemon, name)? {
+        Found::Stored(stored) => (label(name, Some(stored.version)), stored.text),
+        Found::Shipped(text) => (label(name, None), text.to_owned()),
     })
 }
 
-/// Checks a profile and the settings of its plugins. Creates nothing.
-#[utoipa::path(post, path = "/profiles/check", operation_id = "check_profile", tag = "profiles", request_body = Checking, responses((status = 200, body = Checked)))]
-pub(crate) async fn check(
-    State(daemon): Shared,
-    caller: Caller,
-    Body(Checking { toml }): Body<Checking>,
-) -> Result<Json<Checked>, Problem> {
-    keeps_to_itself(&toml, &caller)?;
-    let cache = daemon.folder.component_cache();
-    let faults = blocking(move || {
-        let given = Given {
-            builtins: opilio_crawl::builtin_plugins(),
-            seeds_elsewhere: true,
-            ..Given::default()
-        };
-        let profile = match Profile::parse("profile.toml", &toml, &given) {
-            Ok(profile) => profile,
-            Err(faults) => return Ok(found(&faults)),
-        };
-        match opilio_crawl::check_plugins(&profile, cache) {
-            Ok(()) => Ok(found(&profile.notices)),
-            Err(CrawlError::Profile(faults)) => Ok(found(&faults)),
-            Err(other) => Err(Problem::failure(other.to_string())),
-        }
-    });
-    let faults = faults.await?;
-    Ok(Json(Checked { faults }))
+/// The text of the newest version of a profile of the store, whose settings a client may keep; `None` for others. Blocks.
+pub(crate) fn kept(daemon: &Arc<Daemon>, name: Option<&str>) -> Result<Option<String>, Problem> {
+    let found = name.map(|name| daemon.profiles.find(name)).transpose()?;
+    Ok(found.flatten().map(|stored| stored.text))
 }
 
-/// Returns the JSON Schema of profiles.
-#[utoipa::path(get, path = "/profile-schema", operation_id = "show_profile_schema", tag = "profiles", responses((status = 200, description = "A JSON Schema of draft 2020-12", body = Object)))]
-pub(crate) async fn schema() -> Json<Value> {
-    Json(Profile::schema())
+fn label(name: &str, version: Option<u64>) -> String {
+    match version {
+        Some(version) => format!("{name}@{version}"),
+        None => name.to_owned(),
+    }
 }
 
-/// The problem of a faulty profile, with all its errors.
-pub(crate) fn faulty(faults: &Faults) -> Problem {
-    let count = faults
-        .iter()
-        .filter(|fault| fault.level != Level::Info)
-        .count();
-    let detail = match count {
-        1 => "the profile has an error".to_owned(),
-        _ => format!("the profile has {count} errors"),
+/// Refuses a text with errors.
+fn must_be_valid(daemon: &Daemon, name: &str, toml: &str) -> Result<(), Problem> {
+    let file = daemon.profiles.folder().join(format!("{name}.toml"));
+    match checked(daemon, &file, toml)? {
+        Ok(_) => Ok(()),
+        Err(faults) => Err(faulty(&faults)),
+    }
+}
+
+fn note<'n>(caller: &'n Caller, reason: Option<&'n str>) -> ChangeNote<'n> {
+    ChangeNote {
+        by: &caller.user,
+        reason,
+    }
+}
+
+/// The tag that a client has read. Proxies that compress weaken it.
+fn if_match(headers: &HeaderMap) -> Result<String, Problem> {
+    let Some(value) = headers.get(header::IF_MATCH) else {
+        return Err(Problem::new(
+            StatusCode::PRECONDITION_REQUIRED,
+            "send the tag of the version that you have read, in the header If-Match",
+        ));
     };
-    Problem::unusable(detail).with_faults(found(faults))
+    let tag = value.to_str().unwrap_or_default().trim();
+    Ok(tag.trim_start_matches("W/").trim_matches('"').to_owned())
 }
 
-fn found(faults: &Faults) -> Vec<FaultFound> {
-    faults.iter().map(FaultFound::from).collect()
+fn etag(tag: &str) -> HeaderMap {
+    let value = HeaderValue::try_from(format!("\"{tag}\"")).ok();
+    value.map(|tag| (header::ETAG, tag)).into_iter().collect()
 }
 
-/// Refuses settings that reach beyond the crawl, and components of registries unless the caller is an admin. No registry is
-/// contacted for this check.
-pub(crate) fn keeps_to_itself(text: &str, caller: &Caller) -> Result<(), Problem> {
-    // The next parser of the text reports invalid TOML.
-    let Some(Value::Object(profile)) = toml_value(text) else {
-        return Ok(());
+fn answer(status: StatusCode, saved: StoredProfile) -> impl IntoResponse {
+    let tag = saved.tag();
+    let mut headers = etag(&tag);
+    if status == StatusCode::CREATED
+        && let Ok(location) = HeaderValue::try_from(format!("{BASE}/profiles/{}", saved.name))
+    {
+        headers.insert(header::LOCATION, location);
+    }
+    let body = SavedProfile {
+        name: saved.name,
+        version: saved.version,
+        tag,
     };
-    let overrides = profile.get("override").and_then(Value::as_array);
-    let layers = overrides.into_iter().flatten();
-    let tables: Vec<&Map<String, Value>> = std::iter::once(&profile)
-        .chain(layers.filter_map(Value::as_object))
-        .collect();
-    let mut named: Vec<String> = tables
-        .iter()
-        .flat_map(|table| OUTSIDE.iter().filter(|path| has(table, path)))
-        .map(|path| path.join("."))
-        .collect();
-    let plugins = profile.get("plugins").and_then(Value::as_object);
-    let mut in_registries = Vec::new();
-    for (name, plugin) in plugins.into_iter().flatten() {
-        let Some(component) = plugin.get("component").and_then(Value::as_str) else {
-            continue;
-        };
-        let setting = format!("plugins.{name}.component");
-        match component.trim() {
-            it if it.starts_with("builtin:") => {}
-            it if it.starts_with("oci://") => in_registries.push(setting),
-            _ => named.push(setting),
-        }
-    }
-    let extended = match profile.get("extends") {
-        Some(Value::String(one)) => vec![one.as_str()],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    };
-    let ships = |name: &str| Profile::builtin_names().any(|ships| ships == name);
-    if extended.iter().any(|name| !ships(name)) {
-        named.push("extends".to_owned());
-    }
-    if named.is_empty() {
-        return match in_registries.is_empty() || caller.role >= Role::Admin {
-            true => Ok(()),
-            false => Err(Problem::forbidden(format!(
-                "this requires the role admin, because it loads plugins from registries: {}; or ask an administrator to put the profile into the folder of profiles of the daemon, and use it by name",
-                in_registries.join(", ")
-            ))),
-        };
-    }
-    named.sort();
-    named.dedup();
-    Err(Problem::forbidden(format!(
-        "these settings name programs, files, secrets or networks of this machine, which the API does not allow: {}; put the profile into the folder of profiles of the daemon, and use it by name",
-        named.join(", ")
-    )))
-}
-
-fn has(table: &Map<String, Value>, path: &[&str]) -> bool {
-    let Some((first, rest)) = path.split_first() else {
-        return true;
-    };
-    let within = |value: &Value| match rest.is_empty() {
-        true => true,
-        false => value.as_object().is_some_and(|table| has(table, rest)),
-    };
-    match *first {
-        "*" => table.values().any(within),
-        name => table.get(name).is_some_and(within),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
-    use super::*;
-
-    fn somebody(role: Role) -> Caller {
-        Caller {
-            user: "somebody".to_owned(),
-            role,
-        }
-    }
-
-    #[track_caller]
-    fn refused(text: &str, named: &str) {
-        let problem = keeps_to_itself(text, &somebody(Role::Admin)).unwrap_err();
-        assert!(problem.detail().contains(named), "{}", problem.detail());
-    }
-
-    #[test]
-    fn a_token_for_crawling_runs_no_program_and_reads_no_file() {
-        refused(
-            "[archive]\non-close = [\"sh\", \"-c\", \"id\"]\n",
-            "archive.on-close",
-        );
-        refused("archive.on-close = [\"id\"]", "archive.on-close");
-        refused("alerts = { command = [\"id\"] }", "alerts.command");
-        refused(
-            "[alerts]\nwebhook = \"http://192.168.0.1/\"",
-            "alerts.webhook",
-        );
-        refused("fetch.proxy = \"http://192.168.0.1\"", "fetch.proxy");
-        refused("seeds-file = \"/etc/passwd\"", "seeds-file");
-        refused("extends = \"/etc/passwd\"", "extends");
-        refused("extends = [\"default\", \"../a.toml\"]", "extends");
-        refused(
-            "[plugins.x]\ncomponent = \"/tmp/x.wasm\"",
-            "plugins.x.component",
-        );
-        refused("[tables.x]\nfile = \"/etc/passwd\"", "tables.*.file");
-        refused(
-            "[[override]]\nmatch.host = [\"a.org\"]\nfetch.allow-addresses = [\"metadata\"]",
-            "fetch.allow-addresses",
-        );
-        keeps_to_itself("extends = \"default\"\n[plugins.x]\ncomponent = \"builtin:html\"\n[plugins.x.settings]\nfile = \"a\"\n", &somebody(Role::Operator)).unwrap();
-    }
-
-    #[test]
-    fn components_of_registries_are_for_admins() {
-        for text in [
-            "[plugins.x]\ncomponent = \"oci://127.0.0.1:5000/a/b:1\"",
-            "plugins.x.component = \" oci://example.org/a/b:1\"",
-            "plugins = { x = { component = \"oci://example.org/a/b:1\" } }",
-        ] {
-            let problem = keeps_to_itself(text, &somebody(Role::Operator)).unwrap_err();
-            let said = problem.detail();
-            assert!(
-                said.contains("role admin") && said.contains("plugins.x.component"),
-                "{said}"
-            );
-            keeps_to_itself(text, &somebody(Role::Admin)).unwrap();
-        }
-    }
+    (status, headers, Json(body))
 }

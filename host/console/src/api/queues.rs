@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use opilio_control::{Answer, Command, ListedUri, QueueAction, QueueSort, QueueState};
+use opilio_control::{Command, CommandResponse, ListedUri, QueueAction, QueueSort, QueueState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
@@ -89,9 +89,9 @@ pub(crate) async fn list(
     Ok(Json(Queues { queues, after }))
 }
 
-fn as_queue(answer: Answer) -> Option<Value> {
+fn as_queue(answer: CommandResponse) -> Option<Value> {
     match answer {
-        Answer::Queue { queue } => Some(queue),
+        CommandResponse::Queue { queue } => Some(queue),
         _ => None,
     }
 }
@@ -123,7 +123,7 @@ pub(crate) async fn uris(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri(uri) => Some(uri),
+        CommandResponse::Uri(uri) => Some(uri),
         _ => None,
     });
     Ok(Json(QueuedUris {

@@ -5,7 +5,7 @@
 //! load that the rewriting overlooks.
 
 mod markup;
-mod sheet;
+mod style_sheet;
 
 use std::collections::HashMap;
 
@@ -14,12 +14,13 @@ use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use data_encoding::BASE64;
 use jiff::Timestamp;
-use opilio_fetch::charset::{Clues, decide};
+use opilio_fetch::charset::{CharsetHints, decide};
 use opilio_fetch::coding;
 use opilio_uri::Uri;
 
 use super::Shared;
 use super::capture::{Archive, Payload, Wanted, known};
+use super::files::Binary;
 use super::jobs::blocking;
 use crate::access::Caller;
 use crate::input::{Params, Place};
@@ -39,7 +40,7 @@ const IMPORTS_MAX: usize = 4;
 
 /// Returns a capture as a page, with embeds of the same time inserted. A content security policy keeps it from running or
 /// loading anything. A payload that is not HTML is returned unchanged.
-#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The page, or the payload with its own media type", content_type = "*/*", body = Vec<u8>)))]
+#[utoipa::path(get, path = "/jobs/{job}/replay", operation_id = "replay_capture", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Wanted), responses((status = 200, description = "The page, or the payload with its own media type", content_type = "*/*", body = inline(Binary))))]
 pub(crate) async fn replay(
     State(daemon): Shared,
     caller: Caller,
@@ -125,7 +126,7 @@ impl Parts<'_> {
                 return None;
             }
             self.imports += 1;
-            let sheet = sheet::rewrite(&text(&payload)?, uri, self);
+            let sheet = style_sheet::rewrite(&text(&payload)?, uri, self);
             self.imports -= 1;
             return Some(data_uri("text/css;charset=utf-8", sheet.as_bytes()));
         }
@@ -168,7 +169,7 @@ fn content(payload: &Payload) -> Option<Vec<u8>> {
 
 fn text(payload: &Payload) -> Option<String> {
     let content = content(payload)?;
-    let clues = Clues {
+    let clues = CharsetHints {
         content_type: header_of(payload, header::CONTENT_TYPE),
         host: None,
     };
@@ -184,8 +185,6 @@ fn data_uri(kind: &str, bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Checks the rewritten form of a page at `http://example.org/dir/`, with `a.png` archived beside it.
@@ -193,6 +192,7 @@ mod tests {
     fn check(html: &str, expected: &str) {
         let archive = Archive {
             directories: Vec::new(),
+            moved: Vec::new(),
         };
         let mut parts = Parts {
             archive: &archive,

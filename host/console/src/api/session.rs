@@ -66,9 +66,9 @@ pub(crate) async fn sign_in(
         user: Some(caller.user.clone()),
         role: Some(caller.role),
     };
-    let secure = match daemon.config.tls {
-        Some(_) => "; Secure",
-        None => "",
+    let secure = match daemon.config.uses_https() {
+        true => "; Secure",
+        false => "",
     };
     let set = format!("{COOKIE}={cookie}; HttpOnly; SameSite=Strict; Path=/{secure}");
     // For the audit log: the request itself was not authenticated.

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::Response;
 use opilio_control::{
-    self, AddedSeeds, Answer, Change, ChangedSettings, Command, SeedReport, SettingInForce,
+    self, AddedSeeds, Change, ChangedSettings, Command, CommandResponse, SeedReport, SettingInForce,
 };
 use opilio_profile::{MatchFile, Profile};
 use serde::{Deserialize, Serialize};
@@ -13,12 +13,11 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::jobs::blocking;
 use super::statistics::plain;
-use super::{
-    Done, Page, Shared, checked_limit, more, own_files, page, profiles, seed_lines, texts,
-};
+use super::{Done, Page, Shared, checked_limit, more, own_files, page, seed_lines, texts};
 use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
+use crate::reach;
 
 /// Settings of a job.
 #[derive(Debug, Serialize, ToSchema)]
@@ -28,7 +27,7 @@ pub(crate) struct Settings {
 }
 
 /// The schema of `set`: settings in a notation that JSON schemas cannot describe.
-fn setting_lines() -> Array {
+pub(super) fn setting_lines() -> Array {
     texts(
         "setting",
         "Settings as `key = value`, as in a profile: `politeness.min-delay = \"10s\"`.",
@@ -36,7 +35,7 @@ fn setting_lines() -> Array {
 }
 
 /// The schema of `matching`, from that of profiles.
-fn conditions() -> RefOr<Schema> {
+pub(super) fn conditions() -> RefOr<Schema> {
     let mut profile = Profile::schema();
     serde_json::from_value(profile["$defs"]["MatchFile"].take())
         .unwrap_or_else(|_| Object::new().into())
@@ -54,6 +53,9 @@ pub(crate) struct Changing {
     /// Whether to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
+    /// Reason for the change, for the history.
+    #[schema(max_length = 1000)]
+    reason: Option<String>,
 }
 
 /// History of a job.
@@ -114,7 +116,7 @@ pub(crate) async fn list(
     Place(job): Place<String>,
 ) -> Result<Json<Settings>, Problem> {
     let found = daemon.one(&job, &caller, Command::Settings, |answer| match answer {
-        Answer::Settings { settings } => Some(settings),
+        CommandResponse::Settings { settings } => Some(settings),
         _ => None,
     });
     let settings = found.await?;
@@ -132,14 +134,15 @@ pub(crate) async fn change(
 ) -> Result<Json<ChangedSettings>, Problem> {
     daemon.directory(&job)?;
     let change = opilio_control::changing(&changing.set, changing.matching.as_ref());
-    profiles::keeps_to_itself(&change, &caller)?;
+    reach::check(&change, None, &caller)?;
     let command = Command::Set {
         set: changing.set,
         matching: changing.matching,
         only_check: changing.only_check,
+        reason: changing.reason,
     };
     let changed = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::Set(changed) => Some(changed),
+        CommandResponse::Set(changed) => Some(*changed),
         _ => None,
     });
     Ok(Json(changed.await?))
@@ -160,7 +163,7 @@ pub(crate) async fn history(
     let changes: Vec<Change> = answers
         .into_iter()
         .filter_map(|answer| match answer {
-            Answer::Change(change) => Some(*change),
+            CommandResponse::Change(change) => Some(*change),
             _ => None,
         })
         .collect();
@@ -181,7 +184,7 @@ pub(crate) async fn seeds(
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let seeds = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Seed(seed) => Some(*seed),
+        CommandResponse::Seed(seed) => Some(*seed),
         _ => None,
     });
     Ok(Json(Seeds {
@@ -200,7 +203,7 @@ pub(crate) async fn add_seeds(
 ) -> Result<Json<AddedSeeds>, Problem> {
     let command = Command::AddSeeds { seeds };
     let added = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::SeedsAdded(added) => Some(added),
+        CommandResponse::SeedsAdded(added) => Some(added),
         _ => None,
     });
     Ok(Json(added.await?))

@@ -1,13 +1,14 @@
 //! Progress of a job: status, time series, breakdown, alerts, reports, metrics.
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
-use opilio_control::{Answer, Command, ReportKind, Standing, Status};
+use opilio_control::{Command, CommandResponse, CrawlState, ReportKind, Status};
 
 use opilio_control::{Figures, metrics};
 use opilio_crawl::{Alert, AlertKind, Breakdown, Sample};
@@ -19,10 +20,15 @@ use utoipa::{IntoParams, ToSchema};
 use super::events::JobStatus;
 use super::{Done, Shared};
 use crate::access::Caller;
+use crate::daemon::Daemon;
 use crate::input::{Body, Params, Place};
-use crate::metrics::{DaemonFigures, MEDIA_TYPE};
+use crate::metrics::{DaemonFigures, MEDIA_TYPE, NodeFigures};
+use crate::node::ListedNode;
 use crate::overview::KnownJob;
 use crate::problem::Problem;
+
+/// Time for the list of nodes in the metrics. Collectors do not wait long.
+const NODES_TIME_MAX: Duration = Duration::from_secs(3);
 
 /// Period of a time series.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -107,7 +113,7 @@ fn held(job: &Path) -> Vec<Alert> {
 pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
     let resting = || Status {
         job: known.directory.clone(),
-        state: Standing::Idle,
+        state: CrawlState::Idle,
         pid: None,
         elapsed_s: None,
         uris: 0,
@@ -117,6 +123,7 @@ pub(crate) fn status_of(known: &KnownJob) -> JobStatus {
             .as_ref()
             .map(|course| course.statistics)
             .unwrap_or_default(),
+        visits: None,
         in_flight: Vec::new(),
         alerts: held(&known.directory),
         census: Default::default(),
@@ -147,7 +154,7 @@ pub(crate) async fn statistics(
     Place(job): Place<String>,
 ) -> Result<Json<Statistics>, Problem> {
     let found = daemon.one(&job, &caller, Command::Statistics, |answer| match answer {
-        Answer::Statistics { statistics } => Some(*statistics),
+        CommandResponse::Statistics { statistics } => Some(*statistics),
         _ => None,
     });
     Ok(Json(found.await?))
@@ -166,7 +173,7 @@ pub(crate) async fn series(
     }
     let command = Command::Series { since, points };
     let samples = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::Series { samples } => Some(samples),
+        CommandResponse::Series { samples } => Some(samples),
         _ => None,
     });
     let samples = samples.await?;
@@ -181,7 +188,7 @@ pub(crate) async fn breakdown(
     Place(job): Place<String>,
 ) -> Result<Json<Breakdown>, Problem> {
     let found = daemon.one(&job, &caller, Command::Breakdown, |answer| match answer {
-        Answer::Breakdown(breakdown) => Some(*breakdown),
+        CommandResponse::Breakdown(breakdown) => Some(*breakdown),
         _ => None,
     });
     Ok(Json(found.await?))
@@ -195,7 +202,7 @@ pub(crate) async fn alerts(
     Place(job): Place<String>,
 ) -> Result<Json<Alerts>, Problem> {
     let found = daemon.one(&job, &caller, Command::Alerts, |answer| match answer {
-        Answer::Alerts { alerts } => Some(alerts),
+        CommandResponse::Alerts { alerts } => Some(alerts),
         _ => None,
     });
     let alerts = found.await?;
@@ -266,9 +273,9 @@ pub(crate) async fn report(
     let mut said = String::new();
     for answer in answers {
         match answer {
-            Answer::Facts { facts } => whole.facts = facts,
-            Answer::Row { row } => whole.rows.push(row),
-            Answer::Text { text } => said.push_str(&text),
+            CommandResponse::Facts { facts } => whole.facts = facts,
+            CommandResponse::Row { row } => whole.rows.push(row),
+            CommandResponse::Text { text } => said.push_str(&text),
             _ => {}
         }
     }
@@ -290,6 +297,7 @@ pub(crate) async fn all_metrics(
 ) -> Result<Response, Problem> {
     let jobs = daemon.jobs.borrow().clone();
     let states = jobs.values().map(|known| known.overview.state).collect();
+    let node = node_figures(&daemon).await;
     let running: Vec<_> = jobs
         .iter()
         .filter(|(_, known)| known.status.is_some())
@@ -312,8 +320,20 @@ pub(crate) async fn all_metrics(
         let of_daemon = DaemonFigures {
             jobs: states,
             limits: daemon.config.limits.clone(),
+            node,
         };
         Ok(of_daemon.metrics() + &of_jobs)
     });
     Ok(([(header::CONTENT_TYPE, MEDIA_TYPE)], text.await?).into_response())
+}
+
+/// Figures of the membership in a cluster.
+async fn node_figures(daemon: &Daemon) -> Option<NodeFigures> {
+    let node = daemon.node.as_ref()?;
+    let listed = tokio::time::timeout(NODES_TIME_MAX, ListedNode::all(node.cluster())).await;
+    let nodes = listed.ok().and_then(Result::ok).unwrap_or_default();
+    Some(NodeFigures {
+        status: node.status(),
+        nodes: nodes.into_iter().map(|node| node.state).collect(),
+    })
 }

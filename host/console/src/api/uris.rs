@@ -3,7 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use opilio_control::{Answer, Command, ExplainedUri, Which, WhyAnswer, no_uri};
+use opilio_control::{
+    Command, CommandResponse, ExplainedUri, StateSelector, UriSelection, WhyAnswer, no_uri,
+};
 use opilio_uri::Uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,7 +16,7 @@ use crate::access::Caller;
 use crate::input::{Body, Params, Place};
 use crate::problem::Problem;
 
-/// Selection of URIs. With both conditions, URIs must match both; with neither, all URIs are selected.
+/// Selection of URIs. URIs must match all conditions; without conditions, all URIs are selected.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
@@ -24,24 +26,24 @@ pub(crate) struct Wanted {
     /// Regular expression that URIs must contain a match of.
     #[param(format = "regex")]
     regex: Option<String>,
+    /// Host of the URIs, without its subdomains.
+    #[param(format = "host")]
+    host: Option<String>,
+    /// Fetch statuses of the last visit or attempt, separated by commas: `404`, `5xx`, `500-599`, `-2`.
+    #[param(format = "statuses")]
+    status: Option<String>,
+    /// State of the URIs: their place, or the result of their last completed visit.
+    #[param(inline)]
+    state: Option<StateSelector>,
+    /// Media type of the URIs, such as `text/html` or `image/*`; `no-type` selects URIs without a media type.
+    #[param(format = "media-type")]
+    media_type: Option<String>,
     /// Start after this URI: the `after` of the previous page.
     after: Option<String>,
     /// Maximum number of URIs.
     #[serde(default = "page")]
     #[param(minimum = 1, maximum = 1000, default = 100)]
     limit: u64,
-}
-
-/// Selection of URIs to count. With both conditions, URIs must match both; with neither, all URIs are counted.
-#[derive(Debug, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Counted {
-    /// SURT prefix of the URIs, such as `http://(org,example,`.
-    surt: Option<String>,
-    /// Regular expression that URIs must contain a match of.
-    #[param(format = "regex")]
-    regex: Option<String>,
 }
 
 /// List of URIs.
@@ -138,6 +140,7 @@ pub(crate) struct ExplainQuery {
     #[param(format = "uri")]
     source: Option<String>,
     /// Media type of the response.
+    #[param(format = "media-type")]
     media_type: Option<String>,
     /// Time to evaluate settings for, such as `2026-07-01T23:00:00Z`; not set: now.
     #[param(value_type = Option<String>, format = DateTime)]
@@ -152,21 +155,22 @@ pub(crate) async fn list(
     Place(job): Place<String>,
     Params(wanted): Params<Wanted>,
 ) -> Result<Json<Uris>, Problem> {
-    let Wanted {
-        surt,
-        regex,
-        after,
-        limit,
-    } = wanted;
     let command = Command::List {
-        which: Which { surt, regex },
-        after,
-        limit: checked_limit(limit)?,
+        which: UriSelection {
+            surt: wanted.surt,
+            regex: wanted.regex,
+            host: wanted.host,
+            status: wanted.status,
+            state: wanted.state,
+            media_type: wanted.media_type,
+        },
+        after: wanted.after,
+        limit: checked_limit(wanted.limit)?,
     };
     let mut answers = daemon.ask(&job, &caller, command).await?;
     let after = more(&mut answers);
     let uris = answers.into_iter().filter_map(|answer| match answer {
-        Answer::Uri(found) => Some(found.uri),
+        CommandResponse::Uri(found) => Some(found.uri),
         _ => None,
     });
     Ok(Json(Uris {
@@ -176,21 +180,20 @@ pub(crate) async fn list(
 }
 
 /// Counts URIs.
-#[utoipa::path(get, path = "/jobs/{job}/uris/count", operation_id = "count_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), Counted), responses((status = 200, body = Swept)))]
+#[utoipa::path(get, path = "/jobs/{job}/uris/count", operation_id = "count_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), UriSelection), responses((status = 200, body = Swept)))]
 pub(crate) async fn count(
     State(daemon): Shared,
     caller: Caller,
     Place(job): Place<String>,
-    Params(Counted { surt, regex }): Params<Counted>,
+    Params(which): Params<UriSelection>,
 ) -> Result<Json<Swept>, Problem> {
-    let which = Which { surt, regex };
     let command = Command::Count { which };
     Ok(Json(daemon.one(&job, &caller, command, as_swept).await?))
 }
 
-fn as_swept(answer: Answer) -> Option<Swept> {
+fn as_swept(answer: CommandResponse) -> Option<Swept> {
     match answer {
-        Answer::Swept(swept) => Some(Swept {
+        CommandResponse::Swept(swept) => Some(Swept {
             examined: swept.examined,
             meant: swept.meant,
             in_process: swept.in_process,
@@ -200,16 +203,16 @@ fn as_swept(answer: Answer) -> Option<Swept> {
 }
 
 /// Carries out an action on all selected URIs.
-#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", operation_id = "act_on_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("action" = inline(Sweep), Path, description = "Action")), request_body = Which, responses((status = 200, body = Swept)))]
+#[utoipa::path(post, path = "/jobs/{job}/uris/{action}", operation_id = "act_on_uris", tag = "frontier", params(("job" = String, Path, description = "Name of the job"), ("action" = inline(Sweep), Path, description = "Action")), request_body = UriSelection, responses((status = 200, body = Swept)))]
 pub(crate) async fn sweep(
     State(daemon): Shared,
     caller: Caller,
     Place((job, action)): Place<(String, Sweep)>,
-    Body(which): Body<Which>,
+    Body(which): Body<UriSelection>,
 ) -> Result<Json<Swept>, Problem> {
-    if which.surt.is_none() && which.regex.is_none() {
+    if which.is_everything() {
         return Err(Problem::unusable(
-            "this would select all URIs; give surt or regex",
+            "this would select all URIs; give a condition, such as surt",
         ));
     }
     let command = match action {
@@ -228,7 +231,7 @@ pub(crate) async fn why(
     Params(UriQuery { uri }): Params<UriQuery>,
 ) -> Result<Json<WhyAnswer>, Problem> {
     let found = daemon.one(&job, &caller, Command::Why { uri }, |answer| match answer {
-        Answer::Why(why) => Some(*why),
+        CommandResponse::Why(why) => Some(*why),
         _ => None,
     });
     Ok(Json(found.await?))
@@ -251,7 +254,7 @@ pub(crate) async fn explain(
         at: asked.at,
     };
     let found = daemon.one(&job, &caller, command, |answer| match answer {
-        Answer::Explained(explained) => Some(*explained),
+        CommandResponse::Explained(explained) => Some(*explained),
         _ => None,
     });
     Ok(Json(found.await?))
@@ -304,11 +307,12 @@ pub(super) fn seed(text: &str) -> Result<Uri, Problem> {
 }
 
 /// A pattern that matches exactly one URI.
-fn exactly(uri: &str) -> Result<Which, Problem> {
+fn exactly(uri: &str) -> Result<UriSelection, Problem> {
     let uri = seed(uri)?;
-    Ok(Which {
+    Ok(UriSelection {
         surt: Some(uri.surt()),
         regex: Some(format!("^{}$", regex::escape(uri.as_str()))),
+        ..UriSelection::default()
     })
 }
 
@@ -327,8 +331,6 @@ pub(crate) async fn precedence(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -8,7 +8,7 @@ use axum::response::Response;
 use opilio_control::{KeptCheckpoint, ReportKind};
 use opilio_crawl::logs::read;
 use opilio_crawl::{ProfileSource, builtin_plugins, stays_inside};
-use opilio_profile::{LeftOut, NamedFiles, import_heritrix};
+use opilio_profile::{NamedFiles, UnconvertedPart, import_heritrix};
 use regex::Regex;
 use serde::Deserialize;
 
@@ -18,7 +18,6 @@ use super::{answer, see_other};
 use crate::access::Caller;
 use crate::api::jobs::{self, blocking};
 use crate::api::logs::places;
-use crate::api::profiles;
 use crate::api::statistics::{self, AsReport};
 use crate::daemon::Daemon;
 use crate::folder::NewJob;
@@ -26,6 +25,7 @@ use crate::input::{Form, Params, Place};
 use crate::orders::Orders;
 use crate::overview::JobState;
 use crate::problem::Problem;
+use crate::reach;
 
 /// Lines of the log in a job's document.
 const LOG_LINES: usize = 10;
@@ -123,13 +123,10 @@ fn latest_first(mut kept: Vec<KeptCheckpoint>) -> Vec<String> {
 }
 
 fn log_tail(directory: &std::path::Path) -> Vec<String> {
-    let wanted = read::Wanted {
+    let wanted = read::LogQuery {
         tail: true,
-        after: None,
-        before: None,
-        since: None,
-        grep: None,
         lines: Some(LOG_LINES),
+        ..read::LogQuery::default()
     };
     let log = places(directory)
         .ok()
@@ -268,7 +265,7 @@ impl Daemon {
             let text = std::fs::read_to_string(&path).map_err(|problem| cannot(file, &problem))?;
             seeds.extend(text.lines().map(str::to_owned));
         }
-        profiles::keeps_to_itself(&profile.to_string(), caller)?;
+        reach::check(&profile.to_string(), None, caller)?;
         profile.insert("name".to_owned(), name.into());
         if let Some(below) = self
             .heritrix
@@ -276,7 +273,7 @@ impl Daemon {
             .and_then(|door| door.profile.as_ref())
         {
             let below = match self.profile(below) {
-                Ok(ProfileSource::File(file)) => file.display().to_string(),
+                Ok(ProfileSource::Named(named)) => named.file.display().to_string(),
                 Ok(_) => below.clone(),
                 Err(problem) => {
                     let problem = problem.detail();
@@ -462,7 +459,7 @@ impl Daemon {
 
 /// Formats a line of the list of settings that could not be imported. An error of the profile's check may quote a file named in
 /// the configuration. Clients who may only crawl must not see that.
-fn left_out(left: &LeftOut) -> String {
+fn left_out(left: &UnconvertedPart) -> String {
     match left.line {
         0 => {
             let setting = left.problem.split(": ").next().unwrap_or_default();

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::page::{Column, Page};
 use crate::{ControlError, JobAdmin};
 use opilio_job::census::{self, PageCensus};
-use opilio_job::course::Course;
 use opilio_job::directory::name_of;
+use opilio_job::process_record::ProcessRecord;
 use opilio_visit::spelled;
 
-const SEEDS: [Column; 9] = [
+const SEEDS: [Column; 11] = [
     ("code", "status"),
     ("status", "crawled"),
     ("seed", "seed"),
@@ -22,6 +22,8 @@ const SEEDS: [Column; 9] = [
     ("", "visits"),
     ("", "fetched"),
     ("", "changed"),
+    ("", "first_captured"),
+    ("", "redirect_first_captured"),
 ];
 
 const CLASSES: [Column; 3] = [
@@ -127,15 +129,15 @@ impl JobAdmin<'_> {
             ("", "", Value::Null),
             ("URIs/sec", "uris_per_second", rate(totals.all.uris)),
             (
-                "KB/sec",
+                "KiB/sec",
                 "kibibytes_per_second",
                 rate(totals.succeeded.bytes / 1024),
             ),
         ])
     }
 
-    fn course(&self) -> Result<Option<Course>, ControlError> {
-        Course::read(self.job)
+    fn course(&self) -> Result<Option<ProcessRecord>, ControlError> {
+        ProcessRecord::read(self.job)
             .map_err(|problem| ControlError::file(&self.job.join("course.json"), &problem))
     }
 
@@ -161,6 +163,8 @@ impl JobAdmin<'_> {
                 seed.visits.into(),
                 json!(seed.fetched),
                 json!(seed.changed),
+                json!(seed.first_captured),
+                json!(seed.redirect_first_captured),
             ];
             page.row(&SEEDS, row)?;
         }
@@ -196,7 +200,7 @@ impl JobAdmin<'_> {
 }
 
 /// Describes the end of the last process.
-fn last_end(course: Option<Course>) -> String {
+fn last_end(course: Option<ProcessRecord>) -> String {
     match course.map(|course| course.ended) {
         Some(Some(ended)) => ended.why,
         Some(None) => "its process has not ended".to_owned(),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::perform::{Say, listened};
-use super::super::{Answer, ControlError};
+use super::super::{CommandResponse, ControlError};
 
 /// Size from which text is sent, in bytes.
 const PIECE: usize = 16 * 1024;
@@ -55,7 +55,7 @@ impl<'s> Page<'s> {
             .map(|(_, name, value)| ((*name).to_owned(), value.clone()))
             .collect();
         let facts = Value::Object(facts);
-        listened((self.say)(Answer::Facts { facts }))
+        listened((self.say)(CommandResponse::Facts { facts }))
     }
 
     /// Writes the names of the columns that follow.
@@ -93,7 +93,7 @@ impl<'s> Page<'s> {
         }
         let names = columns.iter().map(|(_, name)| (*name).to_owned());
         let row = Value::Object(names.zip(values).collect());
-        listened((self.say)(Answer::Row { row }))
+        listened((self.say)(CommandResponse::Row { row }))
     }
 
     /// Writes a row with its own names. It appears in objects only.
@@ -102,7 +102,7 @@ impl<'s> Page<'s> {
             return Ok(());
         }
         let row = Value::Object(row);
-        listened((self.say)(Answer::Row { row }))
+        listened((self.say)(CommandResponse::Row { row }))
     }
 
     /// Writes text as it is. It appears in the text form only.
@@ -131,7 +131,7 @@ impl<'s> Page<'s> {
             return Ok(());
         }
         let text = std::mem::take(&mut self.text);
-        listened((self.say)(Answer::Text { text }))
+        listened((self.say)(CommandResponse::Text { text }))
     }
 }
 

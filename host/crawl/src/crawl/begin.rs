@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Instant;
 
 use jiff::Timestamp;
-use opilio_archive::{Repaired, archives};
-use opilio_frontier::{Frontier, SharedFrontier};
+use opilio_archive::RepairedFile;
+use opilio_frontier::{Frontier, FrontierConfig, SharedFrontier};
 use opilio_job::changes;
-use opilio_profile::{Faults, Profile, SecretSource};
+use opilio_profile::{Diagnostics, Profile, SecretSource};
 use opilio_source::Sources;
 
 use super::seeds::seed_lines;
 use super::{Crawl, Plan};
 use crate::archive;
+use crate::browsers::{Browsers, check_browser};
 use crate::context::{
     AlertState, Counters, CrawlContext, CrawlFigures, CrawlPlugins, Network, Outputs, Queues,
     SeedPrefixes,
@@ -24,24 +25,25 @@ use crate::credentials::{Credentials, Missing};
 use crate::duplicates::Duplicates;
 use crate::error::{CrawlError, io_error};
 use crate::fetchers::Fetchers;
-use crate::handover::Handover;
+use crate::handover;
 use crate::lanes::{DocumentMemory, Lanes};
 use crate::live::Live;
 use crate::logins::Logins;
 use crate::observers::Observers;
+use crate::plugin_factory::PluginFactory;
 use crate::reconcile;
 use crate::servers::Servers;
 use crate::stop::Stop;
-use crate::workshop::Workshop;
-use opilio_job::alerts::Board;
+use opilio_job::alerts::AlertBoard;
 use opilio_job::census::LastCensus;
-use opilio_job::course::Course;
-use opilio_job::directory::{self, Job};
+use opilio_job::directory::{self, Job, ProfileOrigin};
+use opilio_job::handover::{FileStore, only_in_store};
 use opilio_job::history::{self, Change, Changed};
 use opilio_job::job_log::JobLog;
 use opilio_job::ledger::Ledger;
 use opilio_job::logs::JobLogs;
-use opilio_job::plugin_report::SeenBefore;
+use opilio_job::plugin_report::EarlierPluginFigures;
+use opilio_job::process_record::ProcessRecord;
 use opilio_job::series::Series;
 use opilio_stacks::recorder::Recorder;
 use opilio_stacks::{self, KnownStacks, Loaded, Stacks};
@@ -57,7 +59,8 @@ impl Plan {
     /// [`CrawlError`]; a job that is in use or of another version is left as it is.
     pub fn make(self) -> Result<Job, CrawlError> {
         let contact = self.contact_url.as_deref();
-        let job = open_job(&self.directory, &self.profile, &self.base, contact)?;
+        let origin = self.origin.as_ref();
+        let job = open_job(&self.directory, &self.profile, &self.base, origin, contact)?;
         keep_components(&job, &self.plugins, &self.sources)?;
         Ok(job)
     }
@@ -75,26 +78,41 @@ impl Plan {
             sources,
             directory,
             base,
+            origin,
             prefixes,
             contact_url,
             notes,
+            membership,
         } = self;
         let (credentials, logins) = secrets(&profile).map_err(CrawlError::Profile)?;
+        if let Some(fault) = check_browser(&profile) {
+            return Err(CrawlError::Profile(Diagnostics::from(fault)));
+        }
         let job = Arc::new(open_job(
             &directory,
             &profile,
             &base,
+            origin.as_ref(),
             contact_url.as_deref(),
         )?);
         job.add_seeds(&seed_lines(&profile.seeds))?;
         job.restore_seeds(&profile.seeds)?;
         let profile = Arc::new(profile);
-        let mut frontier = Frontier::open(&job.state(), policy::frontier_config(&profile))?;
+        let membership = membership.map(Arc::new);
+        if let Some(membership) = &membership {
+            let written = membership.nodes().write(job.directory());
+            written.map_err(|source| io_error(job.directory(), source))?;
+        }
+        let config = FrontierConfig {
+            part: membership.as_ref().map(|it| it.nodes().part(&profile)),
+            ..policy::frontier_config(&profile)
+        };
+        let mut frontier = Frontier::open(&job.state(), config)?;
         keep_identity(&mut frontier, &profile)?;
         let baseline = frontier.statistics();
         // A record that cannot be read must not stop the crawl.
-        let before = Course::read(job.directory()).ok().flatten();
-        let course = Course::begin(job.directory(), baseline)
+        let before = ProcessRecord::read(job.directory()).ok().flatten();
+        let course = ProcessRecord::begin(job.directory(), baseline)
             .map_err(|source| io_error(job.directory(), source))?;
         let fetchers = Fetchers::new(&profile, job.scratch())?;
         let cut = fetchers.base().cut();
@@ -123,14 +141,11 @@ impl Plan {
             log.crawl("archive.duplicates", &words);
         })?;
         let config = archive::writer_config(&profile, job.directory())?;
-        let finished = archives(&config)?.into_iter().map(|(file, _)| file);
-        let handover = Handover::open(
-            &profile.archive.on_close,
-            profile.archive.on_close_timeout,
-            job.directory(),
-            finished,
-        )
-        .map_err(|source| io_error(job.directory(), source))?;
+        archive::complete_indexes(&config);
+        let handovers = handover::open(&profile, job.directory())?;
+        let elsewhere = only_in_store(job.directory());
+        let elsewhere = elsewhere.map_err(|source| io_error(job.directory(), source))?;
+        writers.count_elsewhere(elsewhere.iter().map(|file| file.size).sum());
         let limits = &profile.limits;
         // Bodies have memory of their own: they arrive while documents wait for memory.
         let bodies = profile.settings().fetch.spool_memory_total;
@@ -140,6 +155,9 @@ impl Plan {
             plugins: Box::new(move || running.plugin_memory()),
         };
         let lanes = Lanes::start(memory).map_err(|source| io_error(job.directory(), source))?;
+        let browsers = std::path::absolute(job.directory())
+            .map(|job| Browsers::new(&profile, &job))
+            .map_err(|source| io_error(job.directory(), source))?;
         let seeds = SeedPrefixes {
             set: prefixes,
             file: job.redirected_seeds(),
@@ -168,11 +186,12 @@ impl Plan {
                 cookies: Cookies::default(),
                 credentials,
                 logins,
+                browsers,
             },
             outputs: Outputs {
                 writers: Arc::new(writers),
                 duplicates,
-                handover: handover.map(Arc::new),
+                handovers,
                 logs,
             },
             plugins: CrawlPlugins {
@@ -180,7 +199,7 @@ impl Plan {
                 known_stacks: KnownStacks::open(job.directory())
                     .map_err(|source| io_error(job.directory(), source))?,
                 tables: Arc::new(tables),
-                workshop: Workshop {
+                factory: PluginFactory {
                     engine,
                     sources,
                     job: job.directory().to_owned(),
@@ -190,8 +209,10 @@ impl Plan {
                 seeds: tokio::sync::Mutex::new(seeds),
                 scope_memory: ScopeMemory::default(),
                 scope_faults: Mutex::default(),
-                before: SeenBefore::open(job.directory()),
+                fault_counts: Mutex::default(),
+                before: EarlierPluginFigures::open(job.directory()),
             },
+            membership,
             figures: CrawlFigures {
                 counters: Counters::default(),
                 ledger,
@@ -201,8 +222,9 @@ impl Plan {
                 faults_before,
             },
             alerts: AlertState {
-                board: Board::open(job.directory()),
+                board: AlertBoard::open(job.directory()),
                 notifier: Mutex::default(),
+                events: OnceLock::new(),
             },
             held: job.clone(),
         };
@@ -218,8 +240,7 @@ impl Plan {
             baseline,
             course: Arc::new(Mutex::new(course)),
         };
-        archive::complete_indexes(&config);
-        let left_open = crawl.repaired.iter().flat_map(Repaired::files).cloned();
+        let left_open = crawl.repaired.iter().flat_map(RepairedFile::files).cloned();
         crawl.complete_log(reconcile::suspects(before.as_ref(), left_open, &config)?);
         crawl.load_cookies()?;
         crawl.schedule_lost(&crawl.repaired)?;
@@ -233,6 +254,7 @@ fn open_job(
     directory: &Path,
     profile: &Profile,
     base: &Path,
+    origin: Option<&ProfileOrigin>,
     contact_url: Option<&str>,
 ) -> Result<Job, CrawlError> {
     let copies = directory::Copies {
@@ -241,6 +263,7 @@ fn open_job(
         seeds: &seed_lines(&profile.seeds),
         base,
         layers: profile.extended(),
+        origin,
     };
     let by = match directory::is_job(directory) {
         true => "who resumed the job",
@@ -261,6 +284,7 @@ fn keep_contact(job: &Path, url: &str, by: &str) -> std::io::Result<()> {
         number: history::next_number(job)?,
         at: Timestamp::now(),
         by: by.to_owned(),
+        reason: None,
         what: Changed::Set { toml: toml.clone() },
     };
     let Change { number, at, by, .. } = &change;
@@ -282,13 +306,35 @@ fn keep_components(job: &Job, plugins: &Loaded, sources: &Sources) -> Result<(),
 }
 
 /// Reads the secrets that the profile names, or returns the errors of those that are not available.
-fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
+fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Diagnostics> {
     let fault = |missing: Missing| {
         let problem = opilio_stacks::chain(&missing);
-        Faults::from(profile.fault_at(&missing.pointer(), problem))
+        Diagnostics::from(profile.fault_at(&missing.pointer(), problem))
     };
     let credentials = Credentials::read(profile).map_err(fault)?;
     let logins = Logins::read(profile).map_err(fault)?;
+    for webhook in &profile.webhooks {
+        if let Some(Err(problem)) = webhook.secret.as_ref().map(SecretSource::read) {
+            let pointer = format!("/webhooks/{}/secret", webhook.name);
+            let fault = profile.fault_at(&pointer, opilio_stacks::chain(&problem));
+            return Err(Diagnostics::from(fault));
+        }
+    }
+    for stream in &profile.streams {
+        if let Some(Err(problem)) = stream.credentials.as_ref().map(SecretSource::read) {
+            let pointer = format!("/streams/{}/credentials", stream.name);
+            let fault = profile.fault_at(&pointer, opilio_stacks::chain(&problem));
+            return Err(Diagnostics::from(fault));
+        }
+    }
+    if let Some(store) = &profile.archive.store {
+        // Nothing is created if a key is missing.
+        let opened = FileStore::open(store, Path::new(""));
+        opened.map_err(|problem| {
+            let problem = opilio_stacks::chain(&problem);
+            Diagnostics::from(profile.fault_at("/archive/store", problem))
+        })?;
+    }
     // It is read again when it is needed. A missing password should be reported before anything is created.
     let proxy = profile.settings().fetch.proxy.as_ref();
     if let Some(Err(problem)) = proxy
@@ -296,7 +342,7 @@ fn secrets(profile: &Profile) -> Result<(Credentials, Logins), Faults> {
         .map(SecretSource::read)
     {
         let fault = profile.fault_at("/fetch/proxy-password", opilio_stacks::chain(&problem));
-        return Err(Faults::from(fault));
+        return Err(Diagnostics::from(fault));
     }
     Ok((credentials, logins))
 }

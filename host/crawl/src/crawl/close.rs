@@ -4,23 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use jiff::Timestamp;
-use opilio_archive::Repaired;
+use opilio_archive::RepairedFile;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::Crawl;
-use super::beside::keep_run_time;
+use super::background_tasks::keep_run_time;
+use super::handing_over;
 use super::observe::Watching;
 use crate::archive;
 use crate::cookies::Cookies;
 use crate::duplicates::Duplicates;
-use crate::handover;
-use crate::pulse;
+use crate::housekeeping;
 use crate::reconcile;
 use opilio_job::End;
+use opilio_job::events::Occurrence;
 use opilio_job::plugin_report;
 use opilio_job::progress::Summary;
 use opilio_job::remedy::with_remedy;
+use opilio_job::seed_outcome::SeedOutcomes;
 
 /// A crawl that issues no URIs any more. Everything is still open.
 pub struct EndedCrawl {
@@ -30,6 +32,8 @@ pub struct EndedCrawl {
     /// The tasks beside the dispatcher end when it is dropped.
     pub(super) running: watch::Sender<()>,
     pub(super) beside: Vec<JoinHandle<()>>,
+    /// The tasks that hand files over, which end after the file in hand.
+    pub(super) handing_over: Vec<JoinHandle<()>>,
 }
 
 impl EndedCrawl {
@@ -41,21 +45,30 @@ impl EndedCrawl {
             watching,
             running,
             beside,
+            handing_over,
         } = self;
         let context = crawl.context.clone();
         if let Some(watching) = watching {
             watching.finish(&context.plugins.observers).await;
         }
+        context.network.browsers.close().await;
         drop(running);
         for task in beside {
             if let Err(panic) = task.await {
                 tracing::error!("{panic}");
             }
         }
-        let summary = crawl.close(end, write_reports);
-        if let Some(handover) = &context.outputs.handover {
-            handover::finish(handover, &context.outputs.writers, &context.job_log).await;
-        }
+        let mut summary = crawl.close(end, write_reports);
+        summary.handovers = handing_over::finish(&context, &summary.end, handing_over).await;
+        context.tell(|| Occurrence::Job {
+            state: match &summary.end {
+                End::Stopped | End::Terminated => "stopped",
+                End::Halted(_) => "failed",
+                _ => "finished",
+            }
+            .to_owned(),
+            reason: Some(summary.end.to_string()),
+        });
         let notifier = context
             .alerts
             .notifier
@@ -64,6 +77,12 @@ impl EndedCrawl {
             .take();
         if let Some(notifier) = notifier {
             notifier.finish().await;
+        }
+        if let Some(events) = context.alerts.events.get() {
+            for (receiver, lost) in events.finish().await {
+                let words = format!("{lost} events were lost");
+                context.job_log.crawl(&receiver, &words);
+            }
         }
         summary
     }
@@ -81,7 +100,7 @@ impl Crawl {
             }
         };
         self.save_cookies();
-        pulse::finish(&self.context, self.job.directory());
+        housekeeping::finish(&self.context, self.job.directory());
         self.context.alerts.board.write();
         let kept = keep_run_time(&self.context, self.began).and_then(|()| {
             let prices = self.context.budget().all_prices(Timestamp::now());
@@ -111,7 +130,7 @@ impl Crawl {
             tracing::warn!("{}", with_remedy(&problem));
             Vec::new()
         });
-        warcs.extend(made_good.iter().flat_map(Repaired::files).cloned());
+        warcs.extend(made_good.iter().flat_map(RepairedFile::files).cloned());
         if let Some(problem) = left {
             halt(with_remedy(&problem));
         }
@@ -119,17 +138,35 @@ impl Crawl {
             halt(with_remedy(&problem));
         }
         self.complete(&end);
+        let outcomes = || {
+            self.seed_outcomes().unwrap_or_else(|problem| {
+                tracing::error!("{}", opilio_stacks::chain(&problem));
+                SeedOutcomes::default()
+            })
+        };
+        let mut seeds = SeedOutcomes::default();
+        if end == End::Finished {
+            seeds = outcomes();
+            if seeds.is_total_failure() {
+                end = End::NoSeedFetched(seeds.failure_words());
+            }
+        }
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
         let statistics = self.context.frontier().statistics();
         if let Err(problem) = course.end(self.job.directory(), statistics, &end) {
             tracing::error!("cannot write course.json: {problem}");
         }
         drop(course);
+        // There may be a million seeds, and a system that shuts down soon kills the process.
+        if !matches!(end, End::Finished | End::NoSeedFetched(_) | End::Terminated) {
+            seeds = outcomes();
+        }
         // The reports say how the crawl ended.
         write_reports();
         self.log.crawl("end", &end.to_string());
         Summary {
             end,
+            seeds,
             progress,
             warcs,
             job: self.job.directory().to_owned(),
@@ -142,6 +179,7 @@ impl Crawl {
                 .directory()
                 .join(&self.context.profile.logs.directory),
             plugins: plugins.into_iter().map(|seen| seen.report).collect(),
+            handovers: Vec::new(),
         }
     }
 
@@ -181,7 +219,7 @@ impl Crawl {
                 self.log.crawl("crawl.log", &words);
             }
             Err(problem) => tracing::warn!(
-                "crawl.log may lack lines: {problem}; run opilio job verify --repair when the job has ended"
+                "crawl.log may lack lines: {problem}; run `opilio job verify JOB --repair` when the job has ended"
             ),
         }
     }

@@ -13,6 +13,7 @@ use super::workers::Workers;
 use crate::context::CrawlContext;
 use crate::error::Halt;
 use crate::live::Flight;
+use crate::membership::JobMembership;
 use crate::visit::CrawlVisit;
 use opilio_job::End;
 use opilio_job::job_log::JobLog;
@@ -48,7 +49,8 @@ impl Crawl {
                 self.stop.end(end.clone());
                 break end;
             }
-            let holds = self.live.holds();
+            let membership = self.context.membership.as_deref();
+            let holds = self.live.holds() || membership.is_some_and(|it| !it.may_issue());
             paused = paused.then(holds, at_work.is_empty(), &self.log);
             let are_busy = workers.are_busy() || at_work.len() >= capacity;
             let is_at_share = !are_busy && at_work.len() >= throttle.connections_max();
@@ -59,6 +61,7 @@ impl Crawl {
             // Asked before the frontier: work that is resolved or queued meanwhile may be what the frontier does not issue yet.
             let are_queues_resolved = self.live.are_queues_resolved();
             let at_rest = self.live.hands_at_rest();
+            let delivered = membership.map_or(0, JobMembership::delivered);
             let next = match holds || is_full {
                 true => Next::InProcess,
                 false => self.context.frontier().next(Timestamp::now())?,
@@ -70,6 +73,9 @@ impl Crawl {
             });
             let pause = match next {
                 Next::Issue(issue) => {
+                    if let Some(membership) = membership {
+                        membership.work();
+                    }
                     if let Some(worker) = workers.take() {
                         let flight = self.live.begin(issue.ticket, issue.uri.as_str(), worker);
                         at_work.spawn(work(self.context.clone(), issue, worker, flight));
@@ -81,6 +87,7 @@ impl Crawl {
                 Next::Empty
                     if are_queues_resolved
                         && !self.is_held_back()?
+                        && is_finished_elsewhere(membership, delivered)
                         && self.live.is_over(at_rest) =>
                 {
                     break End::Finished;
@@ -137,12 +144,21 @@ impl Crawl {
     }
 }
 
+/// Notes that this process has nothing left to do. Returns whether the other nodes of a shared job have nothing either.
+fn is_finished_elsewhere(membership: Option<&JobMembership>, delivered: u64) -> bool {
+    membership.is_none_or(|membership| {
+        membership.rest(delivered);
+        membership.is_finished()
+    })
+}
+
 async fn work(
     context: Arc<CrawlContext>,
     issue: Box<Issue>,
     worker: usize,
     flight: Flight,
 ) -> (usize, Result<(), Halt>) {
+    let flight = Arc::new(flight);
     let done = CrawlVisit::new(&context, *issue, &flight, worker)
         .run()
         .await;

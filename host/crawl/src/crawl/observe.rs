@@ -30,7 +30,7 @@ use crate::observers::{Message, Observers, reports_of};
 use crate::stop::Stop;
 use opilio_job::End;
 use opilio_job::alerts::Severity;
-use opilio_job::directory::write_text;
+use opilio_job::text_file::write_text;
 use opilio_stacks::Staged;
 use opilio_stacks::breaker::Failure;
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use opilio_profile::{Given, Profile};
+use opilio_profile::{Diagnostics, Profile, ProfileContext};
 
 use crate::error::CrawlError;
-use opilio_job::directory;
+use opilio_job::directory::{self, ProfileOrigin};
 
 /// Request for a crawl on the command line.
 #[derive(Clone, Debug)]
@@ -36,12 +36,53 @@ pub enum ProfileSource {
         /// TOML.
         text: String,
     },
+    /// A named profile.
+    Named(NamedProfile),
+}
+
+/// A version of a named profile, with or without changes.
+#[derive(Clone, Debug)]
+pub struct NamedProfile {
+    /// Its file, for errors. Relative paths start at the file's folder.
+    pub file: PathBuf,
+    /// TOML.
+    pub text: String,
+    /// Name and version.
+    pub origin: ProfileOrigin,
+}
+
+impl ProfileSource {
+    /// The named profile, for a job that is made from one.
+    pub(super) fn origin(&self) -> Option<ProfileOrigin> {
+        match self {
+            ProfileSource::Named(named) => Some(named.origin.clone()),
+            ProfileSource::Builtin(name) => Some(ProfileOrigin {
+                name: name.clone(),
+                version: None,
+            }),
+            ProfileSource::File(_) | ProfileSource::Text { .. } => None,
+        }
+    }
+}
+
+impl NamedProfile {
+    /// Reads and checks the profile.
+    ///
+    /// # Errors
+    /// All its errors, if one is of [`Level::Error`](opilio_profile::Level::Error).
+    pub fn load(&self, given: &ProfileContext) -> Result<Profile, Diagnostics> {
+        let given = ProfileContext {
+            base: Some(self.file.parent().unwrap_or(Path::new("")).to_owned()),
+            ..given.clone()
+        };
+        Profile::parse(&self.file.display().to_string(), &self.text, &given)
+    }
 }
 
 /// Loads the profile that the command line names. Returns it with the folder from which its relative paths start.
 pub(super) fn written(
     source: &ProfileSource,
-    given: &Given,
+    given: &ProfileContext,
 ) -> Result<(Profile, PathBuf), CrawlError> {
     let here = std::env::current_dir().unwrap_or_default();
     let profile = match source {
@@ -54,6 +95,10 @@ pub(super) fn written(
         }
         ProfileSource::Builtin(name) => Profile::builtin(name, given),
         ProfileSource::Text { file, text } => Profile::parse(file, text, given),
+        ProfileSource::Named(named) => {
+            let folder = here.join(named.file.parent().unwrap_or(Path::new("")));
+            return Ok((named.load(given).map_err(CrawlError::Profile)?, folder));
+        }
     };
     Ok((profile.map_err(CrawlError::Profile)?, here))
 }
@@ -74,6 +119,10 @@ pub(super) fn other_profile(
             Profile::builtin_text(name).map(str::to_owned),
         ),
         ProfileSource::Text { file, text } => (file.clone(), Some(text.clone())),
+        ProfileSource::Named(named) => (
+            format!("profile {}", named.origin.name),
+            Some(named.text.clone()),
+        ),
     };
     if !directory::is_job(directory) || text.is_none_or(|text| text == profile.source_text()) {
         return Vec::new();

@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
-use opilio_profile::{Given, Profile};
+use opilio_cluster::ClusterConfig;
+use opilio_profile::{Profile, ProfileContext};
 use opilio_sandbox::{Engine, EngineConfig};
 use opilio_uri::SurtPrefixSet;
 
 use super::Plan;
 use super::order::{Order, other_profile, written};
-use crate::error::CrawlError;
+use super::seeds::seed_lines;
+use crate::error::{CrawlError, io_error};
+use crate::job_nodes::JobNodes;
 use crate::load::{load, sources};
+use crate::membership::JobMembership;
 use opilio_job::directory;
 use opilio_job::profile::{frozen, frozen_profile};
 use opilio_stacks::builtin_plugins;
@@ -20,11 +24,11 @@ use opilio_stacks::components::JobPlugins;
 /// # Errors
 /// [`CrawlError::Profile`] with every error at its place; or the reason why the engine cannot run here.
 pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
-    let given = Given {
+    let given = ProfileContext {
         builtins: builtin_plugins(),
         seeds: order.seeds.clone(),
         contact_url: order.contact_url.clone(),
-        ..Given::default()
+        ..ProfileContext::default()
     };
     let resumed = order
         .job
@@ -72,9 +76,11 @@ pub fn plan(order: &Order) -> Result<Plan, CrawlError> {
         sources,
         directory,
         base,
+        origin: order.profile.origin(),
         prefixes,
         contact_url,
         notes,
+        membership: None,
     })
 }
 
@@ -87,6 +93,35 @@ impl Plan {
     /// Returns notes that the operator should read before the crawl begins, a sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Joins the nodes that share the job. The crawl then has a part of the sites.
+    ///
+    /// # Errors
+    /// The job has other nodes, or as [`JobMembership::join`].
+    pub async fn join(self, config: ClusterConfig, nodes: JobNodes) -> Result<Plan, CrawlError> {
+        let known = JobNodes::read(&self.directory);
+        let known = known.map_err(|source| io_error(&self.directory, source))?;
+        let is_made = directory::is_job(&self.directory);
+        let membership = match known {
+            Some(known) if is_made && known.is_same(&nodes) => {
+                JobMembership::resume(config, nodes, &self.profile).await?
+            }
+            known if is_made => {
+                return Err(CrawlError::OtherNodes {
+                    job: self.directory,
+                    nodes: known.map_or("none".to_owned(), |known| known.nodes.join(", ")),
+                });
+            }
+            _ => {
+                let seeds = seed_lines(&self.profile.seeds);
+                JobMembership::join(config, nodes, &self.profile, &seeds).await?
+            }
+        };
+        Ok(Plan {
+            membership: Some(membership),
+            ..self
+        })
     }
 
     /// Returns the directory where the job is or will be.

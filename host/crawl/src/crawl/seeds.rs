@@ -1,7 +1,9 @@
 //! Seeds as candidates for the frontier, and as lines of the job's copy.
 
+use std::sync::PoisonError;
+
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Directive};
+use opilio_frontier::{Candidate, Directive, UriRecord, is_fetched};
 use opilio_profile::{Profile, Seed, Seeds};
 use opilio_sandbox::Candidates;
 use opilio_uri::{HopPath, Uri};
@@ -9,15 +11,17 @@ use opilio_uri::{HopPath, Uri};
 use super::Crawl;
 use crate::error::Halt;
 use opilio_job::End;
+use opilio_job::seed_outcome::{SeedFailure, SeedOutcome, SeedOutcomes};
 use opilio_visit::plugin_view;
 use opilio_visit::policy;
 use opilio_visit::precedence;
+use opilio_visit::redirect;
 
 /// Seeds scheduled at once.
 pub(super) const SEED_BATCH: usize = 10_000;
 
 impl Crawl {
-    pub(super) fn schedule_seeds(&self) -> Result<(), opilio_frontier::Error> {
+    pub(super) fn schedule_seeds(&self) -> Result<(), opilio_frontier::FrontierError> {
         let context = &self.context;
         let mut candidates: Vec<Candidate> = context
             .profile
@@ -25,6 +29,7 @@ impl Crawl {
             .list
             .iter()
             .map(|Seed { uri, .. }| seed_candidate(&context.profile, uri))
+            .filter(|seed| context.has_own(seed))
             .collect();
         for batch in candidates.chunks_mut(SEED_BATCH) {
             self.rank_seeds(batch);
@@ -57,6 +62,70 @@ impl Crawl {
                 }
             }
             Err(halt) => self.stop.end(End::Halted(halt.told())),
+        }
+    }
+}
+
+/// Statuses of attempts that the network or the server has failed (`docs/GLOSSARY.md`).
+const NETWORK_ERRORS: [i32; 8] = [-1, -2, -3, -4, -6, -9, -61, -404];
+
+impl Crawl {
+    /// Returns the outcomes of all seeds.
+    pub(super) fn seed_outcomes(&self) -> Result<SeedOutcomes, opilio_frontier::FrontierError> {
+        let mut outcomes = SeedOutcomes::default();
+        let profile = self.context.current();
+        for Seed { uri, .. } in &profile.seeds.list {
+            if self.context.has_own(&seed_candidate(&profile, uri)) {
+                outcomes.count(self.seed_outcome(uri)?);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn seed_outcome(&self, seed: &Uri) -> Result<SeedOutcome, opilio_frontier::FrontierError> {
+        let frontier = self.context.frontier();
+        let Some(record) = frontier.record(seed)?.filter(|record| record.status != 0) else {
+            return Ok(SeedOutcome::Unvisited);
+        };
+        let end = redirect::end_of(&frontier, &record)?;
+        drop(frontier);
+        let failed = |record: &UriRecord, redirect, error| {
+            SeedOutcome::Failed(SeedFailure {
+                uri: seed.as_str().to_owned(),
+                redirect,
+                status: record.status,
+                error,
+            })
+        };
+        Ok(match end {
+            None if is_fetched(record.status) => SeedOutcome::Fetched,
+            None => failed(&record, None, self.last_error(&record)),
+            Some((_, Some(end))) if end.status == 0 => SeedOutcome::Unvisited,
+            Some((_, Some(end))) if is_fetched(end.status) => SeedOutcome::Fetched,
+            Some((uri, Some(end))) => {
+                failed(&end, Some(uri.as_str().to_owned()), self.last_error(&end))
+            }
+            Some((uri, None)) => {
+                let error = "the target was not fetched; `opilio frontier why JOB URI` explains it";
+                failed(&record, Some(uri.as_str().to_owned()), error.to_owned())
+            }
+        })
+    }
+
+    /// Returns the reason for which a URI was not fetched: the decision against it, or the last error of its server.
+    fn last_error(&self, record: &UriRecord) -> String {
+        let reason = &record.reason;
+        let tallies = &self.context.figures.tallies;
+        let tallies = tallies.lock().unwrap_or_else(PoisonError::into_inner);
+        // The queue's last error may be of another URI: a decision against this one has none.
+        let tally = tallies.get(&record.queue).filter(|tally| {
+            tally.last_status == record.status && NETWORK_ERRORS.contains(&record.status)
+        });
+        let last = tally.map(|tally| &tally.last_error);
+        match last.filter(|last| !last.is_empty() && *last != reason) {
+            Some(last) if reason.is_empty() => last.clone(),
+            Some(last) => format!("{reason}: {last}"),
+            None => reason.clone(),
         }
     }
 }

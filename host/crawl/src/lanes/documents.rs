@@ -319,8 +319,6 @@ impl Site {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     const MIB: u64 = 1 << 20;

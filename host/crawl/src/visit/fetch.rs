@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use opilio_fetch::{Exchange, FetchFailure, HeadVerdict, Request, ResponseHead};
 use opilio_uri::Uri;
 use opilio_visit::plugin_view::PluginMemory;
-use opilio_visit::{Keep, MidFetch, Permit, judge_head, redirect_of};
+use opilio_visit::{CaptureForm, MidFetch, Permit, judge_head, redirect_of, renders};
 use tracing::Instrument as _;
 
 use super::CrawlVisit;
@@ -58,7 +58,7 @@ impl CrawlVisit<'_> {
             annotations: &exchange.annotations,
             ..About::default()
         };
-        let records = records::of_exchange(uri, &exchange, &Keep::Response, &about);
+        let records = records::of_exchange(uri, &exchange, &CaptureForm::Response, &about);
         context
             .archive(records::in_passing(records, &issue.uri))
             .await?;
@@ -95,9 +95,20 @@ impl CrawlVisit<'_> {
         Ok(())
     }
 
-    fn request(&self, uri: &Uri, permit: &Permit, authorization: Option<String>) -> Request {
+    /// The request for a URI.
+    pub(super) fn request(
+        &self,
+        uri: &Uri,
+        permit: &Permit,
+        authorization: Option<String>,
+    ) -> Request {
         let context = self.context;
-        let decided = self.pipeline.request_headers(uri, permit);
+        let mut decided = self.pipeline.request_headers(uri, permit);
+        if renders(&self.pipeline.settings) {
+            // A page may show something else although its document is unchanged: it must come with its body.
+            decided.if_none_match = None;
+            decided.if_modified_since = None;
+        }
         let mut headers = decided.more;
         if let Some(cookies) = self.cookies_for(uri) {
             headers.push(("Cookie".to_owned(), cookies));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_fetch::{FetchFailure, PayloadDigest};
-use opilio_frontier::{ContentState, Digests, Outcome, Success, Visit};
+use opilio_frontier::{ContentState, Digests, Outcome, Success, VisitUpdate};
 use opilio_uri::Uri;
 use opilio_visit::{Conclusion, Driver, LogEntry, Step, status};
 use tracing::Instrument as _;
@@ -49,13 +49,16 @@ impl CrawlVisit<'_> {
                 if !servers.had_addresses(frontier, host) =>
             {
                 denied(ttl.map_or(denied_for, |ttl| ttl.min(denied_for)))?;
-                return Ok(Conclusion::failed(failure.status(), String::new()));
+                return Ok(lost(failure));
             }
             Err(failure) if !pipeline.settings.retry.has_error(failure.status()) => {
                 denied(denied_for)?;
-                return Ok(Conclusion::failed(failure.status(), String::new()));
+                return Ok(lost(&failure));
             }
-            Err(failure) => return Ok(Conclusion::retry(failure.status(), None, None)),
+            Err(failure) => {
+                let error = opilio_stacks::chain(&failure);
+                return Ok(Conclusion::retry(failure.status(), &error, None, None));
+            }
         };
         let good_for = resolution.ttl.clamp(dns.min_expires, dns.max_expires);
         let record = records::of_resolution(uri, &resolution, pipeline.started);
@@ -65,7 +68,7 @@ impl CrawlVisit<'_> {
         servers.keep_addresses(frontier, host, dns, resolution.addresses, expires)?;
         let payload = PayloadDigest::of(resolution.text.as_bytes());
         let size = resolution.text.len() as u64;
-        let visit = Visit {
+        let visit = VisitUpdate {
             status: status::DNS_OK,
             state: ContentState::New,
             size: Some(size),
@@ -75,7 +78,7 @@ impl CrawlVisit<'_> {
                 stripped: None,
             }),
             archived: archived.clone(),
-            ..Visit::default()
+            ..VisitUpdate::default()
         };
         let success = Success {
             visit,
@@ -134,4 +137,10 @@ impl CrawlVisit<'_> {
         servers.keep_addresses(frontier, host, dns, addresses.clone(), expires)?;
         Ok(LookUp::Found(addresses))
     }
+}
+
+/// The conclusion for a look-up that is not repeated.
+fn lost(failure: &FetchFailure) -> Conclusion {
+    let error = format!("err={}", opilio_stacks::chain(failure));
+    Conclusion::failed(failure.status(), error)
 }

@@ -32,8 +32,6 @@ pub(super) async fn within_memory(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write;
 
     use flate2::Compression;

@@ -9,7 +9,7 @@ use opilio_fetch::robots::ROBOTS_REDIRECTS_MAX;
 use opilio_uri::Uri;
 use opilio_visit::plugin_view::PluginMemory;
 use opilio_visit::robots::answer_of;
-use opilio_visit::{Keep, Permit, RobotsAnswer, redirect_of};
+use opilio_visit::{CaptureForm, Permit, RobotsAnswer, redirect_of};
 
 use super::CrawlVisit;
 use super::look_up::LookUp;
@@ -67,7 +67,7 @@ impl CrawlVisit<'_> {
                 hop_path: issue.record.hop_path.as_str(),
                 ..About::default()
             };
-            let records = records::of_exchange(&target, &next, &Keep::Response, &about);
+            let records = records::of_exchange(&target, &next, &CaptureForm::Response, &about);
             let records = records::in_passing(records, &issue.uri);
             context.archive(records).await?;
             answer = answer_of(&next);

@@ -1,10 +1,9 @@
 //! Writing a capture: duplicates of other URIs, WARC records, the place in the archive.
 
-use opilio_archive::StoredPayload;
 use opilio_fetch::Exchange;
-use opilio_visit::{Keep, PendingCapture, Stored};
+use opilio_visit::{CaptureForm, PendingCapture, StoredCapture};
 
-use super::{CrawlVisit, warc_location};
+use super::{CrawlVisit, stored_payload, warc_location};
 use crate::duplicates::{Held, PayloadDigests};
 use crate::error::Halt;
 use crate::records::{self, About};
@@ -15,13 +14,13 @@ impl CrawlVisit<'_> {
     pub(super) async fn write_capture(
         &self,
         mut capture: PendingCapture<'_>,
-        keep: Keep,
-    ) -> Result<Stored, Halt> {
+        keep: CaptureForm,
+    ) -> Result<StoredCapture, Halt> {
         let (exchange, issue) = (capture.exchange, &self.pipeline.issue);
         let payload = self.context.payload_digests(exchange).await?;
         let held = self.hold(exchange, &keep, payload).await?;
         let keep = match held.as_ref().and_then(|held| held.found.clone()) {
-            Some(stored) => Keep::Duplicate(records::previous_of(stored)),
+            Some(stored) => CaptureForm::Duplicate(records::previous_of(stored)),
             None => keep,
         };
         capture.annotate(&self.pipeline, &keep);
@@ -40,16 +39,10 @@ impl CrawlVisit<'_> {
         let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
         let location = self.context.archive(records).await?.into_iter().next();
         let date = records::date_of(exchange);
-        if let (Some(held), Some(location), Keep::Response) = (&held, &location, &keep) {
-            held.keep(&StoredPayload {
-                uri: issue.uri.as_str().to_owned(),
-                date,
-                record_id: Some(location.record_id.to_string()),
-                file: location.file.clone(),
-                offset: location.offset,
-            })?;
+        if let (Some(held), Some(location), CaptureForm::Response) = (&held, &location, &keep) {
+            held.keep(&stored_payload(&issue.uri, date, location))?;
         }
-        Ok(Stored {
+        Ok(StoredCapture {
             keep,
             at: location.map(|location| warc_location(location, date)),
             annotations: capture.annotations,
@@ -58,16 +51,16 @@ impl CrawlVisit<'_> {
 
     /// Holds a payload that is to be stored whole, so that nobody else stores the same meanwhile. If it is stored already, the
     /// answer says where. None if it is not looked up.
-    async fn hold(
+    pub(super) async fn hold(
         &self,
         exchange: &Exchange,
-        keep: &Keep,
+        keep: &CaptureForm,
         payload: PayloadDigests,
     ) -> Result<Option<Held<'_>>, Halt> {
         let is_complete = exchange.truncated.is_none() && exchange.failure.is_none();
         match &self.context.outputs.duplicates {
             Some(duplicates)
-                if *keep == Keep::Response
+                if *keep == CaptureForm::Response
                     && is_complete
                     && duplicates.wants(exchange.payload.length()) =>
             {

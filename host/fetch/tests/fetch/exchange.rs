@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use crate::server::{Connection, Server, resetting};
 use opilio_fetch::{
-    AddressPolicy, Config, Exchange, FetchFailure, Fetcher, HeadVerdict, PayloadDigest, Phase,
-    Request, RequestBody, ResponseHead, Spool, Truncation, Trust,
+    AddressPolicy, Exchange, FetchFailure, Fetcher, FetcherConfig, HeadVerdict, PayloadDigest,
+    Phase, Request, RequestBody, ResponseHead, Spool, TruncationCause, Trust,
 };
 use opilio_uri::Uri;
 
 const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// Enough for loopback, soon over where a test waits for it.
-const SHORT: Duration = Duration::from_millis(300);
+/// Enough for loopback on a busy machine, soon over where a test waits for it.
+const SHORT: Duration = Duration::from_secs(1);
 
-fn config() -> Config {
-    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+fn config() -> FetcherConfig {
+    let mut config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     config.addresses = AddressPolicy::ALL;
     config.trust = Trust::Roots(Vec::new());
     config
@@ -46,7 +46,7 @@ fn all(spool: &Spool) -> Vec<u8> {
 struct Case {
     response: Vec<u8>,
     close: bool,
-    config: Config,
+    config: FetcherConfig,
 }
 
 impl Case {
@@ -63,7 +63,7 @@ impl Case {
         self
     }
 
-    fn with(mut self, change: impl FnOnce(&mut Config)) -> Self {
+    fn with(mut self, change: impl FnOnce(&mut FetcherConfig)) -> Self {
         change(&mut self.config);
         self
     }
@@ -120,7 +120,12 @@ impl Case {
     }
 
     /// A broken response: everything is recorded, up to where it makes no sense, and this is what it is called.
-    async fn broken(self, status: i32, truncated: Option<Truncation>, payload: &str) -> Exchange {
+    async fn broken(
+        self,
+        status: i32,
+        truncated: Option<TruncationCause>,
+        payload: &str,
+    ) -> Exchange {
         let sent = self.response.clone();
         let exchange = self.run().await;
         assert_eq!(
@@ -129,7 +134,7 @@ impl Case {
             "{exchange:?}"
         );
         let recorded = [exchange.interim.to_vec(), all(&exchange.wire)].concat();
-        let is_misframed = truncated == Some(Truncation::Framing);
+        let is_misframed = truncated == Some(TruncationCause::Framing);
         assert!(
             recorded == sent || (is_misframed && sent.starts_with(&recorded)),
             "{exchange:?}"
@@ -309,7 +314,7 @@ async fn large_bodies_go_to_disk_unharmed() {
 
 #[tokio::test]
 async fn broken_responses_end_with_the_right_code() {
-    use Truncation::{Disconnect, Framing};
+    use TruncationCause::{Disconnect, Framing};
     let lost = Some(Disconnect);
     Case::new("").broken(-404, None, "").await;
     Case::new("HTTP/1.1 200 OK\r\nCont")
@@ -370,8 +375,8 @@ async fn more_than_the_message_has_room_for_is_cut_and_counted() {
 
 #[tokio::test]
 async fn silence_is_a_timeout() {
-    let short = |config: &mut Config| config.response_timeout = SHORT;
-    let time = Some(Truncation::Time);
+    let short = |config: &mut FetcherConfig| config.response_timeout = SHORT;
+    let time = Some(TruncationCause::Time);
     Case::new("")
         .kept_open()
         .with(short)
@@ -431,17 +436,31 @@ async fn endless_responses_are_cut() {
             "5\r\nhello\r\n",
             slow,
             200,
-            Truncation::Time,
+            TruncationCause::Time,
             "timeTrunc",
         ),
-        (plain, "hello", slow, 200, Truncation::Time, "timeTrunc"),
-        (plain, "hello", none, 200, Truncation::Length, "lenTrunc"),
+        (
+            plain,
+            "hello",
+            slow,
+            200,
+            TruncationCause::Time,
+            "timeTrunc",
+        ),
+        (
+            plain,
+            "hello",
+            none,
+            200,
+            TruncationCause::Length,
+            "lenTrunc",
+        ),
         (
             chunked,
             "5\r\nhello\r\n",
             none,
             200,
-            Truncation::Length,
+            TruncationCause::Length,
             "lenTrunc",
         ),
         (
@@ -449,7 +468,7 @@ async fn endless_responses_are_cut() {
             "A: b\r\n",
             none,
             200,
-            Truncation::Headers,
+            TruncationCause::Headers,
             "headerTrunc",
         ),
         (
@@ -457,7 +476,7 @@ async fn endless_responses_are_cut() {
             "A",
             none,
             200,
-            Truncation::Headers,
+            TruncationCause::Headers,
             "headerTrunc",
         ),
     ] {
@@ -488,7 +507,7 @@ async fn endless_responses_are_cut() {
         ]
         .concat();
         assert!(sent.starts_with(&wire));
-        if truncated == Truncation::Length {
+        if truncated == TruncationCause::Length {
             assert_eq!(payload.len(), 100_003);
             assert!(
                 wire.ends_with(b"hel"),
@@ -525,7 +544,7 @@ async fn slow_heads_run_out_of_time() {
         .await;
     assert_eq!(
         (exchange.status(), exchange.truncated),
-        (-4, Some(Truncation::Time)),
+        (-4, Some(TruncationCause::Time)),
         "{exchange:?}"
     );
 }
@@ -755,7 +774,7 @@ async fn a_scratch_directory_that_fails_is_our_fault() {
         "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{}",
         "x".repeat(100)
     );
-    let missing = |config: &mut Config| {
+    let missing = |config: &mut FetcherConfig| {
         config.spool_memory_max = 10;
         config.scratch_dir = "/nonexistent/scratch".into();
     };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use opilio_fetch::auth::Secret;
 use opilio_fetch::{
-    AddressClass, Config, Exchange, FTP_LISTING, FetchFailure, Fetcher, HeadVerdict, Request,
-    ResponseHead, Truncation, Trust, WHOIS_OK,
+    AddressClass, Exchange, FTP_LISTING, FetchFailure, Fetcher, FetcherConfig, HeadVerdict,
+    Request, ResponseHead, TruncationCause, Trust, WHOIS_OK,
 };
 use opilio_uri::Uri;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
@@ -162,7 +162,7 @@ async fn session(
     }
 }
 
-async fn get_with(config: Config, scheme: &str, server: SocketAddr, path: &str) -> Exchange {
+async fn get_with(config: FetcherConfig, scheme: &str, server: SocketAddr, path: &str) -> Exchange {
     let uri = format!("{scheme}://files.test:{}{path}", server.port());
     let addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
     let request = Request::new(Uri::parse(&uri).unwrap(), addresses);
@@ -301,7 +301,7 @@ async fn a_broken_transfer_is_cut_short_and_limits_are_kept() {
     let exchange = get(&server, "/pub/file.txt").await;
     assert_eq!(
         exchange.truncated,
-        Some(Truncation::Disconnect),
+        Some(TruncationCause::Disconnect),
         "{exchange:?}"
     );
     assert_eq!(payload(&exchange), &FILE[..FILE.len() / 2]);
@@ -310,7 +310,11 @@ async fn a_broken_transfer_is_cut_short_and_limits_are_kept() {
     let mut config = config(Trust::Record);
     config.body_bytes_max = Some(9);
     let exchange = get_with(config, "ftp", server.address, "/pub/file.txt").await;
-    assert_eq!(exchange.truncated, Some(Truncation::Length), "{exchange:?}");
+    assert_eq!(
+        exchange.truncated,
+        Some(TruncationCause::Length),
+        "{exchange:?}"
+    );
     assert_eq!(payload(&exchange), &FILE[..9]);
     assert_eq!(exchange.annotations, ["lenTrunc"]);
 }
@@ -341,7 +345,7 @@ async fn a_server_that_only_puts_us_off_is_left() {
 #[tokio::test]
 async fn refused_addresses_are_refused_here_too() {
     let server = serve(Quirk::None, None).await;
-    let config = Config::new("opilio-test/1", std::env::temp_dir());
+    let config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     let exchange = get_with(config, "ftp", server.address, "/").await;
     assert!(
         matches!(

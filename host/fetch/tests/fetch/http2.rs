@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use opilio_fetch::{
-    Config, Exchange, Fetcher, HeadVerdict, NameServer, Request, RequestBody, ResponseHead,
-    Truncation, Trust,
+    Exchange, Fetcher, FetcherConfig, HeadVerdict, NameServer, Request, RequestBody, ResponseHead,
+    TruncationCause, Trust,
 };
 use opilio_uri::Uri;
 use rustls::ServerConfig;
@@ -160,8 +160,8 @@ async fn speak(session: tokio_rustls::server::TlsStream<tokio::net::TcpStream>) 
     }
 }
 
-fn fetcher(change: impl FnOnce(&mut Config)) -> Fetcher {
-    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+fn fetcher(change: impl FnOnce(&mut FetcherConfig)) -> Fetcher {
+    let mut config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     config.addresses.loopback = true;
     config.trust = Trust::Record;
     change(&mut config);
@@ -240,7 +240,7 @@ async fn limits_and_losses_are_those_of_http_1() {
     let exchange = fetch(&fetcher(|_| {}), request(&server, "/breaks")).await;
     assert_eq!(
         (exchange.status(), exchange.truncated),
-        (-3, Some(Truncation::Disconnect)),
+        (-3, Some(TruncationCause::Disconnect)),
         "{exchange:?}"
     );
     assert!(wire(&exchange).ends_with("\r\n\r\n"));
@@ -248,7 +248,7 @@ async fn limits_and_losses_are_those_of_http_1() {
     let exchange = fetch(&small, request(&server, "/large")).await;
     assert_eq!(
         (exchange.status(), exchange.truncated),
-        (200, Some(Truncation::Length)),
+        (200, Some(TruncationCause::Length)),
         "{exchange:?}"
     );
     let head = exchange.head.as_ref().unwrap().length;
@@ -313,10 +313,10 @@ async fn floods_of_frames_before_the_head_end_the_exchange() {
 #[tokio::test]
 async fn floods_of_frames_in_the_body_cut_it() {
     for (frames, truncation) in [
-        (PING, Truncation::Framing),
-        (UNKNOWN, Truncation::Framing),
+        (PING, TruncationCause::Framing),
+        (UNKNOWN, TruncationCause::Framing),
         // These the library counts itself.
-        (NO_DATA, Truncation::Disconnect),
+        (NO_DATA, TruncationCause::Disconnect),
     ] {
         let server = serve_flood(BEGINNING, frames).await;
         let exchange = fetch(&patient(), request(&server, "/")).await;
@@ -341,7 +341,7 @@ async fn control_frames_are_no_sign_of_life() {
     })
     .await;
     let fetcher = fetcher(|config| {
-        config.response_timeout = std::time::Duration::from_millis(300);
+        config.response_timeout = std::time::Duration::from_secs(1);
         config.total_timeout = std::time::Duration::from_secs(3600);
     });
     let exchange = fetch(&fetcher, request(&server, "/")).await;
@@ -354,7 +354,7 @@ async fn a_name_server_that_floods_costs_a_lookup_no_more_than_its_time() {
         flood(session, b"", PING)
     })
     .await;
-    let limit = std::time::Duration::from_millis(300);
+    let limit = std::time::Duration::from_secs(1);
     let fetcher = fetcher(|config| {
         config.total_timeout = limit;
         config.trust = Trust::Roots(vec![certificate]);
@@ -366,6 +366,6 @@ async fn a_name_server_that_floods_costs_a_lookup_no_more_than_its_time() {
     });
     let now = "2026-11-24T08:00:00Z".parse().unwrap();
     let failure = fetcher.resolve("site.example", now).await.unwrap_err();
-    assert!(failure.to_string().contains("300ms"), "{failure}");
+    assert!(failure.to_string().contains("1s"), "{failure}");
     assert!(server.connections.load(Ordering::SeqCst) > 0);
 }

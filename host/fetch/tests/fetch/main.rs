@@ -9,4 +9,5 @@ mod limits;
 mod proxy;
 mod robots;
 mod server;
+mod tap;
 mod tls;

@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 
 use opilio_fetch::{
-    Config, Exchange, FetchFailure, Fetcher, HeadVerdict, Proxy, ProxyKind, Request, ResponseHead,
-    Trust,
+    Exchange, FetchFailure, Fetcher, FetcherConfig, HeadVerdict, Proxy, ProxyKind, Request,
+    ResponseHead, Trust,
 };
 use opilio_uri::Uri;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
@@ -160,7 +160,7 @@ fn proxy(kind: ProxyKind, front: &Front) -> Proxy {
 }
 
 fn fetcher(proxy: Proxy, trust: Trust) -> Fetcher {
-    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+    let mut config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     config.addresses.loopback = true;
     config.trust = trust;
     config.proxy = Some(Arc::new(proxy));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::server::{Connection, Server};
 use opilio_fetch::{
-    Config, Exchange, FetchFailure, Fetcher, HeadVerdict, Request, ResponseHead, Trust,
+    Exchange, FetchFailure, Fetcher, FetcherConfig, HeadVerdict, Request, ResponseHead, Trust,
 };
 use opilio_uri::Uri;
 use rustls::ServerConfig;
@@ -30,8 +30,8 @@ pub(crate) fn certificate(host: &str) -> (TlsAcceptor, CertificateDer<'static>) 
     (TlsAcceptor::from(Arc::new(config)), certificate)
 }
 
-pub(crate) fn config(trust: Trust) -> Config {
-    let mut config = Config::new("opilio-test/1", std::env::temp_dir());
+pub(crate) fn config(trust: Trust) -> FetcherConfig {
+    let mut config = FetcherConfig::new("opilio-test/1", std::env::temp_dir());
     config.addresses = opilio_fetch::AddressPolicy::ALL;
     config.trust = trust;
     config
@@ -122,7 +122,7 @@ async fn what_is_no_tls_is_minus_nine_and_silence_a_timeout() {
     let closing = Server::plain(|connection| connection.close()).await;
     let silent = Server::plain(|connection| connection.hang()).await;
     let mut config = config(Trust::Record);
-    config.connect_timeout = Duration::from_millis(300);
+    config.connect_timeout = Duration::from_secs(2);
     let fetcher = Fetcher::new(config).unwrap();
     for (server, status) in [(plain, -9), (closing, -9), (silent, -4)] {
         let exchange = fetch(&fetcher, &server).await;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Check, Fault};
+use super::{Check, InconsistencyKind};
 use crate::{
-    Error, UriRecord, keys,
+    FrontierError, UriRecord, keys,
     store::{decode, encode},
 };
 
@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 16;
 
 impl Check<'_> {
     /// Compares the counts of URIs with the pages that show them. `referrers` is [`super::records::Seen::referrers`].
-    pub(super) fn embeds(&mut self, referrers: u64) -> Result<(), Error> {
+    pub(super) fn embeds(&mut self, referrers: u64) -> Result<(), FrontierError> {
         let mut entries = 0;
         let mut shown: u64 = 0;
         for guard in self.store.embeds_by_page.iter() {
@@ -27,7 +27,7 @@ impl Check<'_> {
                 entries += 1;
                 shown = shown.wrapping_add(xxh3_64(&key[PAGE_BYTES..]));
             } else {
-                self.found(Fault::Malformed("embeds_by_page"), &key);
+                self.found(InconsistencyKind::Malformed("embeds_by_page"), &key);
                 self.mend("embeds_by_page", &key, None)?;
             }
         }
@@ -42,7 +42,7 @@ impl Check<'_> {
     }
 
     /// Checks that each entry is in both keyspaces. The entries of pages are taken as true.
-    fn embeds_both_ways(&mut self) -> Result<(), Error> {
+    fn embeds_both_ways(&mut self) -> Result<(), FrontierError> {
         let mut sum: u64 = 0;
         for guard in self.store.embeds_by_page.iter() {
             let key = guard.key()?;
@@ -58,7 +58,7 @@ impl Check<'_> {
         for guard in self.store.pages_by_embed.iter() {
             let key = guard.key()?;
             let Some((embed, page)) = keys::from_shown(&key) else {
-                self.found(Fault::Malformed("pages_by_embed"), &key);
+                self.found(InconsistencyKind::Malformed("pages_by_embed"), &key);
                 self.mend("pages_by_embed", &key, None)?;
                 continue;
             };
@@ -67,7 +67,7 @@ impl Check<'_> {
                 .embeds_by_page
                 .contains_key(keys::embed(&page, embed))?
             {
-                self.found(Fault::OneSidedEmbed, embed.as_bytes());
+                self.found(InconsistencyKind::OneSidedEmbed, embed.as_bytes());
                 self.mend("pages_by_embed", &key, None)?;
             }
         }
@@ -76,7 +76,7 @@ impl Check<'_> {
             if let Some(shown) = shown_of(&key)
                 && !self.store.pages_by_embed.contains_key(&shown)?
             {
-                self.found(Fault::OneSidedEmbed, &key[PAGE_BYTES..]);
+                self.found(InconsistencyKind::OneSidedEmbed, &key[PAGE_BYTES..]);
                 self.mend("pages_by_embed", &shown, Some(Vec::new()))?;
             }
         }
@@ -84,7 +84,7 @@ impl Check<'_> {
     }
 
     /// Counts the pages of the embeds whose hash falls into this part.
-    fn count_embeds(&mut self, part: u64, parts: u64) -> Result<(), Error> {
+    fn count_embeds(&mut self, part: u64, parts: u64) -> Result<(), FrontierError> {
         let mut pages: HashMap<u64, u32> = HashMap::new();
         for guard in self.store.embeds_by_page.iter() {
             let (key, value) = guard.into_inner()?;
@@ -98,7 +98,7 @@ impl Check<'_> {
             if self.store.uris.contains_key(embed)? {
                 *pages.entry(hash).or_default() += 1;
             } else {
-                self.found(Fault::StrayEmbed, embed);
+                self.found(InconsistencyKind::StrayEmbed, embed);
                 self.mend("embeds_by_page", &key, None)?;
                 if let Some(shown) = shown_of(&key) {
                     self.mend("pages_by_embed", &shown, None)?;
@@ -116,7 +116,7 @@ impl Check<'_> {
             };
             let referrers = pages.get(&hash).copied().unwrap_or(0);
             if record.referrers != referrers {
-                self.found(Fault::WrongReferrers, &key);
+                self.found(InconsistencyKind::WrongReferrers, &key);
                 let record = encode(&UriRecord {
                     referrers,
                     ..record

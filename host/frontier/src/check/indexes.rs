@@ -1,8 +1,8 @@
 //! Check of the index of canonical forms, tallies, server groups, state of sites and remembered refusals.
 
-use super::{Check, Fault, records::CanonicalSet};
+use super::{Check, InconsistencyKind, records::CanonicalSet};
 use crate::{
-    Error, GroupFigures, KeptValue, Rejection, Tally,
+    FrontierError, GroupFigures, KeptValue, Rejection, Tally,
     instant::Millis,
     keys,
     store::{Entry, decode},
@@ -10,11 +10,11 @@ use crate::{
 
 impl Check<'_> {
     /// Reports canonical forms without a record.
-    pub(super) fn canonicals(&mut self, known: &CanonicalSet) -> Result<(), Error> {
+    pub(super) fn canonicals(&mut self, known: &CanonicalSet) -> Result<(), FrontierError> {
         for guard in self.store.canonical_forms.iter() {
             let key = guard.key()?;
             if !known.may_hold(&key) {
-                self.found(Fault::StrayCanonical, &key);
+                self.found(InconsistencyKind::StrayCanonical, &key);
                 self.mend("canonical_forms", &key, None)?;
             }
         }
@@ -22,7 +22,7 @@ impl Check<'_> {
     }
 
     /// Checks that values without relations to others can be read, and counts refusals.
-    pub(super) fn tallies(&mut self) -> Result<(), Error> {
+    pub(super) fn tallies(&mut self) -> Result<(), FrontierError> {
         self.readable("tallies", |(key, value)| {
             decode::<Tally>("a tally", key, value).is_ok()
         })?;
@@ -37,7 +37,7 @@ impl Check<'_> {
     }
 
     /// Reports values and figures of sites without a known URI.
-    fn sites(&mut self) -> Result<(), Error> {
+    fn sites(&mut self) -> Result<(), FrontierError> {
         self.site_entries("site_values", |key, value| {
             keys::from_site_value(key).is_some()
                 && decode::<KeptValue>("a value kept for a site", key, value).is_ok()
@@ -52,7 +52,7 @@ impl Check<'_> {
         &mut self,
         name: &'static str,
         is_readable: impl Fn(&[u8], &[u8]) -> bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FrontierError> {
         let keyspace = match name {
             "site_values" => &self.store.site_values,
             _ => &self.store.site_figures,
@@ -61,7 +61,7 @@ impl Check<'_> {
         for guard in keyspace.clone().iter() {
             let (key, value) = guard.into_inner()?;
             if !is_readable(&key, &value) {
-                self.found(Fault::Malformed(name), &key);
+                self.found(InconsistencyKind::Malformed(name), &key);
                 self.mend(name, &key, None)?;
                 continue;
             }
@@ -76,7 +76,7 @@ impl Check<'_> {
             };
             last = Some((site.to_owned(), is_known));
             if !is_known {
-                self.found(Fault::StraySite, &key);
+                self.found(InconsistencyKind::StraySite, &key);
                 self.mend(name, &key, None)?;
             }
         }
@@ -88,7 +88,7 @@ impl Check<'_> {
         &mut self,
         name: &'static str,
         is_readable: impl Fn(&Entry) -> bool,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64, FrontierError> {
         let keyspace = match name {
             "tallies" => &self.store.tallies,
             "server_groups" => &self.store.server_groups,
@@ -101,7 +101,7 @@ impl Check<'_> {
             if is_readable(&entry) {
                 readable += 1;
             } else {
-                self.found(Fault::Malformed(name), &entry.0);
+                self.found(InconsistencyKind::Malformed(name), &entry.0);
                 self.mend(name, &entry.0, None)?;
             }
         }

@@ -3,10 +3,10 @@
 use fjall::Keyspace;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::{Check, Fault};
+use super::{Check, InconsistencyKind};
 use crate::{
-    Error, Standing, UriRecord, candidate::is_queue_name, change::rank, frontier::uri_of, keys,
-    record::CanonicalKey, store::decode,
+    FrontierError, LastOutcome, UriRecord, candidate::is_queue_name, change::rank,
+    frontier::uri_of, keys, record::CanonicalKey, store::decode,
 };
 
 /// Results of the pass over the records, for later passes.
@@ -59,7 +59,7 @@ impl CanonicalSet {
 
 impl Check<'_> {
     /// Reads every record, and checks its entry in the orders.
-    pub(super) fn records(&mut self) -> Result<Seen, Error> {
+    pub(super) fn records(&mut self) -> Result<Seen, FrontierError> {
         let mut seen = Seen {
             in_order: 0,
             canonicals: CanonicalSet::new(),
@@ -74,7 +74,7 @@ impl Check<'_> {
             match record {
                 Some(record) => self.record(&key, &record, &mut seen)?,
                 None => {
-                    self.found(Fault::Malformed("uris"), &key);
+                    self.found(InconsistencyKind::Malformed("uris"), &key);
                     self.mend("uris", &key, None)?;
                 }
             }
@@ -83,14 +83,19 @@ impl Check<'_> {
         Ok(seen)
     }
 
-    fn record(&mut self, key: &[u8], record: &UriRecord, seen: &mut Seen) -> Result<(), Error> {
+    fn record(
+        &mut self,
+        key: &[u8],
+        record: &UriRecord,
+        seen: &mut Seen,
+    ) -> Result<(), FrontierError> {
         self.summary.uris += 1;
         self.counted.discovered += 1;
         match record.standing {
-            Standing::Open => {}
-            Standing::Succeeded => self.counted.succeeded += 1,
-            Standing::Failed => self.counted.failed += 1,
-            Standing::Disregarded => self.counted.disregarded += 1,
+            LastOutcome::Open => {}
+            LastOutcome::Succeeded => self.counted.succeeded += 1,
+            LastOutcome::Failed => self.counted.failed += 1,
+            LastOutcome::Disregarded => self.counted.disregarded += 1,
         }
         if record.owns_canonical {
             self.canonical(key, record.canonical)?;
@@ -114,13 +119,13 @@ impl Check<'_> {
         match (is_ready, is_waiting) {
             (true, false) | (false, true) => seen.in_order += 1,
             (false, false) => {
-                self.found(Fault::NotInQueue, key);
+                self.found(InconsistencyKind::NotInQueue, key);
                 // Not among the ready ones, which are fetched whatever their due time.
                 self.mend("waiting", &waiting_key, Some(waiting_value))?;
                 seen.in_order += u64::from(self.repairs);
             }
             (true, true) => {
-                self.found(Fault::InBothOrders, key);
+                self.found(InconsistencyKind::InBothOrders, key);
                 self.mend("ready", &ready_key, None)?;
                 seen.in_order += 1;
             }
@@ -128,9 +133,9 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn canonical(&mut self, key: &[u8], canonical: CanonicalKey) -> Result<(), Error> {
+    fn canonical(&mut self, key: &[u8], canonical: CanonicalKey) -> Result<(), FrontierError> {
         if !self.store.canonical_forms.contains_key(canonical)? {
-            self.found(Fault::NoCanonical, key);
+            self.found(InconsistencyKind::NoCanonical, key);
             self.mend(
                 "canonical_forms",
                 &canonical,
@@ -141,7 +146,7 @@ impl Check<'_> {
     }
 
     /// Reports entries of the orders without a record, if there are more entries than queued records.
-    pub(super) fn stray_entries(&mut self, in_order: u64) -> Result<(), Error> {
+    pub(super) fn stray_entries(&mut self, in_order: u64) -> Result<(), FrontierError> {
         if self.store.ready.len()? as u64 + self.store.waiting.len()? as u64 == in_order {
             return Ok(());
         }
@@ -151,7 +156,7 @@ impl Check<'_> {
                 rank(&record).is_some_and(|rank| keys::ready(&record.queue, rank) == *key)
             });
             if !stands {
-                self.found(Fault::Stray, &value);
+                self.found(InconsistencyKind::Stray, &value);
                 self.mend("ready", &key, None)?;
             }
         }
@@ -166,7 +171,7 @@ impl Check<'_> {
                 })
             });
             if !stands {
-                self.found(Fault::Stray, record_key);
+                self.found(InconsistencyKind::Stray, record_key);
                 self.mend("waiting", &key, None)?;
             }
         }
@@ -174,7 +179,7 @@ impl Check<'_> {
     }
 
     /// The record under a key, if it can be read and is queued.
-    pub(super) fn queued(&self, key: &[u8]) -> Result<Option<UriRecord>, Error> {
+    pub(super) fn queued(&self, key: &[u8]) -> Result<Option<UriRecord>, FrontierError> {
         if key.is_empty() || key.len() > usize::from(u16::MAX) {
             return Ok(None);
         }
@@ -186,6 +191,6 @@ impl Check<'_> {
     }
 }
 
-fn holds(keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Result<bool, Error> {
+fn holds(keyspace: &Keyspace, key: &[u8], value: &[u8]) -> Result<bool, FrontierError> {
     Ok(keyspace.get(key)?.is_some_and(|found| *found == *value))
 }

@@ -7,10 +7,10 @@ use std::{path::Path, time::Duration};
 use jiff::Timestamp;
 use opilio_uri::{HopPath, Uri};
 
-use super::{Fault, Finding};
+use super::{Inconsistency, InconsistencyKind};
 use crate::{
-    Candidate, Config, Frontier, GroupFigures, KeptValue, Next, Outcome, Place, QueueSettings,
-    Refused, Strategy, Success, Transfer, UriRecord, Visit,
+    Candidate, Frontier, FrontierConfig, GroupFigures, KeptValue, Next, OutOfScopeLink, Outcome,
+    QueueSettings, Strategy, Success, Transfer, UriRecord, UriState, VisitUpdate,
     change::{Counters, Issued, read_queue},
     keys,
     queue::{QueueRecord, Turn},
@@ -40,7 +40,7 @@ fn key(text: &str) -> String {
 
 /// Makes a store with a URI in each place: ready, waiting, in process, an embed of another site. It also has a refusal, a tally
 /// and a group.
-fn store(config: &Config) -> tempfile::TempDir {
+fn store(config: &FrontierConfig) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let mut frontier = Frontier::open(dir.path(), config.clone()).unwrap();
     frontier
@@ -56,14 +56,14 @@ fn store(config: &Config) -> tempfile::TempDir {
         }
         visited += 1;
         let success = Success {
-            visit: Visit {
+            visit: VisitUpdate {
                 status: 200,
                 outlinks: Some(2),
-                ..Visit::default()
+                ..VisitUpdate::default()
             },
             wait: Some(Duration::from_secs(3600)),
             outlinks: vec![candidate(READY, "L"), candidate(EMBED, "E")],
-            refused: vec![Refused {
+            refused: vec![OutOfScopeLink {
                 uri: uri("http://far.org/"),
                 reason: "far".to_owned(),
             }],
@@ -77,8 +77,8 @@ fn store(config: &Config) -> tempfile::TempDir {
     dir
 }
 
-fn config() -> Config {
-    let mut config = Config::default();
+fn config() -> FrontierConfig {
+    let mut config = FrontierConfig::default();
     config.queue.host_quota.fetched = Some(1_000);
     config.queue.group = Some("group".to_owned());
     config.group.valence = 10;
@@ -86,7 +86,7 @@ fn config() -> Config {
     config
 }
 
-fn findings(dir: &Path, repairs: bool) -> Vec<Finding> {
+fn findings(dir: &Path, repairs: bool) -> Vec<Inconsistency> {
     let mut findings = Vec::new();
     let mut report = |finding| findings.push(finding);
     let summary = if repairs {
@@ -102,7 +102,7 @@ fn findings(dir: &Path, repairs: bool) -> Vec<Finding> {
 /// Breaks a store. Asserts that exactly these inconsistencies are found, with these keys, and that a check changes nothing.
 /// Asserts that a repair leaves nothing to find, and that the crawl resumes: every queued URI is issued.
 #[track_caller]
-fn check(break_it: impl FnOnce(&Store), expected: &[(Fault, &str)]) {
+fn check(break_it: impl FnOnce(&Store), expected: &[(InconsistencyKind, &str)]) {
     let dir = store(&config());
     let before = findings(dir.path(), false);
     assert_eq!(before, [], "a sound store");
@@ -191,8 +191,8 @@ fn a_uri_that_has_lost_its_place() {
     check(
         |store| store.ready.remove(ready_key(store, READY)).unwrap(),
         &[
-            (Fault::NotInQueue, &key(READY)),
-            (Fault::WrongQueueCounts, "org,a,"),
+            (InconsistencyKind::NotInQueue, &key(READY)),
+            (InconsistencyKind::WrongQueueCounts, "org,a,"),
         ],
     );
     check(
@@ -201,8 +201,8 @@ fn a_uri_that_has_lost_its_place() {
             store.waiting.remove(key).unwrap();
         },
         &[
-            (Fault::NotInQueue, &key(WAITING)),
-            (Fault::WrongQueueCounts, "org,a,"),
+            (InconsistencyKind::NotInQueue, &key(WAITING)),
+            (InconsistencyKind::WrongQueueCounts, "org,a,"),
         ],
     );
 }
@@ -215,8 +215,8 @@ fn a_uri_in_both_orders() {
             store.waiting.insert(key, value).unwrap();
         },
         &[
-            (Fault::InBothOrders, &key(READY)),
-            (Fault::WrongQueueCounts, "org,a,"),
+            (InconsistencyKind::InBothOrders, &key(READY)),
+            (InconsistencyKind::WrongQueueCounts, "org,a,"),
         ],
     );
 }
@@ -229,8 +229,8 @@ fn an_entry_of_another_uri() {
             store.ready.insert(key, "org,nowhere,)/#http").unwrap();
         },
         &[
-            (Fault::NotInQueue, &key(READY)),
-            (Fault::Stray, "org,nowhere,)/#http"),
+            (InconsistencyKind::NotInQueue, &key(READY)),
+            (InconsistencyKind::Stray, "org,nowhere,)/#http"),
         ],
     );
 }
@@ -244,8 +244,8 @@ fn entries_behind_which_no_record_stands() {
             store.waiting.insert(key, value).unwrap();
         },
         &[
-            (Fault::Stray, &key(WAITING)),
-            (Fault::WrongQueueCounts, "org,a,"),
+            (InconsistencyKind::Stray, &key(WAITING)),
+            (InconsistencyKind::WrongQueueCounts, "org,a,"),
         ],
     );
     check(
@@ -255,13 +255,16 @@ fn entries_behind_which_no_record_stands() {
             store.ready.insert(key, "org,gone,)/#http").unwrap();
         },
         &[
-            (Fault::Stray, "org,gone,)/#http"),
-            (Fault::WrongQueueCounts, "org,a,"),
+            (InconsistencyKind::Stray, "org,gone,)/#http"),
+            (InconsistencyKind::WrongQueueCounts, "org,a,"),
         ],
     );
     check(
         |store| store.ready.insert("no-queue-at-all", "x").unwrap(),
-        &[(Fault::Stray, "x"), (Fault::NoQueue, "no-queue-at-all")],
+        &[
+            (InconsistencyKind::Stray, "x"),
+            (InconsistencyKind::NoQueue, "no-queue-at-all"),
+        ],
     );
 }
 
@@ -270,14 +273,14 @@ fn a_record_that_cannot_be_read() {
     check(
         |store| store.uris.insert(key(READY), [9, 9, 9]).unwrap(),
         &[
-            (Fault::Malformed("uris"), &key(READY)),
-            (Fault::Stray, &key(READY)),
+            (InconsistencyKind::Malformed("uris"), &key(READY)),
+            (InconsistencyKind::Stray, &key(READY)),
             (
-                Fault::StrayCanonical,
+                InconsistencyKind::StrayCanonical,
                 &super::readable(&keys::canonical(READY)),
             ),
-            (Fault::WrongStatistics, "discovered"),
-            (Fault::WrongStatistics, "queued"),
+            (InconsistencyKind::WrongStatistics, "discovered"),
+            (InconsistencyKind::WrongStatistics, "queued"),
         ],
     );
 }
@@ -293,13 +296,13 @@ fn a_queue_without_a_record_or_with_one_that_cannot_be_read() {
             &[
                 (
                     if value.is_some() {
-                        Fault::Malformed("queues")
+                        InconsistencyKind::Malformed("queues")
                     } else {
-                        Fault::NoQueue
+                        InconsistencyKind::NoQueue
                     },
                     "org,a,",
                 ),
-                (Fault::StrayTurn, "org,a,"),
+                (InconsistencyKind::StrayTurn, "org,a,"),
             ],
         );
     }
@@ -309,15 +312,15 @@ fn a_queue_without_a_record_or_with_one_that_cannot_be_read() {
 fn a_queue_that_counts_wrong() {
     check(
         |store| alter_queue(store, "org,a,", |queue| queue.ready = vec![(1, 5)]),
-        &[(Fault::WrongQueueCounts, "org,a,")],
+        &[(InconsistencyKind::WrongQueueCounts, "org,a,")],
     );
     check(
         |store| alter_queue(store, "org,a,", |queue| queue.waiting = 0),
-        &[(Fault::WrongQueueCounts, "org,a,")],
+        &[(InconsistencyKind::WrongQueueCounts, "org,a,")],
     );
     check(
         |store| alter_queue(store, "org,a,", |queue| queue.first_due += 1),
-        &[(Fault::WrongQueueCounts, "org,a,")],
+        &[(InconsistencyKind::WrongQueueCounts, "org,a,")],
     );
 }
 
@@ -329,11 +332,14 @@ fn a_queue_out_of_line() {
             let key = keys::turn(queue.precedence, queue.turn.unwrap(), "org,a,");
             store.queue_order.remove(key).unwrap();
         },
-        &[(Fault::NotInLine, "org,a,")],
+        &[(InconsistencyKind::NotInLine, "org,a,")],
     );
     check(
         |store| alter_queue(store, "org,a,", |queue| queue.turn = None),
-        &[(Fault::NotInLine, "org,a,"), (Fault::StrayTurn, "org,a,")],
+        &[
+            (InconsistencyKind::NotInLine, "org,a,"),
+            (InconsistencyKind::StrayTurn, "org,a,"),
+        ],
     );
 }
 
@@ -353,7 +359,7 @@ fn an_empty_queue_in_the_line() {
             let queue = encode(&queue).unwrap();
             store.queues.insert("org,empty,", queue).unwrap();
         },
-        &[(Fault::NeedlessTurn, "org,empty,")],
+        &[(InconsistencyKind::NeedlessTurn, "org,empty,")],
     );
 }
 
@@ -375,9 +381,9 @@ fn places_in_the_line_that_are_nobodys() {
             store.queue_order.insert("x", "").unwrap();
         },
         &[
-            (Fault::StrayTurn, "org,a,"),
-            (Fault::StrayTurn, "org,gone,"),
-            (Fault::StrayTurn, "x"),
+            (InconsistencyKind::StrayTurn, "org,a,"),
+            (InconsistencyKind::StrayTurn, "org,gone,"),
+            (InconsistencyKind::StrayTurn, "x"),
         ],
     );
 }
@@ -398,8 +404,11 @@ fn a_note_of_what_is_in_process_that_cannot_be_read() {
             store.in_process.insert("short", "").unwrap();
         },
         &[
-            (Fault::Malformed("in_process"), "0000000000000007"),
-            (Fault::Malformed("in_process"), "short"),
+            (
+                InconsistencyKind::Malformed("in_process"),
+                "0000000000000007",
+            ),
+            (InconsistencyKind::Malformed("in_process"), "short"),
         ],
     );
 }
@@ -413,12 +422,12 @@ fn a_canonical_form_that_is_missing_or_nobodys() {
                 .remove(keys::canonical(READY))
                 .unwrap()
         },
-        &[(Fault::NoCanonical, &key(READY))],
+        &[(InconsistencyKind::NoCanonical, &key(READY))],
     );
     let stray = keys::canonical("http://stray.org/");
     check(
         |store| store.canonical_forms.insert(stray, "").unwrap(),
-        &[(Fault::StrayCanonical, &super::readable(&stray))],
+        &[(InconsistencyKind::StrayCanonical, &super::readable(&stray))],
     );
 }
 
@@ -427,7 +436,7 @@ fn a_faded_uri_needs_no_canonical_form() {
     check(
         |store| {
             let faded = UriRecord {
-                place: Place::Faded,
+                place: UriState::Faded,
                 owns_canonical: false,
                 ..record(store, READY)
             };
@@ -459,8 +468,8 @@ fn embeds_and_who_counts_them() {
                 .unwrap();
         },
         &[
-            (Fault::WrongReferrers, &key(EMBED)),
-            (Fault::OneSidedEmbed, &key(EMBED)),
+            (InconsistencyKind::WrongReferrers, &key(EMBED)),
+            (InconsistencyKind::OneSidedEmbed, &key(EMBED)),
         ],
     );
     check(
@@ -470,9 +479,9 @@ fn embeds_and_who_counts_them() {
             store.embeds_by_page.insert("short", [0; 4]).unwrap();
         },
         &[
-            (Fault::StrayEmbed, "net,gone,)/#http"),
-            (Fault::OneSidedEmbed, "net,gone,)/#http"),
-            (Fault::Malformed("embeds_by_page"), "short"),
+            (InconsistencyKind::StrayEmbed, "net,gone,)/#http"),
+            (InconsistencyKind::OneSidedEmbed, "net,gone,)/#http"),
+            (InconsistencyKind::Malformed("embeds_by_page"), "short"),
         ],
     );
     check(
@@ -484,8 +493,8 @@ fn embeds_and_who_counts_them() {
             store.pages_by_embed.insert("short", []).unwrap();
         },
         &[
-            (Fault::OneSidedEmbed, &key(EMBED)),
-            (Fault::Malformed("pages_by_embed"), "short"),
+            (InconsistencyKind::OneSidedEmbed, &key(EMBED)),
+            (InconsistencyKind::Malformed("pages_by_embed"), "short"),
         ],
     );
 }
@@ -524,15 +533,15 @@ fn what_is_kept_for_sites_of_which_nothing_is_known() {
         },
         &[
             (
-                Fault::Malformed("site_values"),
+                InconsistencyKind::Malformed("site_values"),
                 "6f72672c612c29706c7567696e006f74686572",
             ),
             (
-                Fault::StraySite,
+                InconsistencyKind::StraySite,
                 "6f72672c676f6e652c29706c7567696e006e616d65",
             ),
-            (Fault::Malformed("site_figures"), "org,a,)x"),
-            (Fault::StraySite, "org,gone,)host"),
+            (InconsistencyKind::Malformed("site_figures"), "org,a,)x"),
+            (InconsistencyKind::StraySite, "org,gone,)host"),
         ],
     );
 }
@@ -551,13 +560,16 @@ fn what_stands_for_itself_and_cannot_be_read() {
             store.refused_uris.insert(refused, "").unwrap();
         },
         &[
-            (Fault::Malformed("tallies"), "686f737400612e6f7267"),
-            (Fault::Malformed("server_groups"), "group"),
             (
-                Fault::Malformed("refused_uris"),
+                InconsistencyKind::Malformed("tallies"),
+                "686f737400612e6f7267",
+            ),
+            (InconsistencyKind::Malformed("server_groups"), "group"),
+            (
+                InconsistencyKind::Malformed("refused_uris"),
                 &super::readable(&keys::canonical("http://far.org/")),
             ),
-            (Fault::WrongStatistics, "refusals"),
+            (InconsistencyKind::WrongStatistics, "refusals"),
         ],
     );
 }
@@ -577,24 +589,24 @@ fn statistics_that_are_wrong() {
             });
         },
         &[
-            (Fault::WrongStatistics, "arrivals"),
-            (Fault::WrongStatistics, "discovered"),
-            (Fault::WrongStatistics, "queued"),
-            (Fault::WrongStatistics, "succeeded"),
-            (Fault::WrongStatistics, "failed"),
-            (Fault::WrongStatistics, "disregarded"),
-            (Fault::WrongStatistics, "refusals"),
+            (InconsistencyKind::WrongStatistics, "arrivals"),
+            (InconsistencyKind::WrongStatistics, "discovered"),
+            (InconsistencyKind::WrongStatistics, "queued"),
+            (InconsistencyKind::WrongStatistics, "succeeded"),
+            (InconsistencyKind::WrongStatistics, "failed"),
+            (InconsistencyKind::WrongStatistics, "disregarded"),
+            (InconsistencyKind::WrongStatistics, "refusals"),
         ],
     );
     check(
         |store| store.meta.insert("counters", "").unwrap(),
         &[
-            (Fault::Malformed("meta"), "counters"),
-            (Fault::WrongStatistics, "arrivals"),
-            (Fault::WrongStatistics, "discovered"),
-            (Fault::WrongStatistics, "queued"),
-            (Fault::WrongStatistics, "succeeded"),
-            (Fault::WrongStatistics, "refusals"),
+            (InconsistencyKind::Malformed("meta"), "counters"),
+            (InconsistencyKind::WrongStatistics, "arrivals"),
+            (InconsistencyKind::WrongStatistics, "discovered"),
+            (InconsistencyKind::WrongStatistics, "queued"),
+            (InconsistencyKind::WrongStatistics, "succeeded"),
+            (InconsistencyKind::WrongStatistics, "refusals"),
         ],
     );
 }
@@ -603,17 +615,17 @@ fn statistics_that_are_wrong() {
 fn findings_are_sentences() {
     for (fault, is_repaired, expected) in [
         (
-            Fault::NotInQueue,
+            InconsistencyKind::NotInQueue,
             false,
             "k is queued, but not listed in its queue",
         ),
         (
-            Fault::Malformed("tallies"),
+            InconsistencyKind::Malformed("tallies"),
             true,
             "tallies: k cannot be read: removed",
         ),
     ] {
-        let finding = Finding {
+        let finding = Inconsistency {
             fault,
             key: "k".to_owned(),
             is_repaired,
@@ -633,7 +645,7 @@ fn a_retired_queue_need_not_stand_in_the_line() {
 
 #[test]
 fn queues_of_more_than_one_slot_are_sound_whatever_is_in_process() {
-    let config = Config {
+    let config = FrontierConfig {
         queue: QueueSettings {
             valence: 3,
             ..config().queue

@@ -10,10 +10,10 @@ use std::{
 
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_128};
 
-use super::{Error, folder, is_damaged_file};
+use super::{FrontierError, folder, is_damaged_file};
 
 /// Checks the lists of all keyspaces of the database in `path`. There must be `keyspaces` of them, besides the database's own.
-pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Error> {
+pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), FrontierError> {
     let version = path.join("version");
     if !version.try_exists().map_err(folder(&version))? {
         return Err(torn(dir, version));
@@ -32,7 +32,7 @@ pub(crate) fn check(dir: &Path, path: &Path, keyspaces: usize) -> Result<(), Err
 }
 
 /// Reads every table of the database in `path`, and compares it with its checksum.
-pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), Error> {
+pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), FrontierError> {
     for list in lists(dir, path)? {
         let tables = tables(&list).map_err(|source| match is_damaged_file(&source) {
             true => torn(dir, list.clone()),
@@ -52,15 +52,15 @@ pub(crate) fn check_tables(dir: &Path, path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn torn(dir: &Path, file: PathBuf) -> Error {
-    Error::Torn {
+fn torn(dir: &Path, file: PathBuf) -> FrontierError {
+    FrontierError::Torn {
         dir: dir.to_owned(),
         file: file.strip_prefix(dir).unwrap_or(&file).to_owned(),
     }
 }
 
 /// The current list of each keyspace. Returns an error if one is not what was written.
-fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, Error> {
+fn lists(dir: &Path, path: &Path) -> Result<Vec<PathBuf>, FrontierError> {
     let all = path.join("keyspaces");
     let entries = match fs::read_dir(&all) {
         Ok(entries) => entries,
@@ -143,7 +143,7 @@ fn from_current(bytes: &[u8]) -> Option<(String, u128)> {
 }
 
 /// The content of a file; `None` if the file does not exist.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
+fn read(path: &Path) -> Result<Option<Vec<u8>>, FrontierError> {
     match fs::read(path) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -1,7 +1,8 @@
 //! Invariants of all histories: a check finds nothing, whenever the process ends.
 
 use opilio_frontier::{
-    Candidate, Config, Directive, Error, Frontier, Issue, Next, Outcome, Strategy, SweepAction,
+    Candidate, Directive, Frontier, FrontierConfig, FrontierError, Issue, Next, Outcome, Strategy,
+    SweepAction,
 };
 use proptest::{prelude::*, strategy::Strategy as _};
 
@@ -169,7 +170,7 @@ fn act(frontier: &mut Frontier, busy: &mut Vec<Issue>, now: &mut i64, step: Step
 }
 
 /// Findings of a check after a history.
-fn after(config: &Config, steps: Vec<Step>) -> Vec<String> {
+fn after(config: &FrontierConfig, steps: Vec<Step>) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     let open = || Frontier::open(dir.path(), config.clone()).unwrap();
     let mut frontier = open();
@@ -220,7 +221,7 @@ fn a_store_in_use_is_not_looked_at() {
     let _holder = Frontier::open(dir.path(), config()).unwrap();
     for check in [Frontier::check, Frontier::repair] {
         let error = check(dir.path(), &config(), &mut |_| {}).unwrap_err();
-        assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+        assert!(matches!(error, FrontierError::InUse { .. }), "{error:?}");
     }
 }
 
@@ -229,7 +230,7 @@ fn where_there_is_no_store_none_is_made() {
     let dir = tempfile::tempdir().unwrap();
     for check in [Frontier::check, Frontier::repair] {
         let error = check(dir.path(), &config(), &mut |_| {}).unwrap_err();
-        assert!(matches!(error, Error::NoStore { .. }), "{error:?}");
+        assert!(matches!(error, FrontierError::NoStore { .. }), "{error:?}");
         assert!(std::fs::read_dir(dir.path()).unwrap().next().is_none());
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use opilio_frontier::{
-    Config, Error, Frontier, Next, QueueReport, Statistics, Strategy, UriRecord,
+    Frontier, FrontierConfig, FrontierError, Next, QueueReport, Statistics, Strategy, UriRecord,
 };
 
 use crate::site::{at, candidate, config, revisited, secs, success};
@@ -163,7 +163,7 @@ fn nothing_is_written_over() {
         let path = dir.path().join(there);
         fs::create_dir_all(&path).unwrap();
         let error = frontier.checkpoint().write(&path).unwrap_err();
-        assert!(matches!(error, Error::Exists { .. }), "{error:?}");
+        assert!(matches!(error, FrontierError::Exists { .. }), "{error:?}");
     }
     assert!(
         fs::read_dir(dir.path().join("folder"))
@@ -195,7 +195,7 @@ fn an_attempt_under_way_is_left_alone() {
         .checkpoint()
         .write(&dir.path().join("copy"))
         .unwrap_err();
-    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    assert!(matches!(error, FrontierError::InUse { .. }), "{error:?}");
     drop(under_way);
     assert!(new.join("format").exists());
 }
@@ -221,5 +221,7 @@ fn a_checkpoint_keeps_to_the_settings_it_is_opened_with() {
         .checkpoint()
         .write(&copy)
         .unwrap();
-    Frontier::open(&copy, Config::default()).map(drop).unwrap();
+    Frontier::open(&copy, FrontierConfig::default())
+        .map(drop)
+        .unwrap();
 }

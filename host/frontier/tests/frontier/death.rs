@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use opilio_frontier::{Config, Frontier, Next, Place, Standing};
+use opilio_frontier::{Frontier, FrontierConfig, LastOutcome, Next, UriState};
 
 use crate::site::{at, candidate, success, with_queue};
 
@@ -19,7 +19,7 @@ const DIR: &str = "OPILIO_TEST_DEATH_DIR";
 const ROUND: &str = "OPILIO_TEST_DEATH_ROUND";
 
 /// No rests: the child shall get far before it dies.
-fn hurried() -> Config {
+fn hurried() -> FrontierConfig {
     with_queue(|queue| {
         queue.politeness.min_delay = Duration::ZERO;
         queue.politeness.max_delay = Duration::ZERO;
@@ -112,18 +112,18 @@ fn check(dir: &Path, scheduled: &BTreeSet<String>, finished: &BTreeSet<String>) 
     for text in finished {
         assert_eq!(
             (records[text].visits, records[text].place),
-            (1, Place::Done),
+            (1, UriState::Done),
             "{text}"
         );
     }
     let statistics = frontier.statistics();
     let queued = records
         .values()
-        .filter(|record| record.place != Place::Done)
+        .filter(|record| record.place != UriState::Done)
         .count();
     let succeeded = records
         .values()
-        .filter(|record| record.standing == Standing::Succeeded)
+        .filter(|record| record.standing == LastOutcome::Succeeded)
         .count();
     assert_eq!(statistics.discovered, records.len() as u64);
     assert_eq!(

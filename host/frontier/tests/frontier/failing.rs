@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Config, Disposition, Finished, Next, Outcome, PREREQUISITE_FAILED, PREREQUISITE_UNSCHEDULABLE,
-    QueueState, UNTIL_CHANGED, WaitLimits, WaitResolver,
+    Disposition, FinishResult, FrontierConfig, Next, Outcome, PREREQUISITE_FAILED,
+    PREREQUISITE_UNSCHEDULABLE, QueueState, UNTIL_CHANGED, WaitLimits, WaitResolver,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri, with_queue};
@@ -42,7 +42,7 @@ fn retry(status: i32) -> Outcome {
 }
 
 /// Seconds until it is looked at again.
-fn wait(finished: &Finished, now: i64) -> i64 {
+fn wait(finished: &FinishResult, now: i64) -> i64 {
     let again = match finished.disposition {
         Disposition::Waiting(again) => again,
         Disposition::GivenUp {
@@ -55,7 +55,7 @@ fn wait(finished: &Finished, now: i64) -> i64 {
 
 /// A page never seen that goes on failing is probed after these waits.
 #[track_caller]
-fn check_probes(mut fail: impl FnMut(&mut Site, i64) -> Finished) {
+fn check_probes(mut fail: impl FnMut(&mut Site, i64) -> FinishResult) {
     let mut site = Site::new(config());
     site.schedule(vec![revisited(PAGE, "")], 0);
     let mut now = 0;
@@ -162,7 +162,7 @@ fn each_uri_may_have_waits_of_its_own() {
         min: secs(if uri.as_str() == PAGE { 5 } else { 7 }),
         max: secs(if record.seed { 8 } else { 600 }),
     });
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         wait_resolver: Some(resolver),
         ..config()
     });
@@ -192,7 +192,10 @@ fn one_uri_that_fails_holds_nobody_up() {
     let why = site.frontier().why(&uri(PAGE), PAGE, at(1)).unwrap();
     let why = why.to_string();
     assert!(why.starts_with("retry at 2023-11-14T22:13:40Z"), "{why}");
-    assert!(why.contains("last status 503 after 1 attempt"), "{why}");
+    assert!(
+        why.contains("last visit: status 503 after 1 attempt"),
+        "{why}"
+    );
     site.visit(2, OTHER);
     site.visit(4, THIRD);
     site.waits(6, 20);

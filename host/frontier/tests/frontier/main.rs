@@ -10,6 +10,7 @@ mod model;
 mod naive;
 mod opening;
 mod operator;
+mod parts;
 mod queues;
 mod revisiting;
 mod site;

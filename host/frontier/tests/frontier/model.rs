@@ -7,10 +7,10 @@ use std::{
 };
 
 use opilio_frontier::{
-    Candidate, Config, ContentState, Directive, Finished, Issue, KeptChange, KeptValue,
-    Known as Elsewhere, Next, Outcome, Place as RealPlace, PrecedencePolicy, QueueSettings, Quota,
-    Refused, Scheduled, Standing, Statistics, Strategy, Success, SweepAction, Swept, Transfer,
-    Visit, WaitLimits, Why,
+    Candidate, ContentState, Directive, FetchExplanation, FinishResult, FrontierConfig,
+    ImportedUri, Issue, KeptChange, KeptValue, LastOutcome, Next, OutOfScopeLink, Outcome,
+    PrecedencePolicy, QueueSettings, Quota, ScheduleResult, Statistics, Strategy, Success,
+    SweepAction, SweepStep, Transfer, UriState, VisitUpdate, WaitLimits,
 };
 use proptest::{prelude::*, sample::select, strategy::Strategy as _, test_runner::TestRunner};
 
@@ -146,15 +146,15 @@ struct Sent {
 /// Settings that operators may change.
 #[derive(Debug, Clone)]
 struct Settings {
-    config: Config,
+    config: FrontierConfig,
     overrides: BTreeMap<String, QueueSettings>,
 }
 
 impl Settings {
-    fn open(&self) -> Config {
+    fn open(&self) -> FrontierConfig {
         let resolver =
             (!self.overrides.is_empty()).then(|| resolver(&self.config, self.overrides.clone()));
-        Config {
+        FrontierConfig {
             resolver,
             ..self.config.clone()
         }
@@ -241,7 +241,7 @@ fn settings() -> BoxedStrategy<Settings> {
         (limits, waits),
     )
         .prop_map(|(queue, overrides, line, embeds, group, (limits, waits))| {
-            let mut config = Config { queue, ..config() };
+            let mut config = FrontierConfig { queue, ..config() };
             config.waits = WaitLimits {
                 min: secs(waits.0),
                 max: secs(waits.1),
@@ -483,12 +483,12 @@ impl Pair {
     }
 
     fn include(&mut self, links: &[Link]) {
-        let known = |(link, candidate): (&Link, Candidate)| Elsewhere {
+        let known = |(link, candidate): (&Link, Candidate)| ImportedUri {
             candidate,
             standing: match link.flags >> 10 & 3 {
-                0 => Standing::Failed,
-                1 => Standing::Disregarded,
-                _ => Standing::Succeeded,
+                0 => LastOutcome::Failed,
+                1 => LastOutcome::Disregarded,
+                _ => LastOutcome::Succeeded,
             },
             status: 200,
             at: at(self.now - i64::from(link.precedence) * 700),
@@ -527,7 +527,7 @@ impl Pair {
                 part,
             } => {
                 let prefix = PREFIXES[prefix];
-                let mut all = Swept::default();
+                let mut all = SweepStep::default();
                 loop {
                     let swept = frontier
                         .sweep(
@@ -540,7 +540,7 @@ impl Pair {
                         )
                         .unwrap();
                     assert!(swept.examined <= part as u64);
-                    all = Swept {
+                    all = SweepStep {
                         examined: all.examined + swept.examined,
                         meant: all.meant + swept.meant,
                         in_process: all.in_process + swept.in_process,
@@ -677,15 +677,15 @@ impl Pair {
     fn without_idle_links(
         &mut self,
         outcome: Outcome,
-        mut expected: Finished,
-    ) -> (Outcome, Finished) {
+        mut expected: FinishResult,
+    ) -> (Outcome, FinishResult) {
         let Outcome::Succeeded(mut success) = outcome else {
             return (outcome, expected);
         };
         let frontier = self.site.frontier();
         let idle = frontier.changes_nothing(success.outlinks.iter()).unwrap();
         for (is_idle, scheduled) in idle.iter().zip(&expected.scheduled) {
-            assert!(!is_idle || *scheduled == Scheduled::Known);
+            assert!(!is_idle || *scheduled == ScheduleResult::Known);
         }
         let keep = |index: usize| !idle[index];
         let mut index = 0..;
@@ -730,20 +730,20 @@ impl Pair {
                 refresh_embeds,
                 keeps,
             } => Outcome::Succeeded(Box::new(Success {
-                visit: Visit {
+                visit: VisitUpdate {
                     status: if sent.seconds == 0 { 304 } else { 200 },
                     state,
                     size: (sent.hundreds > 0).then_some(sent.hundreds * 100),
                     outlinks: is_extracted.then_some(outlinks.len() as u64),
                     kept: kept(keeps, false),
-                    ..Visit::default()
+                    ..VisitUpdate::default()
                 },
                 wait: wait.map(secs),
                 strategy,
                 outlinks: candidates(&outlinks, self.now),
                 refresh_embeds,
                 refused: refused
-                    .map(|which| Refused {
+                    .map(|which| OutOfScopeLink {
                         uri: uri(URIS[which]),
                         reason: format!("refused at {}", self.now),
                     })
@@ -831,14 +831,14 @@ impl Pair {
         );
         match (record.place, known.place) {
             (
-                RealPlace::Queued { directive, due, .. },
+                UriState::Queued { directive, due, .. },
                 Place::Ready(rank) | Place::Waiting(rank),
             ) => {
                 assert_eq!((directive, due), (rank.directive, at(rank.due)), "{text}");
             }
-            (RealPlace::Done, Place::Done)
-            | (RealPlace::Deleted, Place::Deleted)
-            | (RealPlace::Faded, Place::Faded) => {}
+            (UriState::Done, Place::Done)
+            | (UriState::Deleted, Place::Deleted)
+            | (UriState::Faded, Place::Faded) => {}
             places => panic!("{text}: {places:?}"),
         }
     }
@@ -856,18 +856,20 @@ impl Pair {
             .get(&canonical)
             .filter(|same| naive.uris.contains_key(*same));
         match (why, naive.uris.contains_key(text), same) {
-            (Why::Known(reason), true, _) => {
+            (FetchExplanation::Known(reason), true, _) => {
                 assert_eq!(
                     (reason.record.uri.as_str(), reason.in_process),
                     (text, naive.is_busy(text))
                 );
                 assert_eq!(reason.queue.unwrap().queue, naive.uris[text].queue);
             }
-            (Why::SameAs(reason), false, Some(same)) => assert_eq!(reason.record.uri, *same),
-            (Why::Refused(rejection), false, None) => {
+            (FetchExplanation::SameAs(reason), false, Some(same)) => {
+                assert_eq!(reason.record.uri, *same)
+            }
+            (FetchExplanation::Refused(rejection), false, None) => {
                 assert_eq!(Some(&rejection.reason), naive.refusals.get(text));
             }
-            (Why::Unknown, false, None) => assert_eq!(naive.refusals.get(text), None),
+            (FetchExplanation::Unknown, false, None) => assert_eq!(naive.refusals.get(text), None),
             why => panic!("{text}: {why:?}"),
         }
     }
@@ -1001,7 +1003,7 @@ const EMBEDS: [usize; 3] = [7, 9, 11];
 fn settings_of_embeds() -> BoxedStrategy<Settings> {
     (1u32..4, 0u32..3)
         .prop_map(|(fade_after, embed_preference_hops_of_revisits)| Settings {
-            config: Config {
+            config: FrontierConfig {
                 fade_after,
                 embed_preference_hops_of_revisits,
                 ..config()

@@ -11,10 +11,10 @@ use std::{
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Directive, Disposition, Finished, KeptValues,
-    Known as Elsewhere, Outcome, OverQuota, PREREQUISITE_FAILED, PrecedencePolicy, QueueSettings,
-    QueueState, Quota, Resolver, Scheduled, Standing, Statistics, Strategy, Success, SweepAction,
-    Tally, TallyKind, Transfer,
+    Candidate, ContentState, Directive, Disposition, FinishResult, FrontierConfig, ImportedUri,
+    KeptValues, LastOutcome, Outcome, OverQuota, PREREQUISITE_FAILED, PrecedencePolicy,
+    QueueSettings, QueueState, Quota, Resolver, ScheduleResult, Statistics, Strategy, Success,
+    SweepAction, Tally, TallyKind, Transfer,
 };
 use opilio_uri::{Hop, HopPath, Uri};
 
@@ -24,7 +24,7 @@ use crate::site::{at, uri};
 const LONG_AGO: i64 = i64::MIN;
 
 pub(crate) struct Naive {
-    config: Config,
+    config: FrontierConfig,
     overrides: BTreeMap<String, QueueSettings>,
     floor: Option<u8>,
     /// By exact URI.
@@ -67,7 +67,7 @@ pub(crate) struct Known {
     pub(crate) visits: u64,
     pub(crate) versions: u64,
     pub(crate) status: i32,
-    pub(crate) standing: Standing,
+    pub(crate) standing: LastOutcome,
     pub(crate) wait: Option<Duration>,
     pub(crate) kept: KeptValues,
     /// Turns in a row that failed, or were disregarded until nobody knows when.
@@ -166,7 +166,7 @@ pub(crate) enum NaiveNext {
 }
 
 impl Naive {
-    pub(crate) fn new(config: Config, overrides: BTreeMap<String, QueueSettings>) -> Self {
+    pub(crate) fn new(config: FrontierConfig, overrides: BTreeMap<String, QueueSettings>) -> Self {
         Self {
             floor: config.precedence_floor,
             config,
@@ -210,9 +210,9 @@ impl Naive {
             discovered: self.uris.len() as u64,
             queued: queued - self.busy.len() as u64,
             in_process: self.busy.len() as u64,
-            succeeded: standing(Standing::Succeeded),
-            failed: standing(Standing::Failed),
-            disregarded: standing(Standing::Disregarded),
+            succeeded: standing(LastOutcome::Succeeded),
+            failed: standing(LastOutcome::Failed),
+            disregarded: standing(LastOutcome::Disregarded),
             ..self.counted
         }
     }
@@ -322,13 +322,18 @@ impl Naive {
 
     // ---- schedule
 
-    pub(crate) fn schedule(&mut self, candidates: &[Candidate], now: i64) -> Vec<Scheduled> {
+    pub(crate) fn schedule(&mut self, candidates: &[Candidate], now: i64) -> Vec<ScheduleResult> {
         let answers = self.admit(candidates, now, Origin::Caller);
         self.line_up(now);
         answers
     }
 
-    fn admit(&mut self, candidates: &[Candidate], now: i64, origin: Origin<'_>) -> Vec<Scheduled> {
+    fn admit(
+        &mut self,
+        candidates: &[Candidate],
+        now: i64,
+        origin: Origin<'_>,
+    ) -> Vec<ScheduleResult> {
         let one = |candidate: &Candidate| {
             let mut candidate = candidate.clone();
             if let Origin::NeededBy(queue) = origin {
@@ -347,7 +352,7 @@ impl Naive {
             .collect()
     }
 
-    fn admit_one(&mut self, candidate: &Candidate, now: i64, origin: Origin<'_>) -> Scheduled {
+    fn admit_one(&mut self, candidate: &Candidate, now: i64, origin: Origin<'_>) -> ScheduleResult {
         let exact = candidate.uri.to_string();
         let redirects = candidate
             .hop_path
@@ -372,7 +377,7 @@ impl Naive {
             || refreshes;
         // Equal canonical forms are one document, whatever became of its other forms.
         if holder.is_some() && !has_reason {
-            return Scheduled::Known;
+            return ScheduleResult::Known;
         }
         let known = if self.uris.contains_key(&exact) {
             Some(exact.clone())
@@ -387,13 +392,13 @@ impl Naive {
                 .entry(candidate.canonical.clone())
                 .or_insert(exact);
             return if holder.is_some() && candidate.force {
-                Scheduled::Forced
+                ScheduleResult::Forced
             } else {
-                Scheduled::New
+                ScheduleResult::New
             };
         };
         let Some(mut uri) = self.uris.get(&known).cloned() else {
-            return Scheduled::Known;
+            return ScheduleResult::Known;
         };
         uri.seed |= candidate.seed;
         self.uris.insert(known.clone(), uri.clone());
@@ -403,7 +408,7 @@ impl Naive {
             {
                 self.rest_all(queue, now + 1);
             }
-            return Scheduled::Known;
+            return ScheduleResult::Known;
         }
 
         let moves =
@@ -435,14 +440,14 @@ impl Naive {
                 (None, candidate.directive, now)
             }
             Place::Deleted if candidate.force => (None, candidate.directive, now),
-            Place::Done | Place::Deleted => return Scheduled::Known,
+            Place::Done | Place::Deleted => return ScheduleResult::Known,
         };
         if let Some(rank) = rank
             && (rank.directive, rank.due) == (directive, due)
             && !moves
             && !candidate.force
         {
-            return Scheduled::Known;
+            return ScheduleResult::Known;
         }
         if rank.is_some() {
             self.touch(&uri.queue, false);
@@ -474,9 +479,9 @@ impl Naive {
         self.touch(&uri.queue, false);
         self.uris.insert(known, uri);
         if candidate.force {
-            Scheduled::Forced
+            ScheduleResult::Forced
         } else {
-            Scheduled::Raised(directive)
+            ScheduleResult::Raised(directive)
         }
     }
 
@@ -503,7 +508,7 @@ impl Naive {
                 visits: 0,
                 versions: 0,
                 status: 0,
-                standing: Standing::Open,
+                standing: LastOutcome::Open,
                 wait: None,
                 kept: KeptValues::default(),
                 failures: 0,
@@ -513,7 +518,7 @@ impl Naive {
     }
 
     /// Knowledge of another crawl.
-    pub(crate) fn include(&mut self, known: &[Elsewhere], now: i64) -> Vec<Scheduled> {
+    pub(crate) fn include(&mut self, known: &[ImportedUri], now: i64) -> Vec<ScheduleResult> {
         let mut answers = Vec::new();
         for one in known {
             let candidate = Candidate {
@@ -523,7 +528,7 @@ impl Naive {
             let exact = candidate.uri.to_string();
             if self.uris.contains_key(&exact) || self.canonicals.contains_key(&candidate.canonical)
             {
-                answers.push(Scheduled::Known);
+                answers.push(ScheduleResult::Known);
                 continue;
             }
             self.create(&candidate, now);
@@ -532,7 +537,7 @@ impl Naive {
             let arrival = self.tick();
             let waits = self.config.waits;
             let wait = whole(match one.standing {
-                Standing::Failed => waits.min,
+                LastOutcome::Failed => waits.min,
                 _ => waits.max,
             });
             let uri = self.uris.get_mut(&exact).unwrap();
@@ -548,7 +553,7 @@ impl Naive {
             } else {
                 Place::Done
             };
-            answers.push(Scheduled::New);
+            answers.push(ScheduleResult::New);
         }
         self.line_up(now);
         answers
@@ -723,7 +728,7 @@ impl Naive {
 
     // ---- finished
 
-    pub(crate) fn finished(&mut self, text: &str, outcome: &Outcome, now: i64) -> Finished {
+    pub(crate) fn finished(&mut self, text: &str, outcome: &Outcome, now: i64) -> FinishResult {
         let position = self.busy.iter().position(|busy| busy.text == text).unwrap();
         let busy = self.busy[position].clone();
         let name = busy.queue.clone();
@@ -823,7 +828,7 @@ impl Naive {
             }
             Outcome::OutOfScope { status, .. } | Outcome::Disregarded { status, .. } => {
                 uri.status = *status;
-                uri.standing = Standing::Disregarded;
+                uri.standing = LastOutcome::Disregarded;
                 self.uris.insert(text.to_owned(), uri);
                 let known = match &outcome {
                     Outcome::Disregarded { wait, .. } => *wait,
@@ -846,7 +851,7 @@ impl Naive {
         let ready = (0..usize::from(queue.settings.valence))
             .map(|slot| queue.slot(slot))
             .min();
-        Finished {
+        FinishResult {
             disposition,
             scheduled,
             queue_ready: at(ready.unwrap().max(now)),
@@ -912,14 +917,14 @@ impl Naive {
         busy: &Busy,
         success: &Success,
         now: i64,
-    ) -> (Disposition, Vec<Scheduled>) {
+    ) -> (Disposition, Vec<ScheduleResult>) {
         let text = &busy.text;
         let visit = &success.visit;
         let bytes = visit.size.unwrap_or(0);
         let is_novel = matches!(visit.state, ContentState::New | ContentState::Changed);
         let mut uri = self.uris[text].clone();
         let counts = !is_prerequisite(text, &uri);
-        let is_first = uri.visits == 0 && uri.standing != Standing::Succeeded;
+        let is_first = uri.visits == 0 && uri.standing != LastOutcome::Succeeded;
         let queue = self.queues.get_mut(&busy.queue).unwrap();
         queue.failures = 0;
         queue.failing.clear();
@@ -969,7 +974,7 @@ impl Naive {
         uri.visits += 1;
         uri.versions += u64::from(is_novel);
         uri.status = visit.status;
-        uri.standing = Standing::Succeeded;
+        uri.standing = LastOutcome::Succeeded;
         uri.deferrals = 0;
         uri.failures = 0;
         uri.wait = success.wait.or(uri.wait);
@@ -1071,7 +1076,7 @@ impl Naive {
     fn fail(&mut self, busy: &Busy, status: i32, now: i64) -> Option<Timestamp> {
         let uri = self.uris.get_mut(&busy.text).unwrap();
         uri.status = status;
-        uri.standing = Standing::Failed;
+        uri.standing = LastOutcome::Failed;
         uri.deferrals = 0;
         let cost = match is_prerequisite(&busy.text, uri) {
             true => 0,
@@ -1157,7 +1162,7 @@ impl Naive {
     /// The same, with other settings, and all queues resolved anew.
     pub(crate) fn reopen_with(
         &mut self,
-        config: Config,
+        config: FrontierConfig,
         overrides: BTreeMap<String, QueueSettings>,
         now: i64,
     ) {
@@ -1589,7 +1594,10 @@ impl Known {
 }
 
 /// Settings of queues, as the profile would have them.
-pub(crate) fn resolver(config: &Config, overrides: BTreeMap<String, QueueSettings>) -> Resolver {
+pub(crate) fn resolver(
+    config: &FrontierConfig,
+    overrides: BTreeMap<String, QueueSettings>,
+) -> Resolver {
     let others = config.queue.clone();
     Resolver::new(move |name| overrides.get(name).unwrap_or(&others).clone())
 }
@@ -1654,7 +1662,7 @@ fn over(quota: &Quota, tally: &Tally, to_come: usize) -> Option<&'static str> {
     }
 }
 
-fn directive(candidate: &Candidate, config: &Config) -> Directive {
+fn directive(candidate: &Candidate, config: &FrontierConfig) -> Directive {
     let hops = candidate.hop_path.as_str();
     let since_link = hops.rsplit(['L', 'M', 'S']).next().unwrap_or_default();
     let embeds = since_link.matches('E').count();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use opilio_frontier::{Error, FORMAT_VERSION, Frontier};
+use opilio_frontier::{FORMAT_VERSION, Frontier, FrontierError};
 
 use crate::site::{at, candidate, config};
 
@@ -16,7 +16,7 @@ fn store() -> tempfile::TempDir {
     dir
 }
 
-fn open(dir: &tempfile::TempDir) -> Result<Frontier, Error> {
+fn open(dir: &tempfile::TempDir) -> Result<Frontier, FrontierError> {
     Frontier::open(dir.path(), config())
 }
 
@@ -43,7 +43,7 @@ fn a_store_of_another_version_is_refused_and_not_touched() {
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();
         assert!(
-            matches!(&error, Error::OtherVersion { written: found, .. } if found == written),
+            matches!(&error, FrontierError::OtherVersion { written: found, .. } if found == written),
             "{error:?}"
         );
         let text = error.to_string();
@@ -56,7 +56,10 @@ fn a_store_of_another_version_is_refused_and_not_touched() {
             assert!(text.contains(part), "{text}");
         }
         let error = Frontier::check(dir.path(), &config(), &mut |_| {}).unwrap_err();
-        assert!(matches!(error, Error::OtherVersion { .. }), "{error:?}");
+        assert!(
+            matches!(error, FrontierError::OtherVersion { .. }),
+            "{error:?}"
+        );
         assert!(content(dir.path()) == before, "a file has changed");
     }
     fs::write(dir.path().join("format"), format!("{FORMAT_VERSION}\n")).unwrap();
@@ -70,7 +73,7 @@ fn an_empty_format_file_is_a_torn_one() {
     let before = content(dir.path());
     let error = open(&dir).map(drop).unwrap_err();
     assert!(
-        matches!(&error, Error::Torn { file, .. } if file.to_str() == Some("format")),
+        matches!(&error, FrontierError::Torn { file, .. } if file.to_str() == Some("format")),
         "{error:?}"
     );
     assert!(content(dir.path()) == before, "a file has changed");
@@ -114,7 +117,7 @@ fn a_store_in_use_is_refused() {
     let dir = store();
     let holder = open(&dir).unwrap();
     let error = open(&dir).map(drop).unwrap_err();
-    assert!(matches!(error, Error::InUse { .. }), "{error:?}");
+    assert!(matches!(error, FrontierError::InUse { .. }), "{error:?}");
     drop(holder);
     open(&dir).map(drop).unwrap();
 }
@@ -127,7 +130,7 @@ fn a_folder_that_cannot_be_made_is_named() {
     let error = Frontier::open(&file.join("store"), config())
         .map(drop)
         .unwrap_err();
-    assert!(matches!(error, Error::Folder { .. }), "{error:?}");
+    assert!(matches!(error, FrontierError::Folder { .. }), "{error:?}");
 }
 
 #[test]
@@ -155,7 +158,7 @@ fn a_store_that_lost_its_format_file_is_not_taken_for_a_new_one() {
     let dir = store();
     fs::remove_file(dir.path().join("format")).unwrap();
     let error = open(&dir).map(drop).unwrap_err();
-    assert!(matches!(error, Error::Damaged { .. }), "{error:?}");
+    assert!(matches!(error, FrontierError::Damaged { .. }), "{error:?}");
 }
 
 /// A store with everything written out in order, and more in its journal.
@@ -252,7 +255,7 @@ fn a_torn_version_of_the_database_is_one_sentence_and_no_write() {
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();
         assert!(
-            matches!(error, Error::Unopenable { .. }),
+            matches!(error, FrontierError::Unopenable { .. }),
             "{bytes:?}: {error:?}"
         );
         assert!(content(dir.path()) == before, "a file has changed");
@@ -270,7 +273,7 @@ fn a_lost_file_is_one_sentence_and_no_write() {
         fs::rename(&path, &moved).unwrap();
         let before = content(dir.path());
         let error = open(&dir).map(drop).unwrap_err();
-        assert!(matches!(error, Error::Torn { .. }), "{error:?}");
+        assert!(matches!(error, FrontierError::Torn { .. }), "{error:?}");
         assert!(
             content(dir.path()) == before,
             "{}: a file has changed",
@@ -286,7 +289,7 @@ fn a_lost_keyspace_is_not_taken_for_an_empty_one() {
     let dir = settled();
     fs::remove_dir_all(dir.path().join("store/keyspaces/1")).unwrap();
     let error = open(&dir).map(drop).unwrap_err();
-    assert!(matches!(error, Error::Torn { .. }), "{error:?}");
+    assert!(matches!(error, FrontierError::Torn { .. }), "{error:?}");
 }
 
 #[test]
@@ -305,7 +308,7 @@ fn what_is_torn_within_a_table_is_found_by_a_check() {
             let checked = Frontier::check(dir.path(), &config(), &mut |_| {});
             let error = checked.map(|_| ()).unwrap_err();
             assert!(
-                matches!(&error, Error::Torn { file, .. } if dir.path().join(file) == path),
+                matches!(&error, FrontierError::Torn { file, .. } if dir.path().join(file) == path),
                 "{} at {at}: {error:?}",
                 path.display()
             );
@@ -333,7 +336,7 @@ fn what_is_torn_within_a_table_is_an_error_and_no_answer() {
                 .map(drop)
         })
         .unwrap_err();
-    assert!(matches!(error, Error::Unreadable(_)), "{error:?}");
+    assert!(matches!(error, FrontierError::Unreadable(_)), "{error:?}");
     assert!(
         error.to_string().ends_with("restore a checkpoint"),
         "{error}"

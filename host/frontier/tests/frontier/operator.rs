@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Known, Next, Outcome, Place, QueueState, Refused, Resolver, Scheduled, Standing,
-    Success, SweepAction,
+    Candidate, ImportedUri, LastOutcome, Next, OutOfScopeLink, Outcome, QueueState, Resolver,
+    ScheduleResult, Success, SweepAction, UriState,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, uri, with_queue};
@@ -36,7 +36,7 @@ fn why_says_which_filter_which_limit_which_state() {
     check(&mut site, "http://b.org/", 0, "not known");
     let page = site.issue(0, "http://a.org/1");
     check(&mut site, "http://a.org/1", 0, "being fetched");
-    let refused = Refused {
+    let refused = OutOfScopeLink {
         uri: uri("http://b.org/"),
         reason: "surt-scope: no prefix matches".to_owned(),
     };
@@ -133,7 +133,7 @@ fn a_frozen_or_retired_queue_takes_uris_and_gives_none_until_it_is_let_go() {
     assert!(!site.frontier().retire("org,b,", true, at(0)).unwrap());
     site.reopen();
     let added = site.schedule(vec![candidate("http://a.org/2", "")], 0);
-    assert_eq!(added, [Scheduled::New]);
+    assert_eq!(added, [ScheduleResult::New]);
     for (state, is_frozen) in [(QueueState::Frozen, true), (QueueState::Retired, false)] {
         site.frontier().freeze("org,a,", is_frozen, at(0)).unwrap();
         let report = site.frontier().queue("org,a,", at(0)).unwrap().unwrap();
@@ -308,7 +308,7 @@ fn a_sweep_goes_through_a_site_in_parts_and_leaves_what_is_in_process() {
     assert_eq!(counts, (2, 1));
     assert_eq!(site.frontier().statistics().discovered, 2);
     let again = site.schedule(vec![candidate("http://a.org/2", "L")], 1);
-    assert_eq!(again, [Scheduled::New]);
+    assert_eq!(again, [ScheduleResult::New]);
 }
 
 #[test]
@@ -321,9 +321,9 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
         ],
         0,
     );
-    let known = |candidate| Known {
+    let known = |candidate| ImportedUri {
         candidate,
-        standing: Standing::Succeeded,
+        standing: LastOutcome::Succeeded,
         status: 200,
         at: at(-400),
         media_type: "text/html".to_owned(),
@@ -336,8 +336,8 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
             known(revisited("http://a.org/again", "L")),
             // Known here, and not raised for being an embed there.
             known(candidate("http://b.org/2", "LE")),
-            Known {
-                standing: Standing::Failed,
+            ImportedUri {
+                standing: LastOutcome::Failed,
                 status: -2,
                 at: at(-10),
                 ..known(revisited("http://c.org/", "L"))
@@ -345,11 +345,11 @@ fn what_another_crawl_knows_is_not_fetched_again_and_moves_nothing_here() {
         ],
         at(0),
     );
-    let new = Scheduled::New;
-    assert_eq!(answers.unwrap(), [new, new, Scheduled::Known, new]);
+    let new = ScheduleResult::New;
+    assert_eq!(answers.unwrap(), [new, new, ScheduleResult::Known, new]);
     let record = site.frontier().record(&uri("http://a.org/once")).unwrap();
     let record = record.unwrap();
-    assert_eq!((record.place, record.status), (Place::Done, 200));
+    assert_eq!((record.place, record.status), (UriState::Done, 200));
     assert_eq!(record.digests.payload, Some([7; 20]));
     site.visit(0, "http://b.org/1");
     site.visit(2, "http://b.org/2");
@@ -406,9 +406,9 @@ fn forgetting_one_of_two_forms_leaves_the_other_known() {
         force: true,
         ..candidate("http://a.org/1?form=2", "L")
     };
-    assert_eq!(site.schedule(vec![forced], 0), [Scheduled::Forced]);
+    assert_eq!(site.schedule(vec![forced], 0), [ScheduleResult::Forced]);
     let form = uri("http://a.org/1?form=2");
     assert!(site.frontier().forget(&form, at(0)).unwrap());
     let again = candidate("http://a.org/1?form=3", "L");
-    assert_eq!(site.schedule(vec![again], 0), [Scheduled::Known]);
+    assert_eq!(site.schedule(vec![again], 0), [ScheduleResult::Known]);
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Config, GroupSettings, Next, Outcome, PrecedencePolicy, QueueSettings, QueueState,
-    Quota, Resolver, RetiredBy, TallyKind, Transfer,
+    Candidate, FrontierConfig, GroupSettings, Next, Outcome, PrecedencePolicy, QueueSettings,
+    QueueState, Quota, Resolver, RetiredBy, TallyKind, Transfer,
 };
 
 use crate::site::{Site, at, candidate, config, secs, success, took, with_queue};
@@ -90,7 +90,7 @@ fn a_lowered_valence_shortens_no_rest() {
 
 #[test]
 fn two_hosts_on_one_address_share_its_patience() {
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         group: GroupSettings {
             valence: 1,
             min_delay: secs(5),
@@ -148,7 +148,7 @@ fn bandwidth_overshoots_by_no_more_than_what_is_in_flight() {
             transfer: Some(transfer),
         }
     };
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         bandwidth: Some(100),
         ..config()
     });
@@ -185,7 +185,7 @@ fn low_precedence_does_not_starve() {
             precedence: if name == "org,low," { 5 } else { high },
             ..with_queue(|queue| queue.politeness.min_delay = ZERO).queue
         };
-        let mut site = Site::new(Config {
+        let mut site = Site::new(FrontierConfig {
             resolver: Some(Resolver::new(by_name)),
             ageing,
             ..config()
@@ -230,7 +230,7 @@ fn a_queue_past_the_floor_collects_and_gives_nothing() {
 
 #[test]
 fn a_spent_session_lets_inactive_queues_go_first() {
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         session_budget: Some(2),
         ..with_queue(|queue| queue.politeness.min_delay = ZERO)
     });
@@ -250,7 +250,7 @@ fn a_retired_queue_comes_back_when_its_budget_is_raised() {
         cost: 2,
         ..candidate(&format!("http://a.org/{page}"), "L")
     };
-    let settings = |budget| Config {
+    let settings = |budget| FrontierConfig {
         error_penalty: 5,
         ..with_queue(|queue| queue.budget = Some(budget))
     };
@@ -309,7 +309,7 @@ fn what_is_past_the_quota_of_its_host_domain_or_source_is_issued_with_the_reason
         source: Some("http://seed.org/".to_owned()),
         ..candidate(text, "L")
     };
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         source_quota: two,
         ..with_queue(|queue| {
             queue.domain_quota = two;
@@ -379,7 +379,7 @@ fn a_queues_settings_are_known_after_a_restart_without_the_profile() {
         valence: if name == "org,a," { 2 } else { 1 },
         ..config().queue
     };
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         resolver: Some(Resolver::new(by_name)),
         settings_hash: 7,
         ..config()
@@ -387,7 +387,7 @@ fn a_queues_settings_are_known_after_a_restart_without_the_profile() {
     site.schedule(pages("a.org", 2), 0);
     // The hash says that nothing has changed: nobody is asked.
     let nobody = |name: &str| -> QueueSettings { panic!("asked for {name}") };
-    site.reopen_with(Config {
+    site.reopen_with(FrontierConfig {
         resolver: Some(Resolver::new(nobody)),
         settings_hash: 7,
         ..config()
@@ -395,7 +395,7 @@ fn a_queues_settings_are_known_after_a_restart_without_the_profile() {
     site.issue(0, "http://a.org/1");
     site.issue(0, "http://a.org/2");
     // Another hash: it is asked with the next change.
-    site.reopen_with(Config {
+    site.reopen_with(FrontierConfig {
         settings_hash: 8,
         ..config()
     });

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Config, ContentState, Digests, Directive, Disposition, Next, Outcome, Place,
-    Scheduled, SignalSource, Strategy, Success, Visit,
+    Candidate, ContentState, Digests, Directive, Disposition, FrontierConfig, Next, Outcome,
+    ScheduleResult, SignalSource, Strategy, Success, UriState, VisitUpdate,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri};
@@ -43,14 +43,14 @@ fn the_front_page_is_continuous_and_the_archive_once() {
 }
 
 /// Visits the page, which shows these.
-fn show(site: &mut Site, seconds: i64, embeds: &[&str]) -> Vec<Scheduled> {
+fn show(site: &mut Site, seconds: i64, embeds: &[&str]) -> Vec<ScheduleResult> {
     let page = site.issue(seconds, "http://a.org/");
     let outlinks = embeds.iter().map(|text| revisited(text, "E")).collect();
     let success = Success {
-        visit: Visit {
+        visit: VisitUpdate {
             status: 200,
             outlinks: Some(embeds.len() as u64),
-            ..Visit::default()
+            ..VisitUpdate::default()
         },
         wait: Some(secs(100)),
         outlinks,
@@ -83,17 +83,17 @@ fn an_off_site_embed_fades_and_is_back_when_it_is_linked_again() {
             let embed = site.issue(second, EMBED);
             site.finish(&embed, success(ZERO, Some(secs(100_000)), vec![]), second);
         }
-        assert_ne!(place(&mut site, EMBED), Place::Faded, "{second}");
+        assert_ne!(place(&mut site, EMBED), UriState::Faded, "{second}");
     }
     show(&mut site, 600, &[]);
-    assert_eq!(place(&mut site, EMBED), Place::Faded);
+    assert_eq!(place(&mut site, EMBED), UriState::Faded);
     assert_eq!(site.frontier().statistics().faded, 1);
     // Those of its own site are the page's own business.
-    assert_ne!(place(&mut site, "http://www.a.org/own"), Place::Faded);
+    assert_ne!(place(&mut site, "http://www.a.org/own"), UriState::Faded);
     // A link of any page is enough.
     let scheduled = site.schedule(vec![revisited(EMBED, "L")], 650);
     assert!(
-        matches!(scheduled[..], [Scheduled::Raised(_)]),
+        matches!(scheduled[..], [ScheduleResult::Raised(_)]),
         "{scheduled:?}"
     );
     site.issue(650, EMBED);
@@ -113,12 +113,12 @@ fn an_embed_that_has_faded_and_is_deleted_stays_known() {
         let record = site.frontier().record(&uri(EMBED)).unwrap();
         record.unwrap().place
     };
-    assert_eq!(place(&mut site), Place::Faded);
+    assert_eq!(place(&mut site), UriState::Faded);
     assert!(site.frontier().delete(&uri(EMBED), at(310)).unwrap());
-    assert_eq!(place(&mut site), Place::Deleted);
+    assert_eq!(place(&mut site), UriState::Deleted);
     let equal = format!("{EMBED}?sid=5");
     let scheduled = site.schedule(vec![revisited(EMBED, "L"), revisited(&equal, "L")], 320);
-    assert_eq!(scheduled, [Scheduled::Known, Scheduled::Known]);
+    assert_eq!(scheduled, [ScheduleResult::Known, ScheduleResult::Known]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn an_embed_that_is_being_fetched_when_it_is_dropped_fades_with_the_next_visit()
     site.finish(&embed, success(ZERO, Some(secs(10_000)), vec![]), 301);
     show(&mut site, 400, &[]);
     let record = site.frontier().record(&uri(EMBED)).unwrap().unwrap();
-    assert_eq!(record.place, Place::Faded);
+    assert_eq!(record.place, UriState::Faded);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn a_signal_lets_it_come_sooner_and_never_later() {
     site.waits(0, 50);
     let page = site.issue(50, text);
     site.finish(&page, success(ZERO, Some(secs(1_000)), vec![]), 50);
-    assert_eq!(site.schedule(vec![due(2_000)], 60), [Scheduled::Known]);
+    assert_eq!(site.schedule(vec![due(2_000)], 60), [ScheduleResult::Known]);
     site.waits(60, 1_050);
     site.schedule(vec![due(500)], 60);
     site.waits(60, 500);
@@ -181,7 +181,7 @@ fn what_falls_out_of_scope_is_forgotten_and_a_seed_never_is() {
     let statistics = site.frontier().statistics();
     assert_eq!((statistics.discovered, statistics.disregarded), (1, 1));
     let again = site.schedule(vec![revisited("http://a.org/link", "L")], 1);
-    assert_eq!(again, [Scheduled::New]);
+    assert_eq!(again, [ScheduleResult::New]);
     assert!(matches!(site.next(1), Next::Issue(_)));
 }
 
@@ -196,15 +196,18 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
         ..revisited("http://a.org/1", "LL")
     };
     for old in [0, 10] {
-        assert_eq!(site.schedule(vec![news(old)], 100), [Scheduled::Known]);
+        assert_eq!(site.schedule(vec![news(old)], 100), [ScheduleResult::Known]);
         site.waits(100, 510);
     }
-    let raised = [Scheduled::Raised(Directive::Normal)];
+    let raised = [ScheduleResult::Raised(Directive::Normal)];
     assert_eq!(site.schedule(vec![news(60)], 100), raised);
     let page = site.issue(100, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 100);
     // A clock that goes before is believed no further than now.
-    assert_eq!(site.schedule(vec![news(9_000)], 100), [Scheduled::Known]);
+    assert_eq!(
+        site.schedule(vec![news(9_000)], 100),
+        [ScheduleResult::Known]
+    );
     assert_eq!(site.schedule(vec![news(9_000)], 200), raised);
     let page = site.issue(200, "http://a.org/1");
     site.finish(&page, success(ZERO, Some(secs(500)), vec![]), 200);
@@ -234,7 +237,7 @@ fn what_a_feed_says_has_changed_since_is_due_now_and_older_news_moves_nothing() 
     let next_week = 300 + 7 * 86_400;
     assert_eq!(
         site.schedule(vec![news(next_week)], 300),
-        [Scheduled::Known]
+        [ScheduleResult::Known]
     );
 }
 
@@ -244,9 +247,9 @@ fn long_wait(site: &mut Site) {
     let page = site.issue(0, "http://a.org/");
     assert_eq!(page.visit_after, None);
     let success = Success {
-        visit: Visit {
+        visit: VisitUpdate {
             status: 200,
-            ..Visit::default()
+            ..VisitUpdate::default()
         },
         wait: Some(secs(1_000)),
         ask_again: Some(secs(100)),
@@ -295,9 +298,9 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
     site.schedule(pages.map(|page| revisited(page, "")).to_vec(), 0);
     let visited = |wait, ask_again: Option<u64>| {
         Outcome::Succeeded(Box::new(Success {
-            visit: Visit {
+            visit: VisitUpdate {
                 status: 200,
-                ..Visit::default()
+                ..VisitUpdate::default()
             },
             wait: Some(secs(wait)),
             ask_again: ask_again.map(secs),
@@ -313,7 +316,7 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
         ..revisited(page, "L")
     };
     let raised = site.schedule(vec![news("http://a.org/"), news(pages[1])], 50);
-    assert_eq!(raised, [Scheduled::Raised(Directive::Medium); 2]);
+    assert_eq!(raised, [ScheduleResult::Raised(Directive::Medium); 2]);
     let page = site.issue(50, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
     site.finish(&page, considered(Some(0), Some(100)), 50);
@@ -331,7 +334,7 @@ fn what_lists_name_is_asked_about_and_visited_before_what_is_merely_due() {
 
 #[test]
 fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
-    let mut site = Site::new(Config {
+    let mut site = Site::new(FrontierConfig {
         history_length: 4,
         ..config()
     });
@@ -342,11 +345,11 @@ fn each_past_visit_tells_its_digest_and_the_wait_decided_after_it() {
             stripped: None,
         });
         Outcome::Succeeded(Box::new(Success {
-            visit: Visit {
+            visit: VisitUpdate {
                 status: 200,
                 state,
                 digests,
-                ..Visit::default()
+                ..VisitUpdate::default()
             },
             wait: Some(wait),
             ask_again: ask_again.map(secs),
@@ -429,7 +432,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
         modified: Some(at(modified)),
         ..revisited("http://a.org/", "L")
     };
-    let raised = [Scheduled::Raised(Directive::Medium)];
+    let raised = [ScheduleResult::Raised(Directive::Medium)];
     assert_eq!(site.schedule(vec![news(10)], 20), raised);
     let page = site.issue(20, "http://a.org/");
     assert_eq!(page.visit_after, Some(at(1_000)));
@@ -437,7 +440,7 @@ fn news_of_a_page_whose_evaluator_wants_to_be_asked_has_it_considered_once() {
     // Not believed: it waits on, and the same news again is none.
     site.finish(&page, considered(None, Some(5_000)), 20);
     site.waits(20, 1_000);
-    assert_eq!(site.schedule(vec![news(10)], 30), [Scheduled::Known]);
+    assert_eq!(site.schedule(vec![news(10)], 30), [ScheduleResult::Known]);
     site.reopen();
     assert_eq!(site.schedule(vec![news(25)], 40), raised);
     let page = site.issue(40, "http://a.org/");

@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_frontier::{
-    Candidate, Config, ContentState, Finished, Frontier, Issue, Next, Outcome, Politeness,
-    QueueSettings, Scheduled, Strategy, Success, Transfer, Visit, WaitLimits,
+    Candidate, ContentState, FinishResult, Frontier, FrontierConfig, Issue, Next, Outcome,
+    Politeness, QueueSettings, ScheduleResult, Strategy, Success, Transfer, VisitUpdate,
+    WaitLimits,
 };
 use opilio_uri::{HopPath, Uri};
 
 /// Politeness and waits in numbers that are easy to follow.
-pub(crate) fn config() -> Config {
-    Config {
+pub(crate) fn config() -> FrontierConfig {
+    FrontierConfig {
         queue: QueueSettings {
             politeness: Politeness {
                 delay_factor: 2.0,
@@ -31,12 +32,12 @@ pub(crate) fn config() -> Config {
             max: secs(1_000),
         },
         history_length: 3,
-        ..Config::default()
+        ..FrontierConfig::default()
     }
 }
 
 /// The same, with other settings for all queues.
-pub(crate) fn with_queue(set: impl FnOnce(&mut QueueSettings)) -> Config {
+pub(crate) fn with_queue(set: impl FnOnce(&mut QueueSettings)) -> FrontierConfig {
     let mut config = config();
     set(&mut config.queue);
     config
@@ -82,11 +83,11 @@ pub(crate) fn success(
     wait: Option<Duration>,
     outlinks: Vec<Candidate>,
 ) -> Outcome {
-    let visit = Visit {
+    let visit = VisitUpdate {
         status: 200,
         state: ContentState::New,
         size: Some(100),
-        ..Visit::default()
+        ..VisitUpdate::default()
     };
     Outcome::Succeeded(Box::new(Success {
         visit,
@@ -108,12 +109,12 @@ pub(crate) fn took(duration: Duration) -> Transfer {
 /// A frontier in a temporary folder.
 pub(crate) struct Site {
     pub(crate) frontier: Option<Frontier>,
-    config: Config,
+    config: FrontierConfig,
     dir: tempfile::TempDir,
 }
 
 impl Site {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: FrontierConfig) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let frontier = Some(Frontier::open(dir.path(), config.clone()).unwrap());
         Self {
@@ -132,12 +133,16 @@ impl Site {
         self.frontier = Some(Frontier::open(self.dir.path(), self.config.clone()).unwrap());
     }
 
-    pub(crate) fn reopen_with(&mut self, config: Config) {
+    pub(crate) fn reopen_with(&mut self, config: FrontierConfig) {
         self.config = config;
         self.reopen();
     }
 
-    pub(crate) fn schedule(&mut self, candidates: Vec<Candidate>, seconds: i64) -> Vec<Scheduled> {
+    pub(crate) fn schedule(
+        &mut self,
+        candidates: Vec<Candidate>,
+        seconds: i64,
+    ) -> Vec<ScheduleResult> {
         self.frontier().schedule(candidates, at(seconds)).unwrap()
     }
 
@@ -179,7 +184,7 @@ impl Site {
         assert!(matches!(next, Next::Empty), "{next:?}");
     }
 
-    pub(crate) fn finish(&mut self, issue: &Issue, outcome: Outcome, seconds: i64) -> Finished {
+    pub(crate) fn finish(&mut self, issue: &Issue, outcome: Outcome, seconds: i64) -> FinishResult {
         self.frontier()
             .finished(issue.ticket, outcome, at(seconds))
             .unwrap()
@@ -187,7 +192,7 @@ impl Site {
 
     /// Issues, succeeds without outlinks in no time, and is done with it.
     #[track_caller]
-    pub(crate) fn visit(&mut self, seconds: i64, expected: &str) -> Finished {
+    pub(crate) fn visit(&mut self, seconds: i64, expected: &str) -> FinishResult {
         let issue = self.issue(seconds, expected);
         self.finish(&issue, success(Duration::ZERO, None, vec![]), seconds)
     }

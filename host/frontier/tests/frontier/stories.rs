@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use opilio_frontier::{
-    Candidate, Config, ContentState, Digests, Directive, Disposition, Error, Finished, Next,
-    Outcome, PREREQUISITE_FAILED, Place, QueueSettings, QueueState, Refusal, Scheduled, Standing,
-    Success, UNTIL_CHANGED, Validators, Visit,
+    Candidate, ContentState, Digests, Directive, Disposition, FinishResult, FrontierConfig,
+    FrontierError, LastOutcome, Next, Outcome, PREREQUISITE_FAILED, QueueSettings, QueueState,
+    Refusal, ScheduleResult, Success, UNTIL_CHANGED, UriState, Validators, VisitUpdate,
 };
 
 use crate::site::{Site, at, candidate, config, revisited, secs, success, took, uri, with_queue};
@@ -38,15 +38,18 @@ fn a_uri_is_scheduled_once_and_issued_once() {
         candidate("http://a.org/1", ""),
         candidate("http://a.org/1", "L"),
     ];
-    assert_eq!(site.schedule(twice, 0), [Scheduled::New, Scheduled::Known]);
+    assert_eq!(
+        site.schedule(twice, 0),
+        [ScheduleResult::New, ScheduleResult::Known]
+    );
     assert_eq!(
         site.schedule(vec![candidate("http://a.org/1", "L")], 1),
-        [Scheduled::Known]
+        [ScheduleResult::Known]
     );
     site.visit(1, "http://a.org/1");
     assert_eq!(
         site.schedule(vec![candidate("http://a.org/1", "L")], 9),
-        [Scheduled::Known]
+        [ScheduleResult::Known]
     );
     site.is_empty(100);
 }
@@ -61,7 +64,11 @@ fn equal_canonical_forms_are_one_document() {
     ];
     assert_eq!(
         site.schedule(equal, 0),
-        [Scheduled::New, Scheduled::Known, Scheduled::Known]
+        [
+            ScheduleResult::New,
+            ScheduleResult::Known,
+            ScheduleResult::Known
+        ]
     );
     site.visit(1, "http://a.org/1?sid=1");
     site.is_empty(100);
@@ -82,7 +89,10 @@ fn a_redirect_to_ones_own_canonical_form_is_followed() {
         ),
         0,
     );
-    assert_eq!(finished.scheduled, [Scheduled::New, Scheduled::Known]);
+    assert_eq!(
+        finished.scheduled,
+        [ScheduleResult::New, ScheduleResult::Known]
+    );
     let mut issue = site.issue(2, "http://a.org/?lang=en");
     // A server that redirects to ever new sessions is followed some way, not for ever.
     let mut hops = "RR".to_owned();
@@ -90,7 +100,7 @@ fn a_redirect_to_ones_own_canonical_form_is_followed() {
         let target = candidate(&format!("http://a.org/?sid={session}"), &hops);
         let text = target.uri.to_string();
         let finished = site.finish(&issue, success(ZERO, None, vec![target]), 10 + session);
-        if finished.scheduled == [Scheduled::Known] {
+        if finished.scheduled == [ScheduleResult::Known] {
             assert_eq!(session, 4);
             break;
         }
@@ -196,11 +206,11 @@ fn being_found_as_an_embed_brings_a_link_forward() {
     );
     assert_eq!(
         site.schedule(vec![candidate("http://a.org/2?x", "LE")], 1),
-        [Scheduled::Raised(Directive::Medium)]
+        [ScheduleResult::Raised(Directive::Medium)]
     );
     assert_eq!(
         site.schedule(vec![candidate("http://a.org/2", "LE")], 1),
-        [Scheduled::Known]
+        [ScheduleResult::Known]
     );
     site.visit(1, "http://a.org/2");
 }
@@ -216,7 +226,7 @@ fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
     for hops in ["", "L", "LE", "LR"] {
         assert_eq!(
             site.schedule(vec![revisited(text, hops)], 1),
-            [Scheduled::Known]
+            [ScheduleResult::Known]
         );
         site.waits(10, 100);
     }
@@ -226,7 +236,7 @@ fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
     };
     assert_eq!(
         site.schedule(vec![high], 20),
-        [Scheduled::Raised(Directive::High)]
+        [ScheduleResult::Raised(Directive::High)]
     );
     let issue = site.issue(20, text);
     assert_eq!((issue.due, issue.overdue), (at(20), ZERO));
@@ -236,14 +246,14 @@ fn finding_it_again_never_moves_a_due_time_but_force_and_high_do() {
         force: true,
         ..revisited(text, "L")
     };
-    assert_eq!(site.schedule(vec![forced], 30), [Scheduled::Forced]);
+    assert_eq!(site.schedule(vec![forced], 30), [ScheduleResult::Forced]);
     let issue = site.issue(35, text);
     assert_eq!(issue.overdue, secs(5));
     // The directive was for one fetch.
     assert!(
         matches!(
             issue.record.place,
-            Place::Queued {
+            UriState::Queued {
                 directive: Directive::Normal,
                 ..
             }
@@ -264,13 +274,13 @@ fn force_brings_back_what_is_done() {
     };
     assert_eq!(
         site.schedule(vec![forced("http://a.org/1")], 5),
-        [Scheduled::Forced]
+        [ScheduleResult::Forced]
     );
     site.visit(5, "http://a.org/1");
     // Another form of a known document is fetched as it was written.
     assert_eq!(
         site.schedule(vec![forced("http://a.org/1?form=2")], 10),
-        [Scheduled::Forced]
+        [ScheduleResult::Forced]
     );
     site.visit(10, "http://a.org/1?form=2");
     site.is_empty(10);
@@ -294,7 +304,7 @@ fn revisits_come_when_due_with_their_history() {
         assert_eq!((issue.due, issue.overdue), (at(due), secs(7)));
         assert_eq!(issue.record.visits, visits);
         assert_eq!(issue.record.wait, (visits > 0).then_some(secs(50)));
-        let visit = Visit {
+        let visit = VisitUpdate {
             status: if visits == 4 { 304 } else { 200 },
             state,
             size: Some(10),
@@ -306,7 +316,7 @@ fn revisits_come_when_due_with_their_history() {
                 etag: Some("\"x\"".to_owned()),
                 last_modified: None,
             }),
-            ..Visit::default()
+            ..VisitUpdate::default()
         };
         let success = Success {
             visit,
@@ -403,7 +413,7 @@ fn prerequisites_go_first_and_cost_nothing_when_they_ask_no_web_server() {
         (finished.disposition, finished.queue_ready),
         (Disposition::Deferred, at(0))
     );
-    assert_eq!(finished.scheduled, [Scheduled::New]);
+    assert_eq!(finished.scheduled, [ScheduleResult::New]);
     // The prerequisite has one of its own, which goes before it.
     let robots = site.issue(0, "http://a.org/robots.txt");
     site.finish(
@@ -436,7 +446,10 @@ fn an_expired_prerequisite_is_fetched_again() {
     let issue = site.issue(5, "http://a.org/1");
     let prerequisites = vec![candidate("http://a.org/robots.txt", "P")];
     let finished = site.finish(&issue, Outcome::Deferred { prerequisites }, 5);
-    assert_eq!(finished.scheduled, [Scheduled::Raised(Directive::Highest)]);
+    assert_eq!(
+        finished.scheduled,
+        [ScheduleResult::Raised(Directive::Highest)]
+    );
     site.visit(5, "http://a.org/robots.txt");
     site.visit(7, "http://a.org/1");
     site.is_empty(9);
@@ -462,7 +475,7 @@ fn a_prerequisite_comes_into_the_queue_that_needs_it() {
     );
     assert_eq!(
         (finished.scheduled, finished.queue_ready),
-        (vec![Scheduled::Known], at(1))
+        (vec![ScheduleResult::Known], at(1))
     );
     site.finish(&dns, success(ZERO, None, vec![]), 0);
     let issue = site.issue(1, "http://a.org/1");
@@ -483,7 +496,7 @@ fn a_loop_of_prerequisites_ends_with_a_failure() {
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
     for round in 1..=5 {
         let issue = site.issue(round, "http://a.org/1");
-        let Finished { disposition, .. } = site.finish(
+        let FinishResult { disposition, .. } = site.finish(
             &issue,
             Outcome::Deferred {
                 prerequisites: vec![],
@@ -554,7 +567,7 @@ fn a_host_that_is_down_costs_one_probe_at_a_time_and_backs_off() {
         .unwrap();
     assert_eq!(
         (record.standing, record.status, record.place),
-        (Standing::Failed, 503, Place::Done)
+        (LastOutcome::Failed, 503, UriState::Done)
     );
     site.is_empty(200);
 }
@@ -707,7 +720,10 @@ fn a_uri_in_process_is_back_when_the_store_is_opened_again_and_its_queue_rests_f
         .frontier()
         .finished(lost.ticket, success(ZERO, None, vec![]), at(1))
         .unwrap_err();
-    assert!(matches!(error, Error::UnknownTicket(_)), "{error:?}");
+    assert!(
+        matches!(error, FrontierError::UnknownTicket(_)),
+        "{error:?}"
+    );
     site.visit(50, "http://b.org/1");
     // Nobody knows when its request ended: the longest rest counts from the first call that knows the time.
     site.waits(50, 60);
@@ -739,7 +755,7 @@ fn queues_of_lower_precedence_go_first() {
     let mut site = Site::new(config());
     site.schedule(vec![candidate("http://a.org/1", "")], 0);
     // A queue keeps its place until it is touched; the configuration counts for what is touched from now on.
-    site.reopen_with(Config {
+    site.reopen_with(FrontierConfig {
         queue: QueueSettings {
             precedence: 1,
             ..config().queue
@@ -769,20 +785,20 @@ fn names_that_no_key_can_be_made_of_are_refused_and_break_nothing() {
             .put_caller_value(name, b"value")
             .unwrap_err();
         assert!(
-            matches!(error, Error::Name { bytes } if bytes == name.len()),
+            matches!(error, FrontierError::Name { bytes } if bytes == name.len()),
             "{error:?}"
         );
         let error = site
             .frontier()
             .set_crawl_delay(name, None, at(0))
             .unwrap_err();
-        assert!(matches!(error, Error::Name { .. }), "{error:?}");
+        assert!(matches!(error, FrontierError::Name { .. }), "{error:?}");
         assert_eq!(site.frontier().caller_value(name).unwrap(), None);
     }
     let long = format!("http://a.org/{}", "x".repeat(62_000));
     assert_eq!(
         site.schedule(vec![candidate(&long, "")], 0),
-        [Scheduled::Refused(Refusal::UriTooLong)]
+        [ScheduleResult::Refused(Refusal::UriTooLong)]
     );
     assert!(site.frontier().record(&uri(&long)).unwrap().is_none());
     assert!(!site.frontier().forget(&uri(&long), at(0)).unwrap());
@@ -861,13 +877,13 @@ fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
     site.is_empty(1);
     assert_eq!(
         site.schedule(vec![candidate(text, "")], 2),
-        [Scheduled::New]
+        [ScheduleResult::New]
     );
     assert!(site.frontier().delete(&uri(text), at(2)).unwrap());
     site.is_empty(2);
     assert_eq!(
         site.schedule(vec![candidate(text, "E")], 3),
-        [Scheduled::Known]
+        [ScheduleResult::Known]
     );
     site.is_empty(3);
     assert_eq!(
@@ -878,7 +894,7 @@ fn what_is_forgotten_may_be_found_again_and_what_is_deleted_may_not() {
             }],
             4
         ),
-        [Scheduled::Forced]
+        [ScheduleResult::Forced]
     );
     let issue = site.issue(4, text);
     assert!(
@@ -923,7 +939,7 @@ fn what_cannot_be_held_is_refused_with_its_reason() {
         };
         assert_eq!(
             site.schedule(vec![odd], 0),
-            [Scheduled::Refused(Refusal::QueueName)]
+            [ScheduleResult::Refused(Refusal::QueueName)]
         );
     }
     site.is_empty(0);
@@ -982,7 +998,10 @@ fn a_finished_ticket_is_unknown_and_harms_nothing() {
         .frontier()
         .finished(issue.ticket, success(ZERO, None, vec![]), at(0))
         .unwrap_err();
-    assert!(matches!(error, Error::UnknownTicket(_)), "{error:?}");
+    assert!(
+        matches!(error, FrontierError::UnknownTicket(_)),
+        "{error:?}"
+    );
     site.visit(2, "http://a.org/2");
 }
 
@@ -999,7 +1018,11 @@ fn outlinks_wake_the_queues_they_go_to() {
     let finished = site.finish(&issue, success(ZERO, None, outlinks), 1);
     assert_eq!(
         finished.scheduled,
-        [Scheduled::New, Scheduled::New, Scheduled::Known]
+        [
+            ScheduleResult::New,
+            ScheduleResult::New,
+            ScheduleResult::Known
+        ]
     );
     site.visit(1, "http://b.org/1");
     site.waits(1, 3);

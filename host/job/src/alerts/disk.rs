@@ -57,8 +57,6 @@ pub fn free_space(_: &Path) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::cell::Cell;
 
     use super::*;

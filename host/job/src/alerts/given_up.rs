@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::notify::Way;
-use super::{AlertKind, Board, Event, Notice, Severity};
+use super::{AlertBoard, AlertKind, Event, Notice, Severity};
 use crate::directory;
 use crate::logs::JobLogs;
 use crate::profile::{ProfileError, frozen_profile};
@@ -30,7 +30,7 @@ fn raise(job: &Path, why: &str) -> Result<Option<(Way, Notice)>, ProfileError> {
     let _held = directory::hold(job)?;
     let at = Timestamp::now();
     let message = format!("the daemon does not restart the job: {why}");
-    let board = Board::open(job);
+    let board = AlertBoard::open(job);
     let raised = board.raise(AlertKind::Halted, "", Severity::Critical, &message, at);
     let Some(alert) = raised else {
         return Ok(None);

@@ -12,9 +12,10 @@ use opilio_profile::{Alerts, ByteSize};
 
 use super::{Alert, AlertKind, Severity};
 use crate::census::QueueCensus;
+use crate::queue_tally::QueueTally;
 use crate::series::Sample;
 
-/// Minimum number of non-empty queues. With fewer queues, failing ones say nothing about the rest.
+/// Minimum number of non-empty queues. With fewer queues, failing ones say nothing about the rest, unless all of them fail.
 const HOSTS_MIN: u64 = 10;
 
 /// Minimum wait that counts. The frontier repeatedly asks for shorter waits if a queue depends on a fetch that hangs.
@@ -37,6 +38,8 @@ pub struct Measurements<'s> {
     pub then: &'s Sample,
     /// Last count of the queues.
     pub queues: Option<&'s QueueCensus>,
+    /// Queue that backs off after failures, with its tally.
+    pub failing: Option<(String, QueueTally)>,
     /// Whether the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
     /// Time before which nothing is due.
@@ -47,7 +50,7 @@ pub struct Measurements<'s> {
 
 /// Action that follows from the figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum AlertAction {
     /// Raise the alert: its condition holds.
     Raise(AlertKind, String, Severity, String),
     /// Clear the alert: its condition does not hold.
@@ -89,7 +92,7 @@ impl Watch {
     }
 
     /// Returns the actions that follow from the figures.
-    pub fn look(&mut self, seen: &Measurements<'_>) -> Vec<Act> {
+    pub fn look(&mut self, seen: &Measurements<'_>) -> Vec<AlertAction> {
         let mut acts = Vec::new();
         self.clock(seen, &mut acts);
         self.disks(seen, &mut acts);
@@ -99,7 +102,7 @@ impl Watch {
         acts
     }
 
-    fn clock(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+    fn clock(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let before = self.clocks.replace((seen.at, seen.instant));
         let (Some((at, instant)), Some(limit)) = (before, self.settings.clock_jump) else {
             return;
@@ -118,7 +121,7 @@ impl Watch {
                     "the clock of the machine went forward by {length}, or the machine slept; due times and dates of captures depend on it"
                 ),
             };
-            acts.push(Act::Raise(
+            acts.push(AlertAction::Raise(
                 AlertKind::ClockJump,
                 String::new(),
                 Severity::Warning,
@@ -128,7 +131,7 @@ impl Watch {
     }
 
     /// Raises one alert for each disk. The crawl pauses for the first full disk, until no disk is full.
-    fn disks(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+    fn disks(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let settings = &self.settings;
         let is_below =
             |room: u64, limit: Option<ByteSize>| limit.is_some_and(|limit| room < limit.bytes());
@@ -144,7 +147,7 @@ impl Watch {
         if let Some((folder, room)) = full.filter(|_| !self.is_paused) {
             self.is_paused = true;
             let why = format!("{} has {} left", folder.display(), size(*room));
-            acts.push(Act::Pause(why));
+            acts.push(AlertAction::Pause(why));
         }
         for (folder, room) in &seen.rooms {
             let folder = folder.display().to_string();
@@ -153,9 +156,14 @@ impl Watch {
                 let pauses = self.is_paused && (is_full(*room) || full.is_none());
                 let (severity, message) = low(&size(*room), pauses.then_some(settings.disk_resume));
                 self.low_folders.insert(folder.clone());
-                acts.push(Act::Raise(AlertKind::DiskLow, folder, severity, message));
+                acts.push(AlertAction::Raise(
+                    AlertKind::DiskLow,
+                    folder,
+                    severity,
+                    message,
+                ));
             } else if is_roomy(*room) && self.low_folders.remove(&folder) {
-                acts.push(Act::Clear(AlertKind::DiskLow, folder));
+                acts.push(AlertAction::Clear(AlertKind::DiskLow, folder));
             }
         }
         // A folder that is no longer observed is not low, for instance after a restart with other folders.
@@ -165,18 +173,18 @@ impl Watch {
         };
         if !seen.rooms.is_empty() {
             for gone in self.low_folders.extract_if(.., |low| !is_looked_at(low)) {
-                acts.push(Act::Clear(AlertKind::DiskLow, gone));
+                acts.push(AlertAction::Clear(AlertKind::DiskLow, gone));
             }
         }
         if self.low_folders.is_empty()
             && std::mem::take(&mut self.is_paused)
             && settings.disk_resume
         {
-            acts.push(Act::Resume);
+            acts.push(AlertAction::Resume);
         }
     }
 
-    fn shares(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+    fn shares(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let since =
             |counter: fn(&Sample) -> u64| counter(seen.now).saturating_sub(counter(seen.then));
         let turns = since(|sample| sample.uris);
@@ -219,24 +227,30 @@ impl Watch {
         }
     }
 
-    fn hosts(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+    fn hosts(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let limit = self.settings.failing_hosts_percent;
         let Some(queues) = seen.queues else {
             return;
         };
         let hosts = queues.states.nonempty();
         let percent = queues.failing as f64 * 100.0 / hosts.max(1) as f64;
-        let is_over = limit > 0 && percent >= f64::from(limit) && hosts >= HOSTS_MIN;
-        let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || hosts < HOSTS_MIN;
+        // If all queues fail, the crawl does nothing, however few they are.
+        let are_all = hosts > 0 && queues.failing == hosts;
+        let is_enough = hosts >= HOSTS_MIN || are_all;
+        let is_over = limit > 0 && percent >= f64::from(limit) && is_enough;
+        let is_well = limit == 0 || percent < f64::from(limit) * CLEARED_AT || !is_enough;
+        let last = seen.failing.as_ref();
+        let last = last.map(|(_, tally)| format!("; last error: {}", tally.last_words()));
         let message = format!(
-            "{} of {hosts} queues back off after failures, including {}",
+            "{} of {hosts} queues back off after failures: {}{}",
             queues.failing,
-            queues.failing_named.join(" ")
+            queues.failing_named.join(" "),
+            last.unwrap_or_default()
         );
         self.hold(AlertKind::HostsFailing, is_over, is_well, message, acts);
     }
 
-    fn stall(&mut self, seen: &Measurements<'_>, acts: &mut Vec<Act>) {
+    fn stall(&mut self, seen: &Measurements<'_>, acts: &mut Vec<AlertAction>) {
         let Some(limit) = self.settings.stalled_after else {
             return self.hold(AlertKind::Stalled, false, true, String::new(), acts);
         };
@@ -264,7 +278,7 @@ impl Watch {
                 "no URI has been finished for {long}, and politeness delays last until {until:.0}, too long for any request, as after a clock was ahead; `opilio frontier wake JOB --all` shortens them"
             ),
             None => format!(
-                "no URI has been finished for {long} although URIs are due; `opilio job status` shows current fetches"
+                "no URI has been finished for {long} although URIs are due; `opilio job status JOB` shows current fetches"
             ),
         };
         self.hold(AlertKind::Stalled, is_over, is_well, message, acts);
@@ -277,18 +291,18 @@ impl Watch {
         is_over: bool,
         is_well: bool,
         message: String,
-        acts: &mut Vec<Act>,
+        acts: &mut Vec<AlertAction>,
     ) {
         let holds = self.holding.contains(&kind);
         if is_over {
             if !holds {
                 self.holding.push(kind);
             }
-            let act = Act::Raise(kind, String::new(), Severity::Warning, message);
+            let act = AlertAction::Raise(kind, String::new(), Severity::Warning, message);
             acts.push(act);
         } else if holds && is_well {
             self.holding.retain(|it| *it != kind);
-            acts.push(Act::Clear(kind, String::new()));
+            acts.push(AlertAction::Clear(kind, String::new()));
         }
     }
 }
@@ -300,7 +314,7 @@ fn low(left: &str, pauses: Option<bool>) -> (Severity, String) {
         None => (Severity::Warning, format!("{left} left")),
         Some(false) => (
             Severity::Critical,
-            format!("{left} left; the crawl pauses: make room, then `opilio job resume`"),
+            format!("{left} left; the crawl pauses: make room, then `opilio job resume JOB`"),
         ),
         Some(true) => (
             Severity::Critical,
@@ -331,18 +345,16 @@ fn long(time: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
     use crate::census::QueueStates;
     use crate::ledger::Totals;
 
     fn settings(toml: &str) -> Alerts {
         let text = format!("[alerts]\n{toml}");
-        let given = opilio_profile::Given {
+        let given = opilio_profile::ProfileContext {
             builtins: opilio_stacks::builtin_plugins(),
             seeds: vec!["http://a.localhost/".to_owned()],
-            ..opilio_profile::Given::default()
+            ..opilio_profile::ProfileContext::default()
         };
         let profile = opilio_profile::Profile::parse("p.toml", &text, &given);
         profile.unwrap_or_else(|faults| panic!("{faults}")).alerts
@@ -409,16 +421,19 @@ mod tests {
                 now: &self.now,
                 then: &then,
                 queues: self.queues.as_ref(),
+                failing: None,
                 holds: self.holds,
                 waits_until: self.waits_s.map(at),
                 is_overlong: self.is_overlong,
             };
             let acts = self.watch.look(&seen).into_iter();
             let words = acts.map(|act| match act {
-                Act::Raise(kind, _, severity, _) => format!("{} {}", kind.name(), severity.name()),
-                Act::Clear(kind, _) => format!("{} over", kind.name()),
-                Act::Pause(_) => "pause".to_owned(),
-                Act::Resume => "resume".to_owned(),
+                AlertAction::Raise(kind, _, severity, _) => {
+                    format!("{} {}", kind.name(), severity.name())
+                }
+                AlertAction::Clear(kind, _) => format!("{} over", kind.name()),
+                AlertAction::Pause(_) => "pause".to_owned(),
+                AlertAction::Resume => "resume".to_owned(),
             });
             words.collect()
         }
@@ -539,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn many_hosts_that_fail_are_an_alert_and_one_of_two_is_none() {
+    fn many_hosts_that_fail_are_an_alert_or_all_of_a_few() {
         let mut trial = Trial::new("");
         let census = |failing, snoozed| QueueCensus {
             at: Timestamp::UNIX_EPOCH,
@@ -558,6 +573,9 @@ mod tests {
             (1, 2, &[][..]),
             (5, 10, &["hosts-failing warning"]),
             (3, 10, &["hosts-failing over"]),
+            (1, 1, &["hosts-failing warning"]),
+            (0, 1, &["hosts-failing over"]),
+            (0, 0, &[]),
         ] {
             trial.queues = Some(census(failing, all));
             assert_eq!(trial.after(1), expected, "{failing} of {all}");

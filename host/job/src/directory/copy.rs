@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::{Copies, FrozenProfile, Job, JobError, read};
 use crate::changes;
-use crate::inside::{files_stay_inside, stays_inside};
+use crate::symlinks::{files_stay_inside, stays_inside};
 use opilio_stacks::components;
 
 /// Makes a job in `directory` with the profile of the job in `from`, including changes, its seeds and its plugins. Files that are
@@ -26,6 +26,7 @@ pub fn copy_job(from: &Path, directory: &Path) -> Result<Job, JobError> {
         seeds: &frozen.seeds.lines().map(str::to_owned).collect::<Vec<_>>(),
         base: &frozen.base,
         layers: &layers,
+        origin: frozen.origin.as_ref(),
     };
     Job::open_with(directory, &copies, Timestamp::now(), || {
         copy(

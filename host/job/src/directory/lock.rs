@@ -15,14 +15,14 @@ pub(super) const LOCK_PROBE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The lock of the job in `directory`. No other process can take it until this is dropped.
 #[derive(Debug)]
-pub struct Hold(#[expect(dead_code, reason = "held for its lock")] File);
+pub struct JobLock(#[expect(dead_code, reason = "held for its lock")] File);
 
 /// Takes the lock of a job, for example to remove the job.
 ///
 /// # Errors
 /// Fails if another process holds the job, or if the lock cannot be taken.
-pub fn hold(directory: &Path) -> Result<Hold, JobError> {
-    lock(directory).map(Hold)
+pub fn hold(directory: &Path) -> Result<JobLock, JobError> {
+    lock(directory).map(JobLock)
 }
 
 /// Whether a process holds the job in `directory`. A process that starts the job during this check may be refused.

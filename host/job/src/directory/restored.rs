@@ -13,12 +13,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::lock::lock;
-use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names, write_text};
-use crate::inside::stays_inside;
+use super::{ADDED_SEEDS, JobError, REDIRECTED_SEEDS, REMOVED_SEEDS, names};
+use crate::symlinks::stays_inside;
+use crate::text_file::write_text;
 use opilio_stacks::components;
 
-use crate::{changes, course, history};
-use opilio_stacks::known;
+use crate::{changes, history, process_record};
+use opilio_stacks::known_stacks;
 
 const GROWING: &str = "restoring.new";
 const WHOLE: &str = "restoring";
@@ -39,7 +40,7 @@ const FILES: [&str; 9] = [
     changes::LAYERS,
     history::FILE,
     components::LIST,
-    course::FILE,
+    process_record::FILE,
 ];
 
 /// Creates an empty folder for the state to restore. The caller must hold the job.
@@ -104,7 +105,7 @@ fn refuse_full(job: &Path) -> Result<(), JobError> {
     let has = |name: &str| all.iter().any(|it| it == name);
     let is_ours = |name: &OsString| {
         let parts = FOLDERS.iter().chain(&FILES);
-        let mut ours = parts.chain(&[LOCK, GROWING, known::FILE]);
+        let mut ours = parts.chain(&[LOCK, GROWING, known_stacks::FILE]);
         ours.any(|ours| *ours == *name)
     };
     let is_cut_short = !has(DESCRIPTION) && has(GROWING) && all.iter().all(is_ours);
@@ -201,8 +202,6 @@ fn sync(folder: &Path) -> Result<(), JobError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Makes a job whose parts all contain `before`, and a state to restore, whose parts all contain `then`. The job has no added
@@ -274,7 +273,7 @@ mod tests {
             fs::create_dir(folder.join(part)).unwrap();
             fs::write(folder.join(part).join("new"), "new").unwrap();
         }
-        for file in ["profile.toml", "seeds.txt", known::FILE, DESCRIPTION] {
+        for file in ["profile.toml", "seeds.txt", known_stacks::FILE, DESCRIPTION] {
             fs::write(folder.join(file), "new").unwrap();
         }
         Ok(())
@@ -304,7 +303,7 @@ mod tests {
             make_restored(&job, fill).unwrap();
             let mut all = names(&job).unwrap();
             all.sort();
-            let mut expected = vec![DESCRIPTION, LOCK, known::FILE];
+            let mut expected = vec![DESCRIPTION, LOCK, known_stacks::FILE];
             expected.extend(parts);
             expected.sort_unstable();
             assert_eq!(all, expected, "{crash}");

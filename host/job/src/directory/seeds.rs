@@ -6,7 +6,8 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{FrozenProfile, Job, JobError, write_text};
+use super::{FrozenProfile, Job, JobError};
+use crate::text_file::write_text;
 
 /// Seeds added after the job was made, in lines as in `seeds.txt`, which stays the same.
 pub const ADDED_SEEDS: &str = "added-seeds.txt";

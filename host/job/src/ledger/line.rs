@@ -4,6 +4,8 @@
 /// The parts of a line that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CountedLine<'l> {
+    /// Time at which the line was written.
+    pub logged: &'l str,
     /// HTTP status, or a code of the glossary.
     pub status: i32,
     /// Bytes of content.
@@ -18,6 +20,8 @@ pub(super) struct CountedLine<'l> {
     pub novelty: Novelty,
     /// Whether a filter took it for a wall against robots.
     pub is_wall: bool,
+    /// Whether it was fetched for another URI: a name, a robots.txt or a login.
+    pub is_prerequisite: bool,
 }
 
 /// Whether the content was new to the archive.
@@ -46,11 +50,12 @@ impl CountedLine<'_> {
     /// Parses a line; none if it is not a complete line of this log.
     pub(super) fn read(line: &str) -> Option<CountedLine<'_>> {
         let mut columns = line.split_ascii_whitespace();
-        let _logged = columns.next()?;
+        let logged = columns.next()?;
         let status = columns.next()?.parse().ok()?;
         let bytes = columns.next()?.parse().unwrap_or(0);
         let host = host(columns.next()?);
-        let media_type = columns.nth(2)?;
+        let is_prerequisite = columns.next()?.ends_with('P');
+        let media_type = columns.nth(1)?;
         let source = columns.nth(3)?;
         let annotations = columns.next()?;
         let has = |wanted: &str| annotations.split(',').any(|said| said == wanted);
@@ -58,7 +63,9 @@ impl CountedLine<'_> {
             .split(',')
             .any(|said| said.starts_with("botblock:"));
         Some(CountedLine {
+            logged,
             is_wall,
+            is_prerequisite,
             status,
             bytes,
             host,
@@ -85,7 +92,7 @@ impl CountedLine<'_> {
 }
 
 /// Returns the host of a normalised URI, without port and userinfo.
-fn host(uri: &str) -> &str {
+pub(crate) fn host(uri: &str) -> &str {
     let Some((scheme, rest)) = uri.split_once(':') else {
         return uri;
     };
@@ -122,6 +129,7 @@ mod tests {
         let line = "2026-11-20T12:34:56.789Z   200       1234 http://a.org/x LE http://a.org/ text/html #007 \
                     20261120123455001+42 sha1:X http://a.org/ unchanged,duplicate:digest,5vis";
         let expected = CountedLine {
+            logged: "2026-11-20T12:34:56.789Z",
             status: 200,
             bytes: 1234,
             host: "a.org",
@@ -129,6 +137,7 @@ mod tests {
             source: Some("http://a.org/"),
             novelty: Novelty::Duplicate,
             is_wall: false,
+            is_prerequisite: false,
         };
         assert_eq!(CountedLine::read(line), Some(expected));
         assert_eq!(CountedLine::read(&line[..100]), None);

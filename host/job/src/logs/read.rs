@@ -8,9 +8,10 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use super::filter::LogFilter;
 
 /// Bytes that are read at once from the end.
 const BLOCK: u64 = 64 * 1024;
@@ -19,7 +20,7 @@ const LINE_BYTES_MAX: usize = 128 * 1024;
 /// Lines of a page, unless a number is given.
 const LINES: usize = 1000;
 /// Most bytes of a page, and most that are read for one with few matching lines. The next page continues after them.
-const PAGE_BYTES_MAX: usize = 4 << 20;
+pub(super) const PAGE_BYTES_MAX: usize = 4 << 20;
 const LOOKED_AT_MAX: u64 = 256 << 20;
 
 /// Log file of a job.
@@ -35,7 +36,7 @@ pub struct LogFile {
 
 /// The lines that a reader wants.
 #[derive(Clone, Debug, Default)]
-pub struct Wanted {
+pub struct LogQuery {
     /// Whether to return the last of the matching lines instead of the first.
     pub tail: bool,
     /// The position from which to read: the end of an earlier page. It overrides `tail` and `since`.
@@ -44,8 +45,12 @@ pub struct Wanted {
     pub before: Option<u64>,
     /// The earliest time of a line.
     pub since: Option<Timestamp>,
-    /// An expression that lines must contain.
-    pub grep: Option<Regex>,
+    /// The time before which lines were written.
+    pub until: Option<Timestamp>,
+    /// The position at which lines of interest begin, for a tail.
+    pub not_before: Option<u64>,
+    /// Conditions on the lines.
+    pub filter: LogFilter,
     /// The most lines to return; none: 1000.
     pub lines: Option<usize>,
 }
@@ -120,7 +125,7 @@ pub fn rotated(file: &Path) -> io::Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// Fails if the file cannot be read.
-pub fn page(file: &Path, wanted: &Wanted) -> io::Result<LogPage> {
+pub fn page(file: &Path, wanted: &LogQuery) -> io::Result<LogPage> {
     let mut log = File::open(file)?;
     let size = log.metadata()?.len();
     let max = wanted.lines.unwrap_or(LINES).max(1);
@@ -128,13 +133,17 @@ pub fn page(file: &Path, wanted: &Wanted) -> io::Result<LogPage> {
         // A log that has been rotated meanwhile is shorter.
         (Some(after), _) if after <= size => line_start(&mut log, after)?,
         (Some(_), _) => 0,
-        (None, Some(since)) => first_since(&mut log, size, since)?,
-        (None, None) => 0,
+        (None, Some(since)) => place_of(&mut log, size, since)?,
+        (None, None) => wanted.not_before.unwrap_or(0),
     };
-    let to = wanted.before.unwrap_or(size).min(size);
+    let to = match wanted.until {
+        Some(until) => place_of(&mut log, size, until)?,
+        None => size,
+    };
+    let to = wanted.before.unwrap_or(to).min(to).max(from);
     match wanted.tail && wanted.after.is_none() {
-        true => backwards(log, from, to, size, wanted.grep.as_ref(), max),
-        false => forwards(log, from, to, size, wanted.grep.as_ref(), max),
+        true => backwards(log, from, to, size, &wanted.filter, max),
+        false => forwards(log, from, to, size, &wanted.filter, max),
     }
 }
 
@@ -143,7 +152,7 @@ fn forwards(
     from: u64,
     to: u64,
     size: u64,
-    grep: Option<&Regex>,
+    filter: &LogFilter,
     max: usize,
 ) -> io::Result<LogPage> {
     log.seek(SeekFrom::Start(from))?;
@@ -168,7 +177,7 @@ fn forwards(
             break;
         }
         let text = text_of(&line);
-        if grep.is_none_or(|grep| grep.is_match(&text)) {
+        if filter.accepts(&text) {
             bytes += text.len();
             page.lines.push(LogText { at: page.end, text });
         }
@@ -183,7 +192,7 @@ fn backwards(
     from: u64,
     to: u64,
     size: u64,
-    grep: Option<&Regex>,
+    filter: &LogFilter,
     max: usize,
 ) -> io::Result<LogPage> {
     let mut page = LogPage {
@@ -232,7 +241,7 @@ fn backwards(
             let text = text_of(&block[start..end]);
             end = start;
             page.start = at + start as u64;
-            if grep.is_none_or(|grep| grep.is_match(&text)) {
+            if filter.accepts(&text) {
                 bytes += text.len();
                 page.lines.push(LogText {
                     at: page.start,
@@ -248,7 +257,7 @@ fn backwards(
 }
 
 /// Returns the start of the first line of this time or later. Lines without a time belong to the line before them.
-fn first_since(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
+pub(super) fn place_of(log: &mut File, size: u64, since: Timestamp) -> io::Result<u64> {
     let (mut low, mut high) = (0, size);
     // The line that begins at or after `low` may be too early; the one after `high` is not.
     while low < high {
@@ -312,9 +321,9 @@ fn text_of(line: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write as _;
+
+    use regex::Regex;
 
     use super::*;
 
@@ -330,6 +339,14 @@ mod tests {
             }
         }
         file
+    }
+
+    /// Lines that begin with a time.
+    fn with_time() -> LogFilter {
+        LogFilter {
+            text: Some(Regex::new("line-").unwrap()),
+            ..LogFilter::default()
+        }
     }
 
     fn names(page: &LogPage) -> Vec<usize> {
@@ -351,11 +368,11 @@ mod tests {
     #[test]
     fn a_tail_is_read_from_the_end_and_goes_on_to_the_beginning() {
         let file = log(5000);
-        let mut wanted = Wanted {
+        let mut wanted = LogQuery {
             tail: true,
             lines: Some(700),
-            grep: Some(Regex::new("line-").unwrap()),
-            ..Wanted::default()
+            filter: with_time(),
+            ..LogQuery::default()
         };
         let mut seen = Vec::new();
         loop {
@@ -372,9 +389,9 @@ mod tests {
     #[test]
     fn pages_follow_each_other_and_what_is_written_later() {
         let mut file = log(3000);
-        let mut wanted = Wanted {
+        let mut wanted = LogQuery {
             lines: Some(400),
-            ..Wanted::default()
+            ..LogQuery::default()
         };
         let mut seen = Vec::new();
         loop {
@@ -395,13 +412,12 @@ mod tests {
     #[test]
     fn a_time_is_found_wherever_it_is() {
         let file = log(2000);
-        let lines = Regex::new("line-").unwrap();
         for since in [0, 1, 2, 997, 1000, 1998, 1999] {
-            let wanted = Wanted {
+            let wanted = LogQuery {
                 since: Some(Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(since as u64)),
                 lines: Some(1),
-                grep: Some(lines.clone()),
-                ..Wanted::default()
+                filter: with_time(),
+                ..LogQuery::default()
             };
             assert_eq!(
                 names(&page(file.path(), &wanted).unwrap()),
@@ -409,9 +425,9 @@ mod tests {
                 "{since}"
             );
         }
-        let wanted = Wanted {
+        let wanted = LogQuery {
             since: Some(Timestamp::UNIX_EPOCH + std::time::Duration::from_secs(5000)),
-            ..Wanted::default()
+            ..LogQuery::default()
         };
         assert_eq!(page(file.path(), &wanted).unwrap().lines, []);
     }
@@ -420,10 +436,10 @@ mod tests {
     fn an_empty_log_has_no_lines() {
         let file = tempfile::NamedTempFile::new().unwrap();
         for tail in [false, true] {
-            let wanted = Wanted {
+            let wanted = LogQuery {
                 tail,
                 since: Some(Timestamp::UNIX_EPOCH),
-                ..Wanted::default()
+                ..LogQuery::default()
             };
             assert_eq!(page(file.path(), &wanted).unwrap(), LogPage::default());
         }

@@ -38,7 +38,7 @@ struct Capture<'a> {
 /// # Errors
 /// Returns [`TransferError`]. For [`TransferError::Write`], the lines written before are in order.
 pub fn write_cdxj(
-    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
+    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::FrontierError>>,
     selection: &Selection,
     folder: &Path,
     out: &mut impl Write,
@@ -106,8 +106,7 @@ fn timestamp14(at: Timestamp) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::super::trial::{Trial, archived};
+    use super::super::test_frontier::{Trial, archived};
     use super::*;
 
     fn index(trial: &Trial, selection: &Selection) -> Vec<String> {

@@ -1,21 +1,21 @@
-//! `crawl.log` of Heritrix or Opilio: finished URIs. Its columns are those of [`LogLine`](crate::crawl_log::LogLine). A
+//! `crawl.log` of Heritrix or Opilio: finished URIs. Its columns are those of [`CrawlLogLine`](crate::crawl_log::CrawlLogLine). A
 //! thirteenth column, which Heritrix writes on request, and further columns from annotations with blanks are not read.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_archive::Digest;
-use opilio_frontier::Standing;
+use opilio_frontier::LastOutcome;
 use opilio_uri::HopPath;
 
 use super::journal::time;
-use super::reader::{Problem, uri};
-use super::{Finish, Imported};
+use super::reader::{LineProblem, uri};
+use super::{Finish, ImportedRecord};
 
 /// Least number of columns of a crawl log. Heritrix 1 wrote no source tag.
 const COLUMNS_MIN: usize = 11;
 
-pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
+pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
     let line = String::from_utf8_lossy(line);
     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
     let &[
@@ -33,18 +33,18 @@ pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
         ..,
     ] = columns.as_slice()
     else {
-        return Err(Problem::Columns(columns.len()));
+        return Err(LineProblem::Columns(columns.len()));
     };
     debug_assert!(columns.len() >= COLUMNS_MIN);
     let status: i32 = status
         .parse()
-        .map_err(|_| Problem::Status(status.chars().take(20).collect()))?;
+        .map_err(|_| LineProblem::Status(status.chars().take(20).collect()))?;
     let hop_path = match hop_path {
         "-" => HopPath::new(),
-        letters => HopPath::parse(letters).map_err(Problem::HopPath)?,
+        letters => HopPath::parse(letters).map_err(LineProblem::HopPath)?,
     };
     let present = |column: &str| (column != "-").then(|| column.to_owned());
-    Ok(Imported {
+    Ok(ImportedRecord {
         uri: uri(address)?,
         seed: hop_path.is_empty(),
         hop_path: Some(hop_path),
@@ -67,14 +67,14 @@ pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
 }
 
 /// Returns the frontier's standing for a code of the glossary; none if the URI was not finished.
-fn standing(status: i32) -> Option<Standing> {
+fn standing(status: i32) -> Option<LastOutcome> {
     match status {
         // Unattempted; or deferred, which is logged by mistake only.
         0 | -50 => None,
-        1.. => Some(Standing::Succeeded),
+        1.. => Some(LastOutcome::Succeeded),
         // Chaff, too many hops, out of scope, blocked, quota, time, deleted, robots.txt.
-        -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Some(Standing::Disregarded),
-        _ => Some(Standing::Failed),
+        -4999..=-4000 | -5999..=-5000 | -6999..=-6000 | -9998 => Some(LastOutcome::Disregarded),
+        _ => Some(LastOutcome::Failed),
     }
 }
 
@@ -95,18 +95,17 @@ pub(super) fn sha1(text: &str) -> Option<[u8; 20]> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::crawl_log::LogLine;
+    use crate::crawl_log::CrawlLogLine;
 
     #[track_caller]
-    fn check(line: &str, expected: Result<Imported, &str>) {
+    fn check(line: &str, expected: Result<ImportedRecord, &str>) {
         let parsed = parse(line.as_bytes()).map_err(|problem| problem.to_string());
         assert_eq!(parsed, expected.map_err(str::to_owned), "{line}");
     }
 
-    fn page() -> Imported {
-        Imported {
+    fn page() -> ImportedRecord {
+        ImportedRecord {
             uri: "http://example.org/".parse().unwrap(),
             hop_path: Some("LE".parse().unwrap()),
             via: Some("http://example.org/via".to_owned()),
@@ -114,7 +113,7 @@ mod tests {
             source: None,
             seed: false,
             finished: Some(Finish {
-                standing: Standing::Succeeded,
+                standing: LastOutcome::Succeeded,
                 status: Some(200),
                 at: "2026-11-20T12:34:55.043Z".parse().ok(),
                 media_type: "text/html".to_owned(),
@@ -131,7 +130,7 @@ mod tests {
     fn columns_of_all_ages_are_read() {
         assert!(page().finished.unwrap().payload_digest.is_some());
         check(&format!("{PAGE} - 3t,err=a__b"), Ok(page()));
-        let tagged = Imported {
+        let tagged = ImportedRecord {
             source: Some("http://seed.org/".to_owned()),
             ..page()
         };
@@ -145,7 +144,7 @@ mod tests {
 
     #[test]
     fn our_own_lines_are_read() {
-        let line = LogLine {
+        let line = CrawlLogLine {
             logged: "2026-11-20T12:34:56.789Z".parse().unwrap(),
             status: 200,
             size: Some(1234),
@@ -168,14 +167,14 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_missing() {
-        let seed = Imported {
+        let seed = ImportedRecord {
             hop_path: Some(HopPath::new()),
             via: None,
             seed: true,
             finished: Some(Finish {
                 status: Some(-9998),
                 at: "2026-11-20T12:34:56.789Z".parse().ok(),
-                ..Finish::of(Standing::Disregarded)
+                ..Finish::of(LastOutcome::Disregarded)
             }),
             ..page()
         };
@@ -213,20 +212,20 @@ mod tests {
     #[test]
     fn codes_of_the_glossary_mean_what_they_mean() {
         for (status, expected) in [
-            (200, Some(Standing::Succeeded)),
-            (404, Some(Standing::Succeeded)),
-            (1, Some(Standing::Succeeded)),
+            (200, Some(LastOutcome::Succeeded)),
+            (404, Some(LastOutcome::Succeeded)),
+            (1, Some(LastOutcome::Succeeded)),
             (0, None),
             (-50, None),
-            (-2, Some(Standing::Failed)),
-            (-404, Some(Standing::Failed)),
-            (-3000, Some(Standing::Failed)),
-            (-7000, Some(Standing::Failed)),
-            (-4000, Some(Standing::Disregarded)),
-            (-4002, Some(Standing::Disregarded)),
-            (-5003, Some(Standing::Disregarded)),
-            (-6000, Some(Standing::Disregarded)),
-            (-9998, Some(Standing::Disregarded)),
+            (-2, Some(LastOutcome::Failed)),
+            (-404, Some(LastOutcome::Failed)),
+            (-3000, Some(LastOutcome::Failed)),
+            (-7000, Some(LastOutcome::Failed)),
+            (-4000, Some(LastOutcome::Disregarded)),
+            (-4002, Some(LastOutcome::Disregarded)),
+            (-5003, Some(LastOutcome::Disregarded)),
+            (-6000, Some(LastOutcome::Disregarded)),
+            (-9998, Some(LastOutcome::Disregarded)),
         ] {
             assert_eq!(standing(status), expected, "{status}");
         }

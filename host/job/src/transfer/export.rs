@@ -1,18 +1,144 @@
-//! Export of URIs and queues as JSON lines.
+//! Selections of URIs, and export of URIs and queues as JSON lines.
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 
-use opilio_frontier::{QueueReport, UriRecord};
+use opilio_frontier::{LastOutcome, QueueReport, UriRecord, UriState};
+use opilio_uri::Uri;
 use regex::Regex;
+use serde::{Deserialize, Serialize};
 
 use super::TransferError;
 use super::json_lines::{QueueLine, UriLine};
 
-/// The URIs to export.
+/// Name of a missing media type, as in `crawl.log`.
+const NO_TYPE: &str = "no-type";
+
+/// A selection of URIs. All conditions must match.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     key_prefix: String,
     uri: Option<Regex>,
+    host: Option<String>,
+    outcome: Outcomes,
+}
+
+/// Conditions on the last outcome of URIs. An empty list accepts every value.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    /// Fetch statuses.
+    pub statuses: Vec<RangeInclusive<i32>>,
+    /// State; `None` accepts every state.
+    pub state: Option<StateSelector>,
+    /// Media type without parameters, lower-case; `image/*` accepts all images, `no-type` URIs without a media type.
+    pub media_type: Option<String>,
+}
+
+/// State of a URI: its place, or the result of its last completed visit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum StateSelector {
+    /// The URI is in a queue.
+    Queued,
+    /// The URI is in no queue: it will not be fetched unless forced.
+    Done,
+    /// An operator deleted the URI.
+    Deleted,
+    /// The URI has faded: no page has named it for long.
+    Faded,
+    /// The URI has not had a visit.
+    Open,
+    /// The last visit got a response.
+    Succeeded,
+    /// The last visit failed.
+    Failed,
+    /// The URI was not to be fetched: robots.txt, a filter, a quota or an operator forbids it.
+    Disregarded,
+}
+
+impl StateSelector {
+    /// All states.
+    pub const ALL: [StateSelector; 8] = [
+        StateSelector::Queued,
+        StateSelector::Done,
+        StateSelector::Deleted,
+        StateSelector::Faded,
+        StateSelector::Open,
+        StateSelector::Succeeded,
+        StateSelector::Failed,
+        StateSelector::Disregarded,
+    ];
+
+    /// Returns the state's name.
+    pub fn name(self) -> &'static str {
+        match self {
+            StateSelector::Queued => "queued",
+            StateSelector::Done => "done",
+            StateSelector::Deleted => "deleted",
+            StateSelector::Faded => "faded",
+            StateSelector::Open => "open",
+            StateSelector::Succeeded => "succeeded",
+            StateSelector::Failed => "failed",
+            StateSelector::Disregarded => "disregarded",
+        }
+    }
+
+    fn is_of(self, record: &UriRecord) -> bool {
+        match self {
+            StateSelector::Queued => matches!(record.place, UriState::Queued { .. }),
+            StateSelector::Done => record.place == UriState::Done,
+            StateSelector::Deleted => record.place == UriState::Deleted,
+            StateSelector::Faded => record.place == UriState::Faded,
+            StateSelector::Open => record.standing == LastOutcome::Open,
+            StateSelector::Succeeded => record.standing == LastOutcome::Succeeded,
+            StateSelector::Failed => record.standing == LastOutcome::Failed,
+            StateSelector::Disregarded => record.standing == LastOutcome::Disregarded,
+        }
+    }
+}
+
+impl Outcomes {
+    /// Parses fetch statuses, separated by commas: `404`, `5xx`, `500-599`, `-2`.
+    ///
+    /// # Errors
+    /// The part that is not a status.
+    pub fn statuses(text: &str) -> Result<Vec<RangeInclusive<i32>>, String> {
+        let parts = text.split(',').map(str::trim);
+        parts
+            .map(|part| status_range(part).ok_or_else(|| part.to_owned()))
+            .collect()
+    }
+
+    fn accept(&self, record: &UriRecord) -> bool {
+        let statuses = &self.statuses;
+        let of_type = |wanted: &String| match wanted.strip_suffix('*') {
+            Some(kind) => record.media_type.starts_with(kind),
+            None if wanted == NO_TYPE => record.media_type.is_empty(),
+            None => record.media_type == *wanted,
+        };
+        (statuses.is_empty() || statuses.iter().any(|range| range.contains(&record.status)))
+            && self.state.is_none_or(|state| state.is_of(record))
+            && self.media_type.as_ref().is_none_or(of_type)
+    }
+}
+
+/// Parses a status, a class of statuses such as `4xx`, or a range.
+fn status_range(text: &str) -> Option<RangeInclusive<i32>> {
+    if let Ok(status) = text.parse() {
+        return Some(status..=status);
+    }
+    if let Some(class) = text.strip_suffix("xx") {
+        let first = class
+            .parse::<i32>()
+            .ok()
+            .filter(|class| (1..=9).contains(class))?
+            * 100;
+        return Some(first..=first + 99);
+    }
+    // The first character may be the sign of the lower bound.
+    let dash = text.char_indices().skip(1).find(|(_, c)| *c == '-')?.0;
+    let (from, to) = (text[..dash].parse().ok()?, text[dash + 1..].parse().ok()?);
+    (from <= to).then_some(from..=to)
 }
 
 impl Selection {
@@ -24,7 +150,29 @@ impl Selection {
         Selection {
             key_prefix: key_prefix(surt_prefix),
             uri,
+            ..Selection::default()
         }
+    }
+
+    /// Selects only URIs with these outcomes.
+    #[must_use]
+    pub fn with_outcomes(self, outcome: Outcomes) -> Selection {
+        Selection { outcome, ..self }
+    }
+
+    /// Selects only URIs of this host, without its subdomains. Returns `None` if the host is not a host name.
+    #[must_use]
+    pub fn with_host(mut self, host: &str) -> Option<Selection> {
+        let uri = Uri::parse(&format!("http://{host}/")).ok()?;
+        if uri.path_and_query() != "/" || uri.port().is_some() || uri.userinfo().is_some() {
+            return None;
+        }
+        if self.key_prefix.is_empty() {
+            // Records of the host are next to each other, with those of its subdomains.
+            self.key_prefix = key_prefix(uri.surt().trim_end_matches(")/"));
+        }
+        self.host = Some(uri.host()?.to_owned());
+        Some(self)
     }
 
     /// Returns the prefix for [`Frontier::records`](opilio_frontier::Frontier::records).
@@ -35,9 +183,16 @@ impl Selection {
 
     /// Whether the rest of the selection accepts the URI.
     pub fn takes(&self, record: &UriRecord) -> bool {
-        self.uri
-            .as_ref()
-            .is_none_or(|expression| expression.is_match(&record.uri))
+        let is_host = |host: &String| {
+            let uri = Uri::parse(&record.uri);
+            uri.is_ok_and(|uri| uri.host() == Some(host))
+        };
+        self.outcome.accept(record)
+            && self
+                .uri
+                .as_ref()
+                .is_none_or(|expression| expression.is_match(&record.uri))
+            && self.host.as_ref().is_none_or(is_host)
     }
 }
 
@@ -65,7 +220,7 @@ fn key_prefix(surt_prefix: &str) -> String {
 /// # Errors
 /// Returns [`TransferError::Write`] or [`TransferError::Frontier`]; the output so far consists of complete lines.
 pub fn write_json_lines(
-    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
+    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::FrontierError>>,
     selection: &Selection,
     out: &mut impl Write,
 ) -> Result<u64, TransferError> {
@@ -98,7 +253,7 @@ pub fn write_queues(
     Ok(count)
 }
 
-fn write_line(line: &impl serde::Serialize, out: &mut impl Write) -> Result<(), TransferError> {
+fn write_line(line: &impl Serialize, out: &mut impl Write) -> Result<(), TransferError> {
     let mut text = serde_json::to_vec(line).map_err(|error| TransferError::Write(error.into()))?;
     text.push(b'\n');
     out.write_all(&text).map_err(TransferError::Write)
@@ -106,8 +261,7 @@ fn write_line(line: &impl serde::Serialize, out: &mut impl Write) -> Result<(), 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-    use super::super::trial::{Trial, archived};
+    use super::super::test_frontier::{Trial, archived};
     use super::*;
     use opilio_frontier::{
         LinkAttribute, Oscillation, PlannedReconsideration, Signal, SignalSource, Swing,
@@ -132,7 +286,7 @@ mod tests {
                 r#""queue":"org,example,","hop_path":"LL","via":"http://via.org/","context":"a/@href","#,
                 r#""source":"http://seed.org/","seed":false,"strategy":"revisit","precedence":1,"cost":1,"#,
                 r#""directive":"normal","discovered":"2026-11-20T12:00:00Z","due":"2026-12-01T12:00:00Z","#,
-                r#""wait_ms":864000000,"attempts":0,"deferrals":0,"visits":1,"versions":1,"media_type":"text/html","#,
+                r#""wait_s":864000.0,"attempts":0,"deferrals":0,"visits":1,"versions":1,"media_type":"text/html","#,
                 r#""payload_digest":"sha1:AEAQCAIBAEAQCAIBAEAQCAIBAEAQCAIB","#,
                 r#""stripped_digest":"sha1:AIBAEAQCAIBAEAQCAIBAEAQCAIBAEAQC","stripper":"0000000000000abc","#,
                 r#""etag":"\"e\"","archived":{"file":"a.warc.gz","offset":9,"record_id":"urn:uuid:1","#,
@@ -215,10 +369,56 @@ mod tests {
             concat!(
                 r#"{"queue":"org,example,","state":"ready","ready":1,"waiting":0,"in_process":0,"precedence":3,"#,
                 r#""wake":"2026-11-20T12:00:00Z","failures":0,"finished":0,"#,
-                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"run_time_ms":0,"spent":0}"#,
+                r#""fetched":0,"succeeded":0,"novel":0,"bytes":0,"novel_bytes":0,"run_time_s":0.0,"spent":0}"#,
                 "\n"
             )
         );
+    }
+
+    #[test]
+    fn a_selection_is_by_host_and_outcome() {
+        let mut trial = Trial::new();
+        trial.fetch_again_and_again("http://a.org/", archived(200, "text/html"));
+        trial.fetch_again_and_again("http://a.org/gone", archived(404, "text/html"));
+        trial.fetch_again_and_again("http://www.a.org/x.png", archived(200, "image/png"));
+        trial.schedule("http://www.a.org/new");
+        let selected = |selection: Selection| -> Vec<String> {
+            let records = trial.frontier.records(selection.key_prefix());
+            let records = records
+                .map(Result::unwrap)
+                .filter(|record| selection.takes(record));
+            records.map(|record| record.uri).collect()
+        };
+        let by = |statuses: &str, state: Option<StateSelector>, media_type: Option<&str>| {
+            let statuses = match statuses {
+                "" => Vec::new(),
+                text => Outcomes::statuses(text).unwrap(),
+            };
+            selected(Selection::default().with_outcomes(Outcomes {
+                statuses,
+                state,
+                media_type: media_type.map(str::to_owned),
+            }))
+        };
+        assert_eq!(by("404", None, None), ["http://a.org/gone"]);
+        assert_eq!(by("4xx, 500-599", None, None), ["http://a.org/gone"]);
+        assert_eq!(by("200", None, Some("image/*")), ["http://www.a.org/x.png"]);
+        assert_eq!(by("-5--1", None, None), [""; 0]);
+        assert_eq!(
+            by("", Some(StateSelector::Open), None),
+            ["http://www.a.org/new"]
+        );
+        assert_eq!(by("", None, Some("no-type")), ["http://www.a.org/new"]);
+        assert_eq!(by("", Some(StateSelector::Queued), None).len(), 4);
+        let host = |host: &str| Selection::default().with_host(host);
+        assert_eq!(
+            selected(host("A.org").unwrap()),
+            ["http://a.org/", "http://a.org/gone"]
+        );
+        assert!(host("a.org/x").is_none() && host("a.org:81").is_none());
+        for (bad, part) in [("404,x", "x"), ("0xx", "0xx"), ("9-1", "9-1"), ("", "")] {
+            assert_eq!(Outcomes::statuses(bad), Err(part.to_owned()));
+        }
     }
 
     #[track_caller]

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use opilio_frontier::{Candidate, Frontier, Known, Refusal, Scheduled};
+use opilio_frontier::{Candidate, Frontier, ImportedUri, Refusal, ScheduleResult};
 use opilio_uri::{Hop, HopPath, Uri};
 
-use super::net::{Lines, Net};
-use super::reader::{BadLine, Extent, Format, UriReader};
-use super::{Finish, Imported, TransferError};
+use super::net_effect::{Lines, Net};
+use super::reader::{BadLine, ImportFormat, InputSummary, UriReader};
+use super::{Finish, ImportedRecord, TransferError};
 
 /// Most invalid lines, and most refused URIs, that a report shows. All are counted.
 pub const BAD_LINES_SHOWN: usize = 20;
@@ -36,7 +36,7 @@ pub enum DoneUris {
 #[derive(Clone, Debug)]
 pub struct Import {
     /// The files, and their formats if the first line does not show them.
-    pub sources: Vec<(PathBuf, Option<Format>)>,
+    pub sources: Vec<(PathBuf, Option<ImportFormat>)>,
     /// The folder in which lines are sorted. It needs room for about twice the uncompressed files.
     pub folder: PathBuf,
 }
@@ -56,9 +56,9 @@ pub struct SourceReport {
     /// The file.
     pub path: PathBuf,
     /// The format as which it was read.
-    pub format: Format,
+    pub format: ImportFormat,
     /// The extent that was read, and the parts that could not be read.
-    pub extent: Extent,
+    pub extent: InputSummary,
     /// Number of invalid lines.
     pub bad_lines: u64,
     /// The first [`BAD_LINES_SHOWN`] of them.
@@ -66,17 +66,17 @@ pub struct SourceReport {
 }
 
 /// Each URI of the files once, in the order in which they were first named.
-pub struct Gathered {
+pub struct MergedUris {
     /// The reports on the reading of the files.
     pub sources: Vec<SourceReport>,
     net: Net,
     folder: PathBuf,
 }
 
-impl std::fmt::Debug for Gathered {
+impl std::fmt::Debug for MergedUris {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
-            .debug_struct("Gathered")
+            .debug_struct("MergedUris")
             .field("sources", &self.sources)
             .finish_non_exhaustive()
     }
@@ -109,13 +109,13 @@ impl Import {
     pub fn gather(
         &self,
         mut progress: impl FnMut(ImportProgress<'_>),
-    ) -> Result<Gathered, TransferError> {
+    ) -> Result<MergedUris, TransferError> {
         let mut lines = Lines::new(&self.folder).map_err(|error| sort(&self.folder, error))?;
         let mut sources = Vec::with_capacity(self.sources.len());
         for (path, format) in &self.sources {
             sources.push(self.read(path, *format, &mut lines, &mut progress)?);
         }
-        Ok(Gathered {
+        Ok(MergedUris {
             sources,
             net: lines.net().map_err(|error| sort(&self.folder, error))?,
             folder: self.folder.clone(),
@@ -125,7 +125,7 @@ impl Import {
     fn read(
         &self,
         path: &Path,
-        format: Option<Format>,
+        format: Option<ImportFormat>,
         lines: &mut Lines,
         progress: &mut impl FnMut(ImportProgress<'_>),
     ) -> Result<SourceReport, TransferError> {
@@ -163,10 +163,10 @@ impl Import {
     }
 }
 
-impl Iterator for Gathered {
-    type Item = Result<Imported, TransferError>;
+impl Iterator for MergedUris {
+    type Item = Result<ImportedRecord, TransferError>;
 
-    fn next(&mut self) -> Option<Result<Imported, TransferError>> {
+    fn next(&mut self) -> Option<Result<ImportedRecord, TransferError>> {
         let next = self.net.next()?;
         Some(next.map_err(|error| sort(&self.folder, error)))
     }
@@ -179,7 +179,7 @@ impl Iterator for Gathered {
 /// # Errors
 /// Returns [`TransferError::Frontier`], and the errors of the stream of URIs. URIs imported before stay.
 pub fn import(
-    uris: impl IntoIterator<Item = Result<Imported, TransferError>>,
+    uris: impl IntoIterator<Item = Result<ImportedRecord, TransferError>>,
     done: DoneUris,
     frontier: &mut Frontier,
     mut candidate: impl FnMut(Uri, HopPath) -> Option<Candidate>,
@@ -226,7 +226,7 @@ pub fn import(
 
 /// Whether the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an ordinary
 /// page.
-fn is_prerequisite(imported: &Imported) -> bool {
+fn is_prerequisite(imported: &ImportedRecord) -> bool {
     imported.uri.scheme() == "dns"
         || imported
             .hop_path
@@ -235,7 +235,7 @@ fn is_prerequisite(imported: &Imported) -> bool {
 }
 
 /// Returns a candidate with the data of the files.
-fn completed(candidate: Candidate, imported: Imported) -> (Candidate, Option<Finish>) {
+fn completed(candidate: Candidate, imported: ImportedRecord) -> (Candidate, Option<Finish>) {
     let candidate = Candidate {
         via: imported.via,
         context: imported.context,
@@ -265,7 +265,7 @@ fn schedule(
 
 fn include(
     frontier: &mut Frontier,
-    finished: Vec<Known>,
+    finished: Vec<ImportedUri>,
     now: Timestamp,
     report: &mut ImportReport,
 ) -> Result<(), TransferError> {
@@ -285,8 +285,8 @@ fn include(
 
 /// Returns the frontier's data for a finish elsewhere. Without a time in the lines, the finish counts as just now: a revisit is
 /// then too late rather than too early.
-fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> Known {
-    Known {
+fn known(candidate: Candidate, finish: Finish, now: Timestamp) -> ImportedUri {
+    ImportedUri {
         candidate,
         standing: finish.standing,
         status: finish.status.unwrap_or_default(),
@@ -301,13 +301,15 @@ impl ImportReport {
     fn note(
         &mut self,
         uri: Uri,
-        answer: Scheduled,
+        answer: ScheduleResult,
         counter: impl FnOnce(&mut ImportReport) -> &mut u64,
     ) {
         match answer {
-            Scheduled::New | Scheduled::Forced => *counter(self) += 1,
-            Scheduled::Known | Scheduled::Raised(_) => self.known += 1,
-            Scheduled::Refused(refusal) => {
+            ScheduleResult::New | ScheduleResult::Forced | ScheduleResult::Sent => {
+                *counter(self) += 1;
+            }
+            ScheduleResult::Known | ScheduleResult::Raised(_) => self.known += 1,
+            ScheduleResult::Refused(refusal) => {
                 self.refused += 1;
                 if self.refusals.len() < BAD_LINES_SHOWN {
                     self.refusals.push((uri, refusal));
@@ -326,14 +328,13 @@ fn sort(folder: &Path, source: std::io::Error) -> TransferError {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use std::fs;
     use std::io::Write;
 
     use flate2::{Compression, write::GzEncoder};
-    use opilio_frontier::{Standing, Strategy};
+    use opilio_frontier::{LastOutcome, Strategy};
 
-    use super::super::trial::{Trial, archived};
+    use super::super::test_frontier::{Trial, archived};
     use super::super::{Selection, write_journal, write_json_lines};
     use super::*;
 
@@ -493,7 +494,7 @@ Fd http://a.org/y
         );
         assert_eq!(source.shown[0].line, 18);
         assert_eq!(source.extent.damage_count, 1);
-        assert_eq!(sources[1].extent, Extent::default());
+        assert_eq!(sources[1].extent, InputSummary::default());
     }
 
     #[test]
@@ -562,7 +563,7 @@ Fd http://a.org/y
         assert_eq!(
             taken("http://a.org/done"),
             (
-                Standing::Succeeded,
+                LastOutcome::Succeeded,
                 html.clone(),
                 Some([1; 20]),
                 vec![(day(21), 200, Some(1234))]
@@ -571,7 +572,7 @@ Fd http://a.org/y
         assert_eq!(
             taken("http://a.org/failed"),
             (
-                Standing::Failed,
+                LastOutcome::Failed,
                 String::new(),
                 None,
                 vec![(day(22), -2, None)]
@@ -580,13 +581,13 @@ Fd http://a.org/y
         assert_eq!(
             taken("http://a.org/revisited"),
             (
-                Standing::Succeeded,
+                LastOutcome::Succeeded,
                 html,
                 Some([1; 20]),
                 vec![(day(23), 404, Some(1234))]
             )
         );
-        assert_eq!(taken("http://a.org/deleted").0, Standing::Disregarded);
+        assert_eq!(taken("http://a.org/deleted").0, LastOutcome::Disregarded);
         assert_eq!(other.issued(), ["http://a.org/waiting"]);
     }
 

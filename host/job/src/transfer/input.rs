@@ -23,7 +23,7 @@ const RESUMED_MAX: u64 = 1_000;
 
 /// A part of a file that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Damage {
+pub enum InputDamage {
     /// The last line has no end: it was cut when the crawler died, and was left out.
     #[error("skipped the last line, {line}, because it has no line end")]
     LastLine {
@@ -57,7 +57,7 @@ pub(super) struct Input<S> {
     at: usize,
     line: Vec<u8>,
     lines: u64,
-    damages: Vec<Damage>,
+    damages: Vec<InputDamage>,
     damage_count: u64,
 }
 
@@ -127,14 +127,14 @@ impl<S: Read + Seek> Input<S> {
     }
 
     /// Returns the first damages so far, and their total number.
-    pub(super) fn damages(self) -> (Vec<Damage>, u64) {
+    pub(super) fn damages(self) -> (Vec<InputDamage>, u64) {
         (self.damages, self.damage_count)
     }
 
     /// Records that the last line was cut.
     pub(super) fn note_cut(&mut self) {
         let line = self.lines;
-        self.note(Damage::LastLine { line });
+        self.note(InputDamage::LastLine { line });
     }
 
     /// Returns the next line.
@@ -253,7 +253,7 @@ impl<S: Read + Seek> Input<S> {
                 member_at: at,
             };
         }
-        self.note(Damage::Compressed {
+        self.note(InputDamage::Compressed {
             offset,
             line: self.lines,
             problem: error.to_string(),
@@ -262,7 +262,7 @@ impl<S: Read + Seek> Input<S> {
         Ok(())
     }
 
-    fn note(&mut self, damage: Damage) {
+    fn note(&mut self, damage: InputDamage) {
         self.damage_count += 1;
         if self.damages.len() < DAMAGES_MAX {
             self.damages.push(damage);
@@ -305,7 +305,6 @@ fn member_from<S: Read + Seek>(reader: &mut BufReader<S>, from: u64) -> io::Resu
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use std::io::{Cursor, Write};
 
     use flate2::{Compression, write::GzEncoder};
@@ -329,7 +328,7 @@ mod tests {
             .collect()
     }
 
-    fn read(bytes: Vec<u8>) -> (Vec<String>, Vec<Damage>) {
+    fn read(bytes: Vec<u8>) -> (Vec<String>, Vec<InputDamage>) {
         let mut input = Input::new(Cursor::new(bytes)).unwrap();
         let mut lines = Vec::new();
         loop {
@@ -384,7 +383,7 @@ mod tests {
             "no half line"
         );
         let [
-            Damage::Compressed {
+            InputDamage::Compressed {
                 offset,
                 line,
                 resumed_at: None,
@@ -416,7 +415,7 @@ mod tests {
             let whole: Vec<_> = text.lines().take(before.len()).collect();
             assert_eq!(before, whole, "kept {kept}");
             assert!(
-                matches!(damages.last(), Some(Damage::Compressed { resumed_at: Some(at), .. }) if *at == kept as u64),
+                matches!(damages.last(), Some(InputDamage::Compressed { resumed_at: Some(at), .. }) if *at == kept as u64),
                 "{damages:?}"
             );
         }

@@ -12,11 +12,11 @@ use std::io::Write;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use opilio_frontier::{Place, Standing, UriRecord};
+use opilio_frontier::{LastOutcome, UriRecord, UriState};
 use opilio_uri::{Hop, HopPath};
 
-use super::reader::{Problem, uri};
-use super::{Finish, Imported, Selection, TransferError};
+use super::reader::{LineProblem, uri};
+use super::{Finish, ImportedRecord, Selection, TransferError};
 
 /// The time of the following lines, as far as the journal states it.
 #[derive(Debug, Default)]
@@ -28,25 +28,25 @@ pub(super) fn is_tag(letter: u8) -> bool {
 }
 
 /// Parses a line; none for a line without a URI.
-pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, Problem> {
+pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<ImportedRecord>, LineProblem> {
     let line = String::from_utf8_lossy(line);
     let mut words = line.split_ascii_whitespace();
     let tag = words.next().unwrap_or_default();
     let standing = match tag {
         // URIs that the crawler had issued or put back when it died are still to be fetched.
         "F+" | "Fe" | "Fr" => None,
-        "Fs" => Some(Standing::Succeeded),
-        "Ff" => Some(Standing::Failed),
+        "Fs" => Some(LastOutcome::Succeeded),
+        "Ff" => Some(LastOutcome::Failed),
         // Included: known without having been fetched by that crawl.
-        "Fd" | "Fi" => Some(Standing::Disregarded),
+        "Fd" | "Fi" => Some(LastOutcome::Disregarded),
         "T" => {
             clock.0 = words.next().and_then(time).or(clock.0);
             return Ok(None);
         }
         "E" => return Ok(None),
-        other => return Err(Problem::Tag(other.chars().take(20).collect())),
+        other => return Err(LineProblem::Tag(other.chars().take(20).collect())),
     };
-    let mut imported = Imported::found(uri(words.next().ok_or(Problem::NoUri)?)?);
+    let mut imported = ImportedRecord::found(uri(words.next().ok_or(LineProblem::NoUri)?)?);
     if matches!(tag, "F+" | "Fs" | "Ff") {
         let mut via = words.next();
         let hop_path = match via {
@@ -62,7 +62,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, 
             Err(_) if via.is_some_and(|word| word.contains(':')) => {
                 imported.hop_path = Some(HopPath::new());
             }
-            Err(error) => return Err(Problem::HopPath(error)),
+            Err(error) => return Err(LineProblem::HopPath(error)),
         }
         imported.via = via.filter(|via| via.len() > 1).map(str::to_owned);
         imported.context = words.next().unwrap_or_default().to_owned();
@@ -81,7 +81,7 @@ pub(super) fn parse(line: &[u8], clock: &mut Clock) -> Result<Option<Imported>, 
 /// # Errors
 /// Returns [`TransferError::Write`] or [`TransferError::Frontier`]; the output so far consists of complete lines.
 pub fn write_journal(
-    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::Error>>,
+    records: impl IntoIterator<Item = Result<UriRecord, opilio_frontier::FrontierError>>,
     selection: &Selection,
     out: &mut impl Write,
 ) -> Result<u64, TransferError> {
@@ -101,12 +101,12 @@ pub fn write_journal(
 fn line(record: &UriRecord) -> String {
     let uri = &record.uri;
     let tag = match (record.standing, record.place) {
-        (Standing::Disregarded, _) | (Standing::Open, Place::Deleted) => {
+        (LastOutcome::Disregarded, _) | (LastOutcome::Open, UriState::Deleted) => {
             return format!("Fd {uri}\n");
         }
-        (Standing::Succeeded, _) => "Fs",
-        (Standing::Failed, _) => "Ff",
-        (Standing::Open, _) => "F+",
+        (LastOutcome::Succeeded, _) => "Fs",
+        (LastOutcome::Failed, _) => "Ff",
+        (LastOutcome::Open, _) => "F+",
     };
     let via = record.via.as_deref().unwrap_or_default();
     // A blank in it would add a column.
@@ -146,7 +146,6 @@ pub(super) fn time(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     /// Checks hop path, via, context, standing, and whether it is a seed.

@@ -9,15 +9,16 @@ use data_encoding::BASE32_NOPAD;
 use jiff::Timestamp;
 use opilio_archive::Digest;
 use opilio_frontier::{
-    Directive, KeptValues, LinkAttribute, Oscillation, PastVisit, Place, PlannedReconsideration,
-    QueueReport, SHORT_DIGEST_BYTES, Signal, Standing, Swing, UriRecord, WarcLocation,
+    Directive, KeptValues, LastOutcome, LinkAttribute, Oscillation, PastVisit,
+    PlannedReconsideration, QueueReport, SHORT_DIGEST_BYTES, Signal, Swing, UriRecord, UriState,
+    WarcLocation,
 };
 use opilio_uri::HopPath;
 use serde::{Deserialize, Serialize};
 
 use super::crawl_log::sha1;
-use super::reader::{Problem, uri};
-use super::{Finish, Imported};
+use super::reader::{LineProblem, uri};
+use super::{Finish, ImportedRecord};
 
 /// The glossary's status for URIs that an operator deletes.
 const DELETED_BY_OPERATOR: i32 = -6000;
@@ -47,7 +48,7 @@ pub(super) struct UriLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     due: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    wait_ms: Option<u64>,
+    wait_s: Option<f64>,
     attempts: u32,
     deferrals: u32,
     visits: u64,
@@ -137,22 +138,22 @@ struct VisitLine {
 impl From<UriRecord> for UriLine {
     fn from(record: UriRecord) -> UriLine {
         let (state, directive, due) = match record.place {
-            Place::Queued { directive, due, .. } => {
+            UriState::Queued { directive, due, .. } => {
                 ("queued", Some(directive_name(directive)), Some(due))
             }
-            Place::Done => ("done", None, None),
-            Place::Deleted => ("deleted", None, None),
-            Place::Faded => ("faded", None, None),
+            UriState::Done => ("done", None, None),
+            UriState::Deleted => ("deleted", None, None),
+            UriState::Faded => ("faded", None, None),
         };
         let stripped = record.digests.stripped;
         UriLine {
             uri: record.uri,
             state,
             standing: match record.standing {
-                Standing::Open => "open",
-                Standing::Succeeded => "succeeded",
-                Standing::Failed => "failed",
-                Standing::Disregarded => "disregarded",
+                LastOutcome::Open => "open",
+                LastOutcome::Succeeded => "succeeded",
+                LastOutcome::Failed => "failed",
+                LastOutcome::Disregarded => "disregarded",
             },
             status: record.status,
             queue: record.queue,
@@ -167,9 +168,7 @@ impl From<UriRecord> for UriLine {
             directive,
             discovered: record.discovered,
             due,
-            wait_ms: record
-                .wait
-                .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
+            wait_s: record.wait.map(|wait| wait.as_secs_f64()),
             attempts: record.attempts,
             deferrals: record.deferrals,
             visits: record.visits,
@@ -296,7 +295,7 @@ pub(super) struct QueueLine {
     wake: Option<Timestamp>,
     failures: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
-    crawl_delay_ms: Option<u64>,
+    crawl_delay_s: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     group: Option<String>,
     finished: u64,
@@ -305,7 +304,7 @@ pub(super) struct QueueLine {
     novel: u64,
     bytes: u64,
     novel_bytes: u64,
-    run_time_ms: u64,
+    run_time_s: f64,
     spent: u64,
 }
 
@@ -322,9 +321,7 @@ impl From<QueueReport> for QueueLine {
             next_ready: report.next_ready,
             wake: report.wake,
             failures: report.failures,
-            crawl_delay_ms: report
-                .crawl_delay
-                .map(|delay| u64::try_from(delay.as_millis()).unwrap_or(u64::MAX)),
+            crawl_delay_s: report.crawl_delay.map(|delay| delay.as_secs_f64()),
             group: report.group,
             finished: report.finished,
             fetched: report.tally.fetched,
@@ -332,7 +329,7 @@ impl From<QueueReport> for QueueLine {
             novel: report.tally.novel,
             bytes: report.tally.bytes,
             novel_bytes: report.tally.novel_bytes,
-            run_time_ms: u64::try_from(report.tally.run_time.as_millis()).unwrap_or(u64::MAX),
+            run_time_s: report.tally.run_time.as_secs_f64(),
             spent: report.spent,
         }
     }
@@ -387,22 +384,22 @@ struct ImportVisit {
     size: Option<u64>,
 }
 
-pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
-    let line: ImportLine = serde_json::from_slice(line).map_err(Problem::Json)?;
+pub(super) fn parse(line: &[u8]) -> Result<ImportedRecord, LineProblem> {
+    let line: ImportLine = serde_json::from_slice(line).map_err(LineProblem::Json)?;
     let standing = match line.standing {
         // Deleted before it was ever fetched: it stays known and is not fetched here either.
-        ImportOutcome::Open if line.state == State::Deleted => Some(Standing::Disregarded),
+        ImportOutcome::Open if line.state == State::Deleted => Some(LastOutcome::Disregarded),
         ImportOutcome::Open => None,
-        ImportOutcome::Succeeded => Some(Standing::Succeeded),
-        ImportOutcome::Failed => Some(Standing::Failed),
-        ImportOutcome::Disregarded => Some(Standing::Disregarded),
+        ImportOutcome::Succeeded => Some(LastOutcome::Succeeded),
+        ImportOutcome::Failed => Some(LastOutcome::Failed),
+        ImportOutcome::Disregarded => Some(LastOutcome::Disregarded),
     };
     let hop_path = line
         .hop_path
-        .map(|letters| HopPath::parse(&letters).map_err(Problem::HopPath))
+        .map(|letters| HopPath::parse(&letters).map_err(LineProblem::HopPath))
         .transpose()?;
     let newest = line.history.first();
-    Ok(Imported {
+    Ok(ImportedRecord {
         uri: uri(&line.uri)?,
         seed: line
             .seed
@@ -427,11 +424,10 @@ pub(super) fn parse(line: &[u8]) -> Result<Imported, Problem> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
 
     #[track_caller]
-    fn check(line: &str, standing: Option<Standing>, status: Option<i32>, seed: bool) {
+    fn check(line: &str, standing: Option<LastOutcome>, status: Option<i32>, seed: bool) {
         let imported = parse(line.as_bytes()).unwrap();
         let finish = imported.finished.as_ref();
         assert_eq!(finish.map(|finish| finish.standing), standing, "{line}");
@@ -451,13 +447,13 @@ mod tests {
         );
         check(
             r#"{"uri":"http://a.org/","standing":"failed","status":-2,"state":"queued"}"#,
-            Some(Standing::Failed),
+            Some(LastOutcome::Failed),
             Some(-2),
             false,
         );
         check(
             r#"{"uri":"http://a.org/","standing":"open","status":0,"state":"deleted"}"#,
-            Some(Standing::Disregarded),
+            Some(LastOutcome::Disregarded),
             Some(-6000),
             false,
         );

@@ -6,12 +6,12 @@ use std::path::Path;
 
 use opilio_uri::{HopPathError, Uri, UriError};
 
-use super::input::{Damage, Input, LINE_BYTES_MAX, Next};
-use super::{Imported, TransferError, crawl_log, journal, json_lines};
+use super::input::{Input, InputDamage, LINE_BYTES_MAX, Next};
+use super::{ImportedRecord, TransferError, crawl_log, journal, json_lines};
 
 /// The format of a file's lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ImportFormat {
     /// The recovery journal of Heritrix 3, `frontier.recover.gz`.
     Journal,
     /// `crawl.log`, of Heritrix or Opilio.
@@ -20,25 +20,25 @@ pub enum Format {
     JsonLines,
 }
 
-impl Format {
+impl ImportFormat {
     /// Returns its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Format::Journal => "recovery journal",
-            Format::CrawlLog => "crawl log",
-            Format::JsonLines => "JSON lines",
+            ImportFormat::Journal => "recovery journal",
+            ImportFormat::CrawlLog => "crawl log",
+            ImportFormat::JsonLines => "JSON lines",
         }
     }
 
     /// Recognises a format by the first bytes of a file.
     #[must_use]
-    pub fn of(beginning: &[u8]) -> Option<Format> {
+    pub fn of(beginning: &[u8]) -> Option<ImportFormat> {
         match beginning.trim_ascii_start() {
-            [b'{', ..] => Some(Format::JsonLines),
-            [b'F', tag, b' ', ..] if journal::is_tag(*tag) => Some(Format::Journal),
-            [b'T' | b'E', b' ', ..] => Some(Format::Journal),
-            [digit, ..] if digit.is_ascii_digit() => Some(Format::CrawlLog),
+            [b'{', ..] => Some(ImportFormat::JsonLines),
+            [b'F', tag, b' ', ..] if journal::is_tag(*tag) => Some(ImportFormat::Journal),
+            [b'T' | b'E', b' ', ..] => Some(ImportFormat::Journal),
+            [digit, ..] if digit.is_ascii_digit() => Some(ImportFormat::CrawlLog),
             _ => None,
         }
     }
@@ -52,12 +52,12 @@ pub struct BadLine {
     pub line: u64,
     /// The problem.
     #[source]
-    pub problem: Problem,
+    pub problem: LineProblem,
 }
 
 /// A problem of a line.
 #[derive(Debug, thiserror::Error)]
-pub enum Problem {
+pub enum LineProblem {
     /// The line is longer than any line of a crawler.
     #[error("longer than {LINE_BYTES_MAX} bytes")]
     TooLong,
@@ -95,11 +95,11 @@ pub enum Problem {
 
 /// The extent to which a file was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
+pub struct InputSummary {
     /// Lines, bad and empty ones included.
     pub lines: u64,
     /// The first 20 damaged parts.
-    pub damages: Vec<Damage>,
+    pub damages: Vec<InputDamage>,
     /// Number of damaged parts.
     pub damage_count: u64,
 }
@@ -113,7 +113,7 @@ pub struct Extent {
 /// ```
 pub struct UriReader<S = File> {
     input: Input<S>,
-    format: Format,
+    format: ImportFormat,
     clock: journal::Clock,
     failure: Option<io::Error>,
 }
@@ -132,7 +132,10 @@ impl UriReader<File> {
     ///
     /// # Errors
     /// Returns [`TransferError::Read`] or [`TransferError::Unrecognised`].
-    pub fn open(path: &Path, format: Option<Format>) -> Result<UriReader<File>, TransferError> {
+    pub fn open(
+        path: &Path,
+        format: Option<ImportFormat>,
+    ) -> Result<UriReader<File>, TransferError> {
         let failed = |source| TransferError::Read {
             path: path.to_owned(),
             source,
@@ -146,13 +149,13 @@ impl UriReader<File> {
 
 impl<S: Read + Seek> UriReader<S> {
     /// Creates a reader; none if the format is not given and cannot be recognised.
-    fn of(input: Input<S>, format: Option<Format>) -> Option<UriReader<S>> {
+    fn of(input: Input<S>, format: Option<ImportFormat>) -> Option<UriReader<S>> {
         let ahead = input.ahead();
         let format = match format {
             Some(format) => format,
             // A journal may be empty: the crawl had just begun, or its only member is lost.
-            None if ahead.trim_ascii().is_empty() => Format::Journal,
-            None => Format::of(ahead)?,
+            None if ahead.trim_ascii().is_empty() => ImportFormat::Journal,
+            None => ImportFormat::of(ahead)?,
         };
         Some(UriReader {
             input,
@@ -164,7 +167,7 @@ impl<S: Read + Seek> UriReader<S> {
 
     /// Returns the format of the lines.
     #[must_use]
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> ImportFormat {
         self.format
     }
 
@@ -178,13 +181,13 @@ impl<S: Read + Seek> UriReader<S> {
     ///
     /// # Errors
     /// Fails if the disk failed, which also ended the stream.
-    pub fn finish(self) -> io::Result<Extent> {
+    pub fn finish(self) -> io::Result<InputSummary> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         let lines = self.input.lines();
         let (damages, damage_count) = self.input.damages();
-        Ok(Extent {
+        Ok(InputSummary {
             lines,
             damages,
             damage_count,
@@ -192,35 +195,35 @@ impl<S: Read + Seek> UriReader<S> {
     }
 
     fn understood(
-        format: Format,
+        format: ImportFormat,
         clock: &mut journal::Clock,
         line: &[u8],
-    ) -> Result<Option<Imported>, Problem> {
+    ) -> Result<Option<ImportedRecord>, LineProblem> {
         match format {
-            Format::Journal => journal::parse(line, clock),
-            Format::CrawlLog => crawl_log::parse(line).map(Some),
-            Format::JsonLines => json_lines::parse(line).map(Some),
+            ImportFormat::Journal => journal::parse(line, clock),
+            ImportFormat::CrawlLog => crawl_log::parse(line).map(Some),
+            ImportFormat::JsonLines => json_lines::parse(line).map(Some),
         }
     }
 }
 
 impl<S: Read + Seek> Iterator for UriReader<S> {
-    type Item = Result<Imported, BadLine>;
+    type Item = Result<ImportedRecord, BadLine>;
 
-    fn next(&mut self) -> Option<Result<Imported, BadLine>> {
+    fn next(&mut self) -> Option<Result<ImportedRecord, BadLine>> {
         if self.failure.is_some() {
             return None;
         }
         loop {
             let understood = match self.input.next_line() {
                 Ok(Next::End) => return None,
-                Ok(Next::TooLong) => Err(Problem::TooLong),
+                Ok(Next::TooLong) => Err(LineProblem::TooLong),
                 Ok(Next::Line([])) => continue,
                 Ok(Next::Line(line)) => Self::understood(self.format, &mut self.clock, line),
                 Ok(Next::Unended(line)) => {
                     // Half a URI is another URI; but a JSON object that closes is complete.
                     match (self.format, json_lines::parse(line)) {
-                        (Format::JsonLines, Ok(imported)) => Ok(Some(imported)),
+                        (ImportFormat::JsonLines, Ok(imported)) => Ok(Some(imported)),
                         _ => {
                             self.input.note_cut();
                             return None;
@@ -245,11 +248,11 @@ impl<S: Read + Seek> Iterator for UriReader<S> {
 }
 
 /// Parses the URI of a line. Lines are read as UTF-8 with replacement characters, which a URI must not contain.
-pub(super) fn uri(text: &str) -> Result<Uri, Problem> {
+pub(super) fn uri(text: &str) -> Result<Uri, LineProblem> {
     if text.contains(char::REPLACEMENT_CHARACTER) {
-        return Err(Problem::NotUtf8);
+        return Err(LineProblem::NotUtf8);
     }
-    Uri::parse(text).map_err(|source| Problem::Uri {
+    Uri::parse(text).map_err(|source| LineProblem::Uri {
         text: text.chars().take(100).collect(),
         source,
     })
@@ -257,14 +260,13 @@ pub(super) fn uri(text: &str) -> Result<Uri, Problem> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
     use std::io::Cursor;
 
     use proptest::prelude::*;
 
     use super::*;
 
-    fn read(bytes: &[u8], format: Option<Format>) -> (Vec<String>, Extent) {
+    fn read(bytes: &[u8], format: Option<ImportFormat>) -> (Vec<String>, InputSummary) {
         let input = Input::new(Cursor::new(bytes.to_vec())).unwrap();
         let mut reader = UriReader::of(input, format).unwrap();
         let lines = (&mut reader)
@@ -308,15 +310,22 @@ mod tests {
     #[test]
     fn a_format_is_recognised_by_its_first_letters() {
         for (beginning, format) in [
-            ("F+ http://a.org/", Some(Format::Journal)),
-            ("\n T 2026-11-20T12:34:56Z", Some(Format::Journal)),
-            ("2026-11-20T12:34:56.789Z   200", Some(Format::CrawlLog)),
-            ("20261120123456789   200", Some(Format::CrawlLog)),
-            (" {\"uri\":", Some(Format::JsonLines)),
+            ("F+ http://a.org/", Some(ImportFormat::Journal)),
+            ("\n T 2026-11-20T12:34:56Z", Some(ImportFormat::Journal)),
+            (
+                "2026-11-20T12:34:56.789Z   200",
+                Some(ImportFormat::CrawlLog),
+            ),
+            ("20261120123456789   200", Some(ImportFormat::CrawlLog)),
+            (" {\"uri\":", Some(ImportFormat::JsonLines)),
             ("Fx http://a.org/", None),
             ("http://a.org/", None),
         ] {
-            assert_eq!(Format::of(beginning.as_bytes()), format, "{beginning}");
+            assert_eq!(
+                ImportFormat::of(beginning.as_bytes()),
+                format,
+                "{beginning}"
+            );
         }
     }
 
@@ -324,7 +333,7 @@ mod tests {
     fn a_cut_last_line_is_left_out_unless_it_closes() {
         let (lines, extent) = read(b"F+ http://a.org/ L http://b\nF+ http://a.org/ab", None);
         assert_eq!(lines, ["http://a.org/"]);
-        assert_eq!(extent.damages, [Damage::LastLine { line: 2 }]);
+        assert_eq!(extent.damages, [InputDamage::LastLine { line: 2 }]);
         let (lines, extent) = read(b"{\"uri\":\"http://a.org/\"}", None);
         assert_eq!((lines.len(), extent.damage_count), (1, 0));
         let (lines, extent) = read(b"{\"uri\":\"http://a.org/\"", None);
@@ -378,7 +387,7 @@ mod tests {
         #[test]
         fn no_bytes_make_a_reader_panic(words in prop::collection::vec(word(), 0..60)) {
             let bytes = words.concat();
-            for format in [Format::Journal, Format::CrawlLog, Format::JsonLines] {
+            for format in [ImportFormat::Journal, ImportFormat::CrawlLog, ImportFormat::JsonLines] {
                 let (lines, extent) = read(&bytes, Some(format));
                 prop_assert!(lines.len() as u64 <= extent.lines);
             }

@@ -391,8 +391,6 @@ fn hosts_settings(key: &str, hosts: Vec<String>, rule: &Bean) -> Map<String, Val
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     #[test]

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::Profile;
 use crate::check::{nearest, quote};
-use crate::document::{Spot, child};
-use crate::fault::{Fault, Faults, Level};
+use crate::diagnostic::{Diagnostic, Diagnostics, Level};
+use crate::document::{Spot, child, dotted};
 use crate::overrides;
-use crate::shape::{Shape, broken_schema};
+use crate::schema_check::{Shape, broken_schema};
 use crate::stacks::Stage;
 
 /// Keyword in a plugin's schema for the level of a constraint on a setting: `info`, `warning` or `error`.
@@ -22,7 +22,7 @@ impl Profile {
     /// # Errors
     /// All errors in them, at their places in the profile, if at least one is of [`Level::Error`]. Also fails if the schema
     /// itself is invalid.
-    pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Faults> {
+    pub fn check_settings(&self, instance: &str, schema: &Value) -> Result<Value, Diagnostics> {
         refused(self.settings_and_faults(instance, schema)?)
     }
 
@@ -31,7 +31,11 @@ impl Profile {
     ///
     /// # Errors
     /// Fails if the settings are refused.
-    pub fn lesser_faults(&self, instance: &str, schema: &Value) -> Result<Faults, Faults> {
+    pub fn lesser_faults(
+        &self,
+        instance: &str,
+        schema: &Value,
+    ) -> Result<Diagnostics, Diagnostics> {
         let (settings, mut faults) = self.settings_and_faults(instance, schema)?;
         for place in self
             .overridden_settings()
@@ -47,11 +51,11 @@ impl Profile {
         &self,
         instance: &str,
         schema: &Value,
-    ) -> Result<(Value, Faults), Faults> {
+    ) -> Result<(Value, Diagnostics), Diagnostics> {
         let table = child("/plugins", instance);
         let broken = |problem: String| {
             let pointer = self.present(&format!("{table}/component"));
-            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+            Diagnostics::from(broken_schema(&self.document, &pointer, instance, &problem))
         };
         let shape = Shape::new(schema).map_err(broken)?;
         let written = self
@@ -69,7 +73,7 @@ impl Profile {
         let mut faults = with_levels(faults, schema, &format!("{table}/settings"));
         faults.sort();
         // An instance without a table is named in a stack, and in no other place.
-        let place = |fault: Fault| Fault {
+        let place = |fault: Diagnostic| Diagnostic {
             place: self.fault_at(&fault.pointer, "").place,
             ..fault
         };
@@ -95,7 +99,7 @@ impl Profile {
         place: (u32, &str),
         settings: &Value,
         schema: &Value,
-    ) -> Result<Value, Faults> {
+    ) -> Result<Value, Diagnostics> {
         refused(self.overridden_and_faults(place, settings, schema)?)
     }
 
@@ -104,10 +108,10 @@ impl Profile {
         (number, instance): (u32, &str),
         settings: &Value,
         schema: &Value,
-    ) -> Result<(Value, Faults), Faults> {
+    ) -> Result<(Value, Diagnostics), Diagnostics> {
         let broken = |problem: String| {
             let pointer = self.present(&format!("{}/component", child("/plugins", instance)));
-            Faults::from(broken_schema(&self.document, &pointer, instance, &problem))
+            Diagnostics::from(broken_schema(&self.document, &pointer, instance, &problem))
         };
         let shape = Shape::new(schema).map_err(broken)?;
         let at = overridden(number, instance, "");
@@ -117,12 +121,12 @@ impl Profile {
             .pointer(&at)
             .cloned()
             .unwrap_or_default();
-        let mut faults = Faults::default();
+        let mut faults = Diagnostics::default();
         for (pointer, others) in shape.fixed(&said) {
             let problem = format!(
                 "plugin {} does not let {} be overridden",
                 quote(instance),
-                overrides::dotted(&pointer)
+                dotted(&pointer)
             );
             let at = format!("{at}{pointer}");
             let mut fault = self.document.fault(&at, Spot::Key, Level::Error, problem);
@@ -147,8 +151,8 @@ impl Profile {
 
     /// Names of tables that the profile does not have, in settings that the schema marks as such (`x-opilio-table`). Without this
     /// check a plugin would silently find nothing in them.
-    fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Faults {
-        let mut faults = Faults::default();
+    fn unknown_tables(&self, schema: &Value, settings: &Value, at: &str) -> Diagnostics {
+        let mut faults = Diagnostics::default();
         let properties = schema.get("properties").and_then(Value::as_object);
         for (property, described) in properties.into_iter().flatten() {
             if described.get(TABLE) != Some(&Value::Bool(true)) {
@@ -189,13 +193,13 @@ impl Profile {
         (number, instance): (u32, &str),
         pointer: &str,
         problem: impl Into<String>,
-    ) -> Fault {
+    ) -> Diagnostic {
         self.fault_at(&overridden(number, instance, pointer), problem)
     }
 
     /// An error of the caller at the value that a JSON Pointer names (`/plugins/html/component`,
     /// `/plugins/html/settings/patterns/0`), or at its nearest written parent.
-    pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Fault {
+    pub fn fault_at(&self, pointer: &str, problem: impl Into<String>) -> Diagnostic {
         let present = self.present(pointer);
         let mut fault = self
             .document
@@ -242,7 +246,7 @@ impl Profile {
 }
 
 /// The settings, unless an error refuses them.
-fn refused((settings, faults): (Value, Faults)) -> Result<Value, Faults> {
+fn refused((settings, faults): (Value, Diagnostics)) -> Result<Value, Diagnostics> {
     match faults.worst() {
         Some(Level::Error) => Err(faults),
         _ => Ok(settings),
@@ -250,8 +254,8 @@ fn refused((settings, faults): (Value, Faults)) -> Result<Value, Faults> {
 }
 
 /// Gives the errors in settings at `at` the levels from the schema.
-fn with_levels(faults: Faults, schema: &Value, at: &str) -> Faults {
-    let faults = faults.into_iter().map(|fault| Fault {
+fn with_levels(faults: Diagnostics, schema: &Value, at: &str) -> Diagnostics {
+    let faults = faults.into_iter().map(|fault| Diagnostic {
         level: match fault.pointer.strip_prefix(at) {
             Some(setting) => level_of(schema, setting),
             None => fault.level,

@@ -3,22 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Given, Profile, fnv};
+use super::{Profile, ProfileContext, fnv};
+use crate::builtin_profiles;
 use crate::check::{Check, nearest, quote};
 use crate::credentials;
+use crate::diagnostic::{Diagnostic, Diagnostics, Level};
 use crate::document::{Document, Spot};
 use crate::effective::Overridable;
-use crate::fault::{Fault, Faults, Level};
 use crate::file::ProfileFile;
 use crate::layer::{Layer, Layers, fault_of_file};
 use crate::overrides::{self, Overrides, Surroundings};
 use crate::plugins::{self, Implied};
 use crate::precedence_file;
-use crate::ready;
 use crate::relations;
+use crate::schema_check::Shape;
 use crate::seeds;
-use crate::shape::Shape;
+use crate::streams;
 use crate::tables;
+use crate::webhooks;
 
 /// Largest profile. Large numbers of seeds go into a separate file.
 const PROFILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -28,7 +30,7 @@ impl Profile {
     ///
     /// # Errors
     /// All its errors, if one is of [`Level::Error`]. Also fails if it cannot be read.
-    pub fn load(path: &Path, given: &Given) -> Result<Self, Faults> {
+    pub fn load(path: &Path, given: &ProfileContext) -> Result<Self, Diagnostics> {
         let file = path.display().to_string();
         let text = read(path).map_err(|problem| unreadable(&file, problem))?;
         let folder = path.parent().unwrap_or(Path::new(""));
@@ -36,17 +38,22 @@ impl Profile {
         Self::follow(&file, text, base, given)
     }
 
-    /// Checks a profile in memory. `file` is its name in errors. Relative paths start at [`Given::base`], or at the current
-    /// folder.
+    /// Checks a profile in memory. `file` is its name in errors. Relative paths start at [`ProfileContext::base`], or at the
+    /// current folder.
     ///
     /// # Errors
     /// All its errors, if one is of [`Level::Error`].
-    pub fn parse(file: &str, text: &str, given: &Given) -> Result<Self, Faults> {
+    pub fn parse(file: &str, text: &str, given: &ProfileContext) -> Result<Self, Diagnostics> {
         let base = given.base.as_deref().unwrap_or(Path::new(""));
         Self::follow(file, text.to_owned(), base, given)
     }
 
-    fn follow(file: &str, text: String, base: &Path, given: &Given) -> Result<Self, Faults> {
+    fn follow(
+        file: &str,
+        text: String,
+        base: &Path,
+        given: &ProfileContext,
+    ) -> Result<Self, Diagnostics> {
         let own = Layer {
             file: file.to_owned(),
             text,
@@ -69,8 +76,8 @@ impl Profile {
         below: Vec<Layer>,
         own: Layer,
         above: Vec<Layer>,
-        given: &Given,
-    ) -> Result<Self, Faults> {
+        given: &ProfileContext,
+    ) -> Result<Self, Diagnostics> {
         Self::check(Layers { below, own, above }, given)
     }
 
@@ -78,9 +85,9 @@ impl Profile {
     ///
     /// # Errors
     /// All errors, as for [`Profile::load`]. An unknown name is one of them.
-    pub fn builtin(name: &str, given: &Given) -> Result<Self, Faults> {
-        let Some(text) = ready::text(name) else {
-            let names: Vec<&str> = ready::names().collect();
+    pub fn builtin(name: &str, given: &ProfileContext) -> Result<Self, Diagnostics> {
+        let Some(text) = builtin_profiles::text(name) else {
+            let names: Vec<&str> = builtin_profiles::names().collect();
             let suggestion = match nearest(name, names.iter().copied()) {
                 Some(near) => format!("did you mean {}?", quote(near)),
                 None => format!("available: {}", names.join(", ")),
@@ -93,7 +100,7 @@ impl Profile {
     }
 
     /// Turns the written profile into the usable one.
-    fn check(layers: Layers, given: &Given) -> Result<Self, Faults> {
+    fn check(layers: Layers, given: &ProfileContext) -> Result<Self, Diagnostics> {
         let (document, syntax) = layers.document();
         let Layers { below, own, .. } = layers;
         let (file, base) = (own.file.as_str(), own.base.as_path());
@@ -201,11 +208,13 @@ impl Profile {
             archive: written.archive.check(check.part("archive"), base),
             logs: written.logs.check(check.part("logs")),
             alerts: written.alerts.check(check.part("alerts")),
+            webhooks: webhooks::check_webhooks(&written.webhooks, check.part("webhooks"), base),
+            streams: streams::check_streams(&written.streams, check.part("streams"), base),
             checkpoint: written.checkpoint.check(check.part("checkpoint")),
             telemetry: written.telemetry.check(check.part("telemetry")),
             limits: written.limits.check(check.part("limits")),
             actions: written.actions.check(check.part("actions")),
-            notices: Faults::default(),
+            notices: Diagnostics::default(),
             settings: Arc::new(settings),
             queue_settings: Arc::new(queue_settings),
             settings_hash: settings_hash(&written, &overrides),
@@ -229,10 +238,13 @@ impl Profile {
 }
 
 /// The document as its type. All invalid parts are removed and reported.
-fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faults), Faults> {
+fn written(
+    document: &Document,
+    mut faults: Diagnostics,
+) -> Result<(ProfileFile, Diagnostics), Diagnostics> {
     let schema = ProfileFile::schema();
     let broken =
-        |problem: String| Faults::from(document.fault("", Spot::Key, Level::Error, problem));
+        |problem: String| Diagnostics::from(document.fault("", Spot::Key, Level::Error, problem));
     let shape = Shape::new(&schema).map_err(broken)?;
     let mut value = document.value.clone();
     let lines: Vec<usize> = faults
@@ -268,10 +280,10 @@ fn written(document: &Document, mut faults: Faults) -> Result<(ProfileFile, Faul
 }
 
 /// Errors in the text of a profile that do not depend on the layers below it. Those layers may have the keys that it lacks.
-fn faults_whatever_is_extended(own: &Layer) -> Faults {
+fn faults_whatever_is_extended(own: &Layer) -> Diagnostics {
     let (document, syntax) = Layers::alone(own);
     let faults = written(&document, syntax).map_or_else(|faults| faults, |(_, faults)| faults);
-    let is_its_own = |fault: &Fault| !fault.problem.starts_with("missing key");
+    let is_its_own = |fault: &Diagnostic| !fault.problem.starts_with("missing key");
     faults.into_iter().filter(is_its_own).collect()
 }
 
@@ -321,6 +333,6 @@ pub(crate) fn read(path: &Path) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|problem| format!("not UTF-8: {problem}"))
 }
 
-fn unreadable(file: &str, problem: String) -> Faults {
+fn unreadable(file: &str, problem: String) -> Diagnostics {
     fault_of_file(file, problem).into()
 }

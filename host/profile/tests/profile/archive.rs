@@ -48,6 +48,47 @@ fn an_archive_that_cannot_be_is_refused() {
         "[archive]\non-close = [\"cp\", \"{path}\"]",
         "nothing is filled in for \"{path}\"",
     );
+    for url in [
+        "/mnt/archive",
+        "file://mnt",
+        "file:///mnt/../etc",
+        "s3://",
+        "s3://Bucket",
+        "s3://bucket/a//b",
+        "s3://bucket/a b",
+        "gs://bucket",
+    ] {
+        let problem = match url.split_once("://") {
+            Some(("file", _)) => "not a folder",
+            Some(("s3", _)) => "not a bucket and a prefix",
+            _ => "not a store",
+        };
+        check(&format!("[archive.store]\nurl = \"{url}\""), problem);
+    }
+    check(
+        "[archive.store]\nurl = \"s3://b\"\nendpoint = \"s3.example.org\"",
+        "not an address",
+    );
+    check(
+        "[archive.store]\nurl = \"s3://b\"\naccess-key-id = { env = \"A\" }",
+        "secret-access-key is missing",
+    );
+    check(
+        "[archive.store]\nurl = \"file:///mnt\"\nendpoint = \"http://s3\"",
+        "a folder has no endpoint",
+    );
+    check(
+        "[archive.store]\ndelete-local = true",
+        "no effect without url",
+    );
+    check(
+        "[archive]\non-close = [\"cp\"]\n[archive.store]\nurl = \"s3://b\"\ndelete-local = true",
+        "on-close may still need the file",
+    );
+    check(
+        "[archive.store]\nretry-min = \"1h\"",
+        "shorter than retry-min",
+    );
     check("[archive]\nmore-directories = [\"\"]", "not a folder");
     check(
         "[archive.duplicates]\nacross-uris = true\nhistory = [\"none.cdxj\"]",

@@ -1,6 +1,6 @@
 //! Errors of a profile as operators see them: all of them, each at its place.
 
-use opilio_profile::{Given, Level, Profile};
+use opilio_profile::{Level, Profile, ProfileContext};
 use proptest::prelude::*;
 
 use crate::{check, faults_of, given};
@@ -171,7 +171,7 @@ p.toml:3:13: number without a unit: 1 (write "1s")
 
 #[test]
 fn seeds_are_needed_unless_the_job_knows_them() {
-    let given = Given {
+    let given = ProfileContext {
         seeds_elsewhere: false,
         ..given()
     };
@@ -180,7 +180,7 @@ fn seeds_are_needed_unless_the_job_knows_them() {
         faults.to_string(),
         "p.toml:2:1: there are no seeds (write seeds = [\"https://www.example.org/\"], seeds-file = \"seeds.txt\", or give --seed)\n    2 | seeds = []\n      | ^^^^^"
     );
-    let given = Given {
+    let given = ProfileContext {
         seeds: vec!["http://a.localhost/".to_owned()],
         ..given
     };
@@ -203,7 +203,7 @@ fn faults_of_the_command_line_and_of_the_seeds_file_name_them() {
         "\u{feff}# sites\nexample.org # one\n  gopher://example.org/\n+http://(org,other,\n",
     )
     .unwrap();
-    let given = Given {
+    let given = ProfileContext {
         seeds: vec!["http://".to_owned()],
         base: Some(folder.path().to_owned()),
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
@@ -247,7 +247,7 @@ fn an_instance_called_like_a_plugin_that_ships_is_told_that_ones_component() {
 
 #[test]
 fn contact_is_a_warning_that_a_job_refuses() {
-    let given = Given {
+    let given = ProfileContext {
         seeds: vec!["https://www.kb.nl/".to_owned()],
         ..given()
     };
@@ -267,7 +267,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
         "{printed}"
     );
 
-    let on_the_line = Given {
+    let on_the_line = ProfileContext {
         contact_url: Some("https://www.kb.nl/crawl".to_owned()),
         ..given.clone()
     };
@@ -286,7 +286,7 @@ fn contact_is_a_warning_that_a_job_refuses() {
         "javascript:x",
         "https://a)b/",
     ] {
-        let given = Given {
+        let given = ProfileContext {
             contact_url: Some(url.to_owned()),
             ..given.clone()
         };
@@ -328,7 +328,7 @@ fn loopback_needs_no_contact() {
         "http://[::1]/",
         "http://x.test/",
     ] {
-        let given = Given {
+        let given = ProfileContext {
             seeds: vec![seed.to_owned()],
             ..given()
         };
@@ -376,7 +376,8 @@ fn relative_paths_start_at_the_profile() {
     let profile = Profile::load(&path, &given()).unwrap();
     assert_eq!(profile.name, "news");
     assert_eq!(profile.seeds.list[0].uri.as_str(), "http://a.localhost/");
-    let opilio_profile::Component::File { path, plugin } = &profile.plugins["mine"].component
+    let opilio_profile::ComponentReference::File { path, plugin } =
+        &profile.plugins["mine"].component
     else {
         panic!("{:?}", profile.plugins["mine"])
     };
@@ -485,4 +486,42 @@ fn places_are_inside(text: &str) -> Result<(), TestCaseError> {
         );
     }
     Ok(())
+}
+
+#[test]
+fn waits_without_effect_are_noted() {
+    let notices = |text: &str| faults_of(&format!("strategy = \"revisit\"\n{text}")).to_string();
+    let own = "[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { default-wait = \"5d\" }\n";
+    for (text, expected) in [
+        (
+            "[revisit]\ndefault-wait = \"2d\"\n",
+            "p.toml:3:16: note: default-wait (2d) only applies when \"adaptive\" fails",
+        ),
+        (
+            "[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { min-wait = \"10m\" }\n",
+            "p.toml:4:25: note: min-wait (10m) has no effect: revisit.min-wait (1h) is longer",
+        ),
+        (
+            "[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { max-wait = \"8w\" }\n",
+            "p.toml:4:25: note: max-wait (8w) has no effect: revisit.max-wait (4w) is shorter",
+        ),
+        (
+            "[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { initial-wait = 60 }\n",
+            "p.toml:4:29: note: initial-wait (1m) is shorter than revisit.min-wait (1h), which applies instead",
+        ),
+    ] {
+        let said = notices(text);
+        assert!(said.starts_with(expected), "{said}");
+    }
+    for text in [
+        // Both say the same.
+        "[revisit]\ndefault-wait = \"3d\"\n",
+        &format!("{own}[revisit]\ndefault-wait = \"5d\"\n"),
+        // Other evaluators leave documents over, for which the wait applies.
+        "[revisit]\ndefault-wait = \"2d\"\n[stacks]\nwait = [\"feed-trigger\"]\n",
+        "[revisit]\ndefault-wait = \"2d\"\n[plugins.adaptive]\ncomponent = \"builtin:adaptive\"\nsettings = { media-types = [\"text/*\"] }\n",
+    ] {
+        let said = notices(text);
+        assert!(!said.contains("wait"), "{said}");
+    }
 }

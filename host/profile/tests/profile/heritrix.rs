@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use opilio_profile::{
-    Given, ImportedProfile, LeftOut, NamedFiles, Profile, Stage, Strategy, import_heritrix,
+    ImportedProfile, NamedFiles, Profile, ProfileContext, Stage, Strategy, UnconvertedPart,
+    import_heritrix,
 };
 use opilio_uri::Uri;
 use serde_json::json;
@@ -108,7 +109,7 @@ fn import(xml: &str) -> ImportedProfile {
 }
 
 fn parse(toml: &str) -> Profile {
-    let given = Given {
+    let given = ProfileContext {
         seeds_elsewhere: false,
         ..given()
     };
@@ -220,7 +221,7 @@ fn an_expression_that_cannot_be_stripped_is_listed() {
     let profile = parse(&imported.toml);
     assert_eq!(profile.settings().strategy, Strategy::Snapshot);
     assert!(profile.settings().stacks.stage(Stage::Digest).is_empty());
-    let left: Vec<&LeftOut> = imported
+    let left: Vec<&UnconvertedPart> = imported
         .left
         .iter()
         .filter(|left| left.bean.contains("HTTPContentDigest"))
@@ -229,7 +230,7 @@ fn an_expression_that_cannot_be_stripped_is_listed() {
         matches!(*left, [one] if one.problem.contains("a back-reference")),
         "{left:?}"
     );
-    let off = |left: &LeftOut| left.bean.contains("ReschedulingProcessor");
+    let off = |left: &UnconvertedPart| left.bean.contains("ReschedulingProcessor");
     assert!(!imported.left.iter().any(off), "{:?}", imported.left);
 }
 
@@ -543,7 +544,7 @@ fn what_a_sheet_says_of_queues_is_lost_for_paths_alone() {
         profile.queue_settings(&queue).politeness.min_delay
     };
     assert_eq!(delay("http://www.kb.nl/deep/a"), Duration::from_secs(20));
-    let left: Vec<&LeftOut> = imported
+    let left: Vec<&UnconvertedPart> = imported
         .left
         .iter()
         .filter(|it| it.bean.starts_with("slowly"))

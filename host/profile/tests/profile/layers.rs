@@ -179,6 +179,18 @@ fn faults_name_the_file_and_the_line_that_are_wrong() {
 }
 
 #[test]
+fn a_profile_with_the_name_of_a_shipped_one_extends_it() {
+    let home = folder(&[("news.toml", "extends = 'news'\nworkers = 3\n")]);
+    let news = load(&home, "news.toml");
+    assert_eq!(news.workers, 3);
+    let shipped = Profile::builtin("news", &given()).unwrap();
+    assert_eq!(news.settings().revisit, shipped.settings().revisit);
+    // A text that has no file yet is checked under its future name.
+    let text = Profile::parse("news.toml", news.source_text(), &given());
+    assert_eq!(text.unwrap_or_else(|faults| panic!("{faults}")).workers, 3);
+}
+
+#[test]
 fn an_edit_of_a_stack_needs_nothing_that_is_extended() {
     let home = folder(&[("a.toml", "stacks.scope = { after = ['regex-list'] }\n")]);
     let profile = load(&home, "a.toml");

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod archive;
+mod browser;
 mod faults;
 mod heritrix;
 mod layers;
@@ -11,7 +12,7 @@ mod plugins;
 mod ready;
 mod settings;
 
-use opilio_profile::{Faults, Given, Profile};
+use opilio_profile::{Diagnostics, Profile, ProfileContext};
 
 /// Plugins that stand for those that ship. Names alone matter here: nothing is loaded.
 const BUILTINS: [&str; 44] = [
@@ -62,11 +63,11 @@ const BUILTINS: [&str; 44] = [
 ];
 
 /// Knowledge of the host besides the profile: its plugins, and that seeds come from elsewhere, so that texts need none.
-fn given() -> Given {
-    Given {
+fn given() -> ProfileContext {
+    ProfileContext {
         builtins: BUILTINS.map(str::to_owned).to_vec(),
         seeds_elsewhere: true,
-        ..Given::default()
+        ..ProfileContext::default()
     }
 }
 
@@ -76,7 +77,7 @@ fn profile(text: &str) -> Profile {
 }
 
 /// All that is said of a profile: why it is refused, or what is noticed of one that is not.
-fn faults_of(text: &str) -> Faults {
+fn faults_of(text: &str) -> Diagnostics {
     match Profile::parse("p.toml", text, &given()) {
         Ok(profile) => profile.notices,
         Err(faults) => faults,

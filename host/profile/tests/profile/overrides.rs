@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use opilio_profile::{
-    Context, PrecedencePolicy, Profile, RobotsPolicy, ServerGroup, Strategy, StrippedEqual,
+    PrecedencePolicy, Profile, RobotsPolicy, ServerGroup, Strategy, StrippedEqual, UriContext,
     UriPrecedencePolicy,
 };
 use opilio_uri::Uri;
@@ -106,9 +106,9 @@ fn all_conditions_must_hold_and_of_a_list_any() {
     let strategy = |of: &str, source: Option<&str>| {
         let uri = uri(of);
         profile
-            .effective_with(&Context {
+            .effective_with(&UriContext {
                 source,
-                ..Context::of(&uri)
+                ..UriContext::of(&uri)
             })
             .strategy
     };
@@ -259,9 +259,9 @@ fn nights_may_have_other_delays() {
     let at = |time: &str| {
         let now = format!("2026-07-01T{time}:00Z").parse().unwrap();
         let uri = uri("http://a.org/");
-        let settings = profile.effective_with(&Context {
+        let settings = profile.effective_with(&UriContext {
             now: Some(now),
-            ..Context::of(&uri)
+            ..UriContext::of(&uri)
         });
         let queue = profile.queue_settings_at("org,a,", now);
         assert_eq!(queue.politeness, settings.politeness);

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use opilio_profile::{
-    BreakerAction, Given, OnFault, Profile, Stage, TableKind, TableSource, complete_settings,
+    BreakerAction, OnFault, Profile, ProfileContext, Stage, TableKind, TableSource,
+    complete_settings,
 };
 use opilio_uri::Uri;
 use serde_json::{Value, json};
@@ -149,7 +150,7 @@ p.toml:3:9: only a file is watched (remove watch)
 
 #[test]
 fn tables_stand_in_files_or_in_the_profile() {
-    let given = Given {
+    let given = ProfileContext {
         base: Some("/base".into()),
         ..given()
     };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use opilio_profile::{Given, Profile, ProfileFile, Stage, Strategy};
+use opilio_profile::{Profile, ProfileContext, ProfileFile, Stage, Strategy};
 use serde_json::Value;
 
 /// One seed, since profiles that ship have none.
-fn given() -> Given {
-    Given {
+fn given() -> ProfileContext {
+    ProfileContext {
         seeds: vec!["http://www.harvest.localhost:8080/".to_owned()],
         seeds_elsewhere: false,
         ..crate::given()
@@ -17,7 +17,7 @@ fn given() -> Given {
 #[test]
 fn each_loads_without_fault() {
     for name in Profile::builtin_names() {
-        let given = Given {
+        let given = ProfileContext {
             seeds: vec!["https://www.kb.nl/".to_owned()],
             contact_url: Some("https://www.kb.nl/crawl".to_owned()),
             ..given()
@@ -174,8 +174,16 @@ fn default_profile_writes_out_every_setting() {
             // Written, an empty list of overrides would be in the way of the first that is added.
             let expected = key == "description"
                 || !value.is_null()
-                    && !["plugins", "tables", "credentials", "logins", "override"]
-                        .contains(&key.as_str());
+                    && ![
+                        "plugins",
+                        "tables",
+                        "credentials",
+                        "logins",
+                        "webhooks",
+                        "streams",
+                        "override",
+                    ]
+                    .contains(&key.as_str());
             assert_eq!(written.contains_key(key), expected, "{key}");
             continue;
         };

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use opilio_sandbox::{Document, DocumentParts, Kept, Notes};
+use opilio_sandbox::{
+    Document, DocumentParts, Engine, Notes, Plugin, PluginConfig, SharedKeptValues,
+};
 
 /// Media type of all pages.
 pub(crate) const MEDIA_TYPE: &str = "text/html";
@@ -31,6 +33,16 @@ pub(crate) fn read(path: &Path, pages: &mut Vec<String>) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Loads a plugin that ships, with its default settings.
+pub(crate) fn shipped(engine: &Engine, name: &str) -> Result<Plugin, Failure> {
+    let shipped = opilio_builtin::find(name).ok_or_else(|| format!("{name} does not ship"))?;
+    let component = engine.load(shipped.component, shipped.name)?;
+    Ok(component.configure(PluginConfig {
+        plugin: Some(name.to_owned()),
+        ..PluginConfig::default()
+    })?)
+}
+
 /// A page as plugins see it.
 pub(crate) fn document(page: &str) -> Document {
     Document::new(DocumentParts {
@@ -43,6 +55,6 @@ pub(crate) fn document(page: &str) -> Document {
         fragment: None,
         content: Bytes::copy_from_slice(page.as_bytes()),
         notes: Notes::new(),
-        kept: Kept::default(),
+        kept: SharedKeptValues::default(),
     })
 }

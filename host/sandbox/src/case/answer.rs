@@ -19,7 +19,7 @@ const LINE_BYTES_MAX: usize = 100;
 /// The result of a call, as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Answer(Value);
+pub struct CallResult(Value);
 
 /// Two different answers to one call. Its display shows both as JSON.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl Answer {
+impl CallResult {
     /// The answer to `extract`.
     pub fn extractions(answers: &[Extraction]) -> Self {
         Self(answers.iter().map(of_extraction).collect())

@@ -12,12 +12,12 @@ use encoding_rs::{Encoding, UTF_8};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answer::Answer;
+use super::answer::CallResult;
 use crate::visit::{instant, millis};
 use crate::{
-    Candidate, Candidates, ContentState, Document, DocumentParts, Fault, Finished, Header, Kept,
-    KeptValue, KeptValues, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue, Signal,
-    Stage, TableProblem, Visit,
+    Candidate, Candidates, ContentState, Document, DocumentParts, Fault, Finished, Header,
+    KeptValue, KeptValues, NamedValue, Neighbourhood, Notes, PastVisit, Plugin, Queue,
+    SharedKeptValues, Signal, Stage, TableProblem, Visit,
 };
 
 /// The URI of a document without one.
@@ -161,22 +161,22 @@ impl From<Fault> for Refused {
 
 impl Plugin {
     /// Performs a call that was written down.
-    pub(crate) fn perform(&self, call: &Call) -> Result<Answer, Refused> {
+    pub(crate) fn perform(&self, call: &Call) -> Result<CallResult, Refused> {
         let own = self.instance();
         let candidates =
             |facts: &[CandidateFacts]| facts.iter().map(CandidateFacts::candidate).collect();
         Ok(match call {
-            Call::Configure {} => Answer::settings_faults(&[]),
+            Call::Configure {} => CallResult::settings_faults(&[]),
             Call::Extract { documents } => {
                 let documents = documents.iter().map(|facts| facts.document(own));
-                Answer::extractions(&self.extract(documents.collect::<Result<_, _>>()?)?)
+                CallResult::extractions(&self.extract(documents.collect::<Result<_, _>>()?)?)
             }
             Call::JudgeCandidates {
                 stage,
                 candidates: facts,
             } => {
                 let candidates: Candidates = candidates(facts);
-                Answer::rulings(&self.judge_candidates((*stage).into(), &candidates)?)
+                CallResult::rulings(&self.judge_candidates((*stage).into(), &candidates)?)
             }
             Call::JudgeDocument {
                 stage,
@@ -184,32 +184,36 @@ impl Plugin {
                 visit,
             } => {
                 let (document, visit) = together(document, visit, own)?;
-                Answer::ruling(&self.judge_document((*stage).into(), &document, &visit)?)
+                CallResult::ruling(&self.judge_document((*stage).into(), &document, &visit)?)
             }
-            Call::Strip { document } => Answer::stripped(&self.strip(&document.document(own)?)?),
+            Call::Strip { document } => {
+                CallResult::stripped(&self.strip(&document.document(own)?)?)
+            }
             Call::Compare {
                 document,
                 visit,
                 last,
             } => {
                 let (document, visit) = together(document, visit, own)?;
-                Answer::comparison(&self.compare(&document, &visit, last.as_deref())?)
+                CallResult::comparison(&self.compare(&document, &visit, last.as_deref())?)
             }
-            Call::Evaluate { visit } => Answer::wait(self.evaluate(&visit.visit(own)?)?),
+            Call::Evaluate { visit } => CallResult::wait(self.evaluate(&visit.visit(own)?)?),
             Call::RankCandidates {
                 candidates: facts,
                 document,
             } => {
                 let document = document.as_ref().map(|facts| facts.document(own));
                 let candidates: Candidates = candidates(facts);
-                Answer::ranks(&self.rank_candidates(&candidates, document.transpose()?.as_ref())?)
+                CallResult::ranks(
+                    &self.rank_candidates(&candidates, document.transpose()?.as_ref())?,
+                )
             }
-            Call::RankQueue { queue } => Answer::rank(self.rank_queue(&queue.queue()?)?),
+            Call::RankQueue { queue } => CallResult::rank(self.rank_queue(&queue.queue()?)?),
             Call::Observe { memory, events } => {
                 let events: Vec<Finished> = events.iter().map(FinishedFacts::finished).collect();
-                Answer::observation(&self.observe(memory, &events)?)
+                CallResult::observation(&self.observe(memory, &events)?)
             }
-            Call::Report { memory, now } => Answer::reports(&self.report(memory, at(*now)?)?),
+            Call::Report { memory, now } => CallResult::reports(&self.report(memory, at(*now)?)?),
         })
     }
 }
@@ -680,14 +684,14 @@ impl KeptFacts {
         self.uri.is_empty() && self.site.is_empty()
     }
 
-    fn of(kept: &Kept, own: &str) -> Self {
+    fn of(kept: &SharedKeptValues, own: &str) -> Self {
         let (uri, site) = kept.seen_by(own);
         Self { uri, site }
     }
 
-    fn kept(&self, own: &str) -> Kept {
+    fn kept(&self, own: &str) -> SharedKeptValues {
         let values = |values: &BTreeMap<_, _>| KeptValues::of_plugin(own, values.clone());
-        Kept::new(values(&self.uri), values(&self.site))
+        SharedKeptValues::new(values(&self.uri), values(&self.site))
     }
 }
 

@@ -136,8 +136,6 @@ fn note(name: &str, table: &Table, found: impl FnOnce(&mut Asked)) {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use super::*;
 
     /// Asserts that the noted look-ups give the same answers as the table itself.

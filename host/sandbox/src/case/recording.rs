@@ -7,16 +7,16 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::answer::{Answer, Difference};
+use super::answer::{CallResult, Difference};
 use super::call::{Call, CallProblem, Refused};
 use super::lookups::{self, TableFacts};
 use super::{Case, is_empty_object, no_settings};
-use crate::cache::hex;
 use crate::{Component, ConfigureError, Fault, FaultKind, Limits, LogLevel, Plugin, PluginConfig};
 
 /// Longest part of a URI in the name of a file, in bytes.
@@ -58,7 +58,7 @@ pub struct Recording {
     /// The call.
     pub call: Call,
     /// The outcome of the call.
-    pub outcome: Outcome,
+    pub outcome: CallOutcome,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -70,9 +70,9 @@ enum Format {
 /// The outcome of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
+pub enum CallOutcome {
     /// An answer.
-    Answer(Answer),
+    Answer(CallResult),
     /// A plugin error.
     Fault(FaultWritten),
 }
@@ -193,11 +193,11 @@ pub enum RecordingError {
 #[derive(Clone, Debug)]
 pub enum Replay {
     /// The same answer, or a plugin error of the same kind.
-    Same(Outcome),
+    Same(CallOutcome),
     /// Another answer.
     Differs(Difference),
     /// An answer in place of an error, an error in place of an answer, or an error of another kind.
-    Turned(Outcome),
+    Turned(CallOutcome),
 }
 
 impl Recording {
@@ -207,7 +207,7 @@ impl Recording {
         at: Timestamp,
         call: Call,
         tables: BTreeMap<String, TableFacts>,
-        outcome: Result<Answer, &Fault>,
+        outcome: Result<CallResult, &Fault>,
     ) -> Self {
         Self {
             format: Format::One,
@@ -226,8 +226,8 @@ impl Recording {
             tables,
             call,
             outcome: match outcome {
-                Ok(answer) => Outcome::Answer(answer),
-                Err(fault) => Outcome::Fault(fault.into()),
+                Ok(answer) => CallOutcome::Answer(answer),
+                Err(fault) => CallOutcome::Fault(fault.into()),
             },
         }
     }
@@ -279,7 +279,7 @@ impl Recording {
     ///
     /// # Errors
     /// The call cannot be made.
-    pub fn ask(&self, component: &Component) -> Result<Outcome, RecordingError> {
+    pub fn ask(&self, component: &Component) -> Result<CallOutcome, RecordingError> {
         let tables = lookups::tables(&self.tables)?;
         let plugin = component.configure(PluginConfig {
             plugin: Some(self.plugin.clone()),
@@ -289,8 +289,8 @@ impl Recording {
             tables,
         })?;
         match plugin.perform(&self.call) {
-            Ok(answer) => Ok(Outcome::Answer(answer)),
-            Err(Refused::Fault(fault)) => Ok(Outcome::Fault((&*fault).into())),
+            Ok(answer) => Ok(CallOutcome::Answer(answer)),
+            Err(Refused::Fault(fault)) => Ok(CallOutcome::Fault((&*fault).into())),
             Err(Refused::Call(problem)) => Err(problem.into()),
         }
     }
@@ -302,12 +302,14 @@ impl Recording {
     pub fn replay(&self, component: &Component) -> Result<Replay, RecordingError> {
         let outcome = self.ask(component)?;
         Ok(match (&self.outcome, outcome) {
-            (Outcome::Answer(then), Outcome::Answer(now)) => match then.compare(&now, &self.call) {
-                Ok(()) => Replay::Same(Outcome::Answer(now)),
-                Err(difference) => Replay::Differs(difference),
-            },
-            (Outcome::Fault(then), Outcome::Fault(now)) if then.kind == now.kind => {
-                Replay::Same(Outcome::Fault(now))
+            (CallOutcome::Answer(then), CallOutcome::Answer(now)) => {
+                match then.compare(&now, &self.call) {
+                    Ok(()) => Replay::Same(CallOutcome::Answer(now)),
+                    Err(difference) => Replay::Differs(difference),
+                }
+            }
+            (CallOutcome::Fault(then), CallOutcome::Fault(now)) if then.kind == now.kind => {
+                Replay::Same(CallOutcome::Fault(now))
             }
             (_, now) => Replay::Turned(now),
         })
@@ -315,7 +317,7 @@ impl Recording {
 
     /// The case that expects this answer. Contents that are not text are returned separately. Write them into the files that the
     /// case names, next to it.
-    pub fn case(&self, id: &str, expected: Answer) -> (Case, Vec<(PathBuf, Vec<u8>)>) {
+    pub fn case(&self, id: &str, expected: CallResult) -> (Case, Vec<(PathBuf, Vec<u8>)>) {
         let mut case = Case {
             id: id.to_owned(),
             plugin: self.plugin.clone(),
@@ -356,7 +358,7 @@ impl Recording {
         let mut digested = Digested(Sha256::new());
         // Writing to a digest cannot fail.
         let _ = serde_json::to_writer(&mut digested, self);
-        let digest = hex(&digested.0.finalize());
+        let digest = HEXLOWER.encode(&digested.0.finalize());
         let Self { instance, call, .. } = self;
         format!(
             "{instance}.{}.{}.{}.json",

@@ -287,7 +287,7 @@ impl Guest {
             .unwrap()
             .to_string();
         let mut module = self.module(&version);
-        embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8, false).unwrap();
+        embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8).unwrap();
         ComponentEncoder::default()
             .validate(true)
             .module(&module)

@@ -181,6 +181,41 @@ fn lines_go_to_the_sink_with_plugin_and_uri() {
 }
 
 #[test]
+fn warnings_of_a_failed_call_are_in_its_error_and_not_in_the_sink() {
+    let lines = Arc::new(Mutex::new(Vec::new()));
+    let sink = {
+        let lines = lines.clone();
+        Arc::new(move |line: &LogLine| lines.lock().unwrap().push(line.to_string()))
+    };
+    let engine = Engine::new(EngineConfig {
+        instances_max: 1,
+        log_sink: sink,
+        ..EngineConfig::default()
+    })
+    .unwrap();
+    let guest = with_texts(|texts| {
+        Guest::filter(&texts(
+            "(call $write (i32.const 1) 'info') (call $write (i32.const 2) 'warning') (unreachable)",
+        ))
+    });
+    let guest = Guest {
+        imports: LOG_AND_COUNTERS,
+        ..guest
+    };
+    let component = engine.load(&guest.build(), "x").unwrap();
+    let plugin = component.configure(config(json!({}), limits())).unwrap();
+    let fault = plugin
+        .judge_candidates(Stage::Scope, &candidates(1))
+        .unwrap_err();
+    assert_eq!(
+        *lines.lock().unwrap(),
+        ["info guest http://example.org/0: info"]
+    );
+    assert_eq!(fault.log.len(), 2);
+    assert!(fault.message.starts_with("warning ("), "{}", fault.message);
+}
+
+#[test]
 fn log_lines_past_the_limit_are_dropped_and_counted() {
     let guest = with_texts(|texts| {
         Guest::filter(&texts(

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidates, ContentState, Document, DocumentParts, Finished, Kept, Kind, Limits, Notes, Plugin,
-    Queue, Stage, Start, spawn_lane,
+    Candidates, ContentState, Document, DocumentParts, Finished, Kind, Limits, Notes, Plugin,
+    Queue, SharedKeptValues, Stage, Start, spawn_lane,
 };
 use serde_json::{Value, json};
 
@@ -152,7 +152,7 @@ fn page(uri: &str, media_type: &str, content: &str) -> Document {
         fragment: None,
         content: Bytes::copy_from_slice(content.as_bytes()),
         notes: Notes::new(),
-        kept: Kept::default(),
+        kept: SharedKeptValues::default(),
     })
 }
 

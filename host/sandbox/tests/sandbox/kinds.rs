@@ -7,9 +7,9 @@ use std::sync::{Arc, Barrier, Mutex};
 
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Candidates, ContentState, Difference, Engine, EngineConfig, Finished, Kept,
-    KeptChange, KeptValue, KeptValues, Limits, Line, Observation, Plugin, PluginConfig, Queue,
-    Report, Stage, Table, Tables, Visit,
+    Candidate, Candidates, ContentState, Difference, Engine, EngineConfig, Finished, KeptChange,
+    KeptValue, KeptValues, Limits, Line, Observation, Plugin, PluginConfig, Queue, Report,
+    SharedKeptValues, Stage, Table, Tables, Visit,
 };
 
 use crate::guest::{Data, Described, FILTER, Guest};
@@ -378,7 +378,7 @@ fn values_are_kept_under_the_name_that_the_profile_gives_the_plugin() {
         version,
         value: value.to_owned(),
     };
-    let kept = Kept::new(
+    let kept = SharedKeptValues::new(
         KeptValues::of_plugin(
             "one",
             BTreeMap::from([("rate".to_owned(), value(1, "old"))]),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Answer, Call, Candidate, Candidates, Component, Document, FaultKind, Outcome, Plugin,
+    Call, CallOutcome, CallResult, Candidate, Candidates, Component, Document, FaultKind, Plugin,
     PluginConfig, Recording, Replay, Stage, Table, Tables, looking_up,
 };
 use serde_json::json;
@@ -23,7 +23,7 @@ fn recorded<A>(
     plugin: &Plugin,
     call: Call,
     make: impl FnOnce() -> Result<A, opilio_sandbox::Fault>,
-    answer: impl FnOnce(&A) -> Answer,
+    answer: impl FnOnce(&A) -> CallResult,
 ) -> Recording {
     let (made, tables) = looking_up(make);
     let outcome = made.as_ref().map(answer);
@@ -50,7 +50,7 @@ fn judged(settings: serde_json::Value) -> Recording {
         &plugin,
         Call::judge_candidates(&Stage::Scope, &candidates),
         || plugin.judge_candidates(Stage::Scope, &candidates),
-        |rulings| Answer::rulings(rulings),
+        |rulings| CallResult::rulings(rulings),
     )
 }
 
@@ -59,7 +59,7 @@ fn the_same_component_answers_a_recorded_call_as_it_did() {
     let recording = judged(json!({"max": 20}));
     let replay = recording.replay(scope()).unwrap();
     assert!(
-        matches!(replay, Replay::Same(Outcome::Answer(_))),
+        matches!(replay, Replay::Same(CallOutcome::Answer(_))),
         "{replay:?}"
     );
     assert_eq!(recording.component_sha256, scope().sha256());
@@ -88,16 +88,16 @@ fn a_fault_is_recorded_with_its_frames_and_occurs_again() {
         &plugin,
         Call::extract(&plugin, std::slice::from_ref(&page)),
         || plugin.extract(vec![page.clone()]),
-        |extractions| Answer::extractions(extractions),
+        |extractions| CallResult::extractions(extractions),
     );
-    let Outcome::Fault(fault) = &recording.outcome else {
+    let CallOutcome::Fault(fault) = &recording.outcome else {
         panic!("{:?}", recording.outcome);
     };
     assert_eq!(fault.kind, FaultKind::Trap);
     assert!(!fault.backtrace.is_empty());
     let replay = recording.replay(&component).unwrap();
     assert!(
-        matches!(&replay, Replay::Same(Outcome::Fault(again)) if again.kind == FaultKind::Trap),
+        matches!(&replay, Replay::Same(CallOutcome::Fault(again)) if again.kind == FaultKind::Trap),
         "{replay:?}"
     );
 }
@@ -113,11 +113,11 @@ fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
             &plugin,
             Call::extract(&plugin, std::slice::from_ref(page)),
             || plugin.extract(vec![page.clone()]),
-            |extractions| Answer::extractions(extractions),
+            |extractions| CallResult::extractions(extractions),
         )
     };
     let recording = record(&document("<a href=x>"));
-    let Outcome::Answer(answer) = recording.ask(html).unwrap() else {
+    let CallOutcome::Answer(answer) = recording.ask(html).unwrap() else {
         panic!("{recording:?}");
     };
     let (case, contents) = recording.case("one", answer);
@@ -133,7 +133,7 @@ fn a_recording_becomes_a_case_with_content_that_is_no_text_beside_it() {
 
     let binary = crate::support::document_of(bytes::Bytes::from_static(b"<a href=x>\xff"));
     let recording = record(&binary);
-    let Outcome::Answer(answer) = recording.outcome.clone() else {
+    let CallOutcome::Answer(answer) = recording.outcome.clone() else {
         panic!("{recording:?}");
     };
     let (case, contents) = recording.case("two", answer);
@@ -181,10 +181,10 @@ fn what_a_call_found_in_tables_goes_with_it() {
         &plugin,
         Call::judge_candidates(&Stage::Scope, &candidates),
         || plugin.judge_candidates(Stage::Scope, &candidates),
-        |rulings| Answer::rulings(rulings),
+        |rulings| CallResult::rulings(rulings),
     );
     tables.remove("sites");
-    let Outcome::Answer(answer) = &recording.outcome else {
+    let CallOutcome::Answer(answer) = &recording.outcome else {
         panic!("{recording:?}");
     };
     assert_eq!(answer.value()[0]["verdict"], "accept");

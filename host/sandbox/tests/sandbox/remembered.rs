@@ -8,7 +8,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
     Candidate, Candidates, ContentState, Document, DocumentParts, Engine, EngineConfig, Header,
-    Kept, KeptValue, KeptValues, Kind, Limits, Notes, Plugin, Signal, Stage, Visit,
+    KeptValue, KeptValues, Kind, Limits, Notes, Plugin, SharedKeptValues, Signal, Stage, Visit,
 };
 use serde_json::json;
 
@@ -52,7 +52,7 @@ fn case(dice: &mut Dice, plugin: &str) -> (Stage, Document, Visit) {
             _ => KeptValues::default(),
         }
     };
-    let kept = Kept::new(
+    let kept = SharedKeptValues::new(
         kept(dice, &["evidence", "wait"]),
         kept(dice, &["trust", "told"]),
     );

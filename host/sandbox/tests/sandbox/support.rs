@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use jiff::Timestamp;
 use opilio_sandbox::{
-    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Header, Kept,
-    Limits, Notes, Plugin, PluginConfig, Visit,
+    Candidate, Candidates, Component, Document, DocumentParts, Engine, EngineConfig, Header,
+    Limits, Notes, Plugin, PluginConfig, SharedKeptValues, Visit,
 };
 use serde_json::json;
 
@@ -96,7 +96,7 @@ pub(crate) fn document_of(content: Bytes) -> Document {
 }
 
 /// A document of a visit at which these values are kept.
-pub(crate) fn document_keeping(kept: Kept) -> Document {
+pub(crate) fn document_keeping(kept: SharedKeptValues) -> Document {
     Document::new(DocumentParts {
         kept,
         ..parts(Bytes::new())
@@ -117,7 +117,7 @@ fn parts(content: Bytes) -> DocumentParts {
         fragment: None,
         content,
         notes: Notes::new(),
-        kept: Kept::default(),
+        kept: SharedKeptValues::default(),
     }
 }
 

@@ -10,17 +10,18 @@ use jiff::Timestamp;
 use opilio_fetch::Exchange;
 use opilio_fetch::robots::Robots;
 use opilio_frontier::{
-    Candidate, ContentState, Disposition, Finished, Outcome, SiteRecord, Transfer, WarcLocation,
+    Candidate, ContentState, Disposition, FinishResult, Outcome, SiteRecord, Transfer, WarcLocation,
 };
 use opilio_stacks::breaker::Failure;
 use opilio_uri::Uri;
-use opilio_visit::budget::{Answered, Place};
+use opilio_visit::budget::{EvaluatedWait, UriInQueue};
 use opilio_visit::evaluation::OddWait;
 use opilio_visit::precedence::{raise, rank_queue};
 use opilio_visit::reading::{Reading, ReadingTask};
 use opilio_visit::robots::answer_of;
 use opilio_visit::{
-    Addresses, Driver, Ending, Keep, Lane, LogEntry, PendingCapture, Pipeline, RobotsAnswer, Stored,
+    Addresses, CaptureForm, Driver, Ending, Lane, LogEntry, PendingCapture, Pipeline, RobotsAnswer,
+    StoredCapture,
 };
 
 use super::{EndKind, SimulatedCrawl, State, VisitEnd};
@@ -170,8 +171,8 @@ impl Driver for SimulatedVisit<'_> {
     async fn store(
         &self,
         mut capture: PendingCapture<'_>,
-        keep: Keep,
-    ) -> Result<Stored, SimulationError> {
+        keep: CaptureForm,
+    ) -> Result<StoredCapture, SimulationError> {
         capture.annotate(&self.pipeline, &keep);
         let at = WarcLocation {
             file: String::new(),
@@ -179,8 +180,8 @@ impl Driver for SimulatedVisit<'_> {
             record_id: String::new(),
             date: self.pipeline.started,
         };
-        Ok(Stored {
-            at: (keep != Keep::Nothing).then_some(at),
+        Ok(StoredCapture {
+            at: (keep != CaptureForm::Nothing).then_some(at),
             keep,
             annotations: capture.annotations,
         })
@@ -190,7 +191,7 @@ impl Driver for SimulatedVisit<'_> {
         let State {
             budget, frontier, ..
         } = &mut *self.crawl.state();
-        let place = Place::of(&self.pipeline.issue);
+        let place = UriInQueue::of(&self.pipeline.issue);
         Ok(budget.measures(frontier, place, self.pipeline.started)?)
     }
 
@@ -199,7 +200,7 @@ impl Driver for SimulatedVisit<'_> {
         let State {
             budget, frontier, ..
         } = &mut *self.crawl.state();
-        let answered = Answered {
+        let answered = EvaluatedWait {
             now: self.now,
             wait,
             is_visit,
@@ -216,7 +217,7 @@ impl Driver for SimulatedVisit<'_> {
         end.odd = odd.to_vec();
     }
 
-    fn finish(&self, mut outcome: Outcome) -> Result<Finished, SimulationError> {
+    fn finish(&self, mut outcome: Outcome) -> Result<FinishResult, SimulationError> {
         let mut state = self.crawl.state();
         if let Outcome::Succeeded(success) = &mut outcome {
             let mut end = self.end.borrow_mut();

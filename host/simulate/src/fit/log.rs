@@ -7,7 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use opilio_profile::{Fault, Faults, Level, Place};
+use opilio_profile::{Diagnostic, Diagnostics, Level, TextPosition};
 use opilio_uri::Uri;
 
 use super::FitError;
@@ -69,7 +69,7 @@ pub(super) fn read(
         source,
     };
     let (mut log, is_packed) = unpacked(log).map_err(unreadable)?;
-    let mut faults = Faults::default();
+    let mut faults = Diagnostics::default();
     let mut line = Vec::new();
     // Whether at least one line was that of a crawl log.
     let mut is_log = false;
@@ -165,14 +165,14 @@ struct Wrong {
     problem: String,
 }
 
-fn no_text(file: &str, is_packed: bool) -> Fault {
+fn no_text(file: &str, is_packed: bool) -> Diagnostic {
     let problem = match is_packed {
         true => "compressed with gzip, and what is in it is not text",
         false => "neither text nor compressed with gzip",
     };
     let suggestion = "give a crawl.log as it was written, or compressed with gzip; what is packed otherwise must be unpacked \
                       first, as in `zstd -dc crawl.log.zst | opilio simulate fit -`";
-    Fault {
+    Diagnostic {
         file: file.to_owned(),
         place: None,
         pointer: String::new(),
@@ -182,13 +182,13 @@ fn no_text(file: &str, is_packed: bool) -> Fault {
     }
 }
 
-fn fault(file: &str, number: usize, line: &str, column: usize, problem: String) -> Fault {
+fn fault(file: &str, number: usize, line: &str, column: usize, problem: String) -> Diagnostic {
     let end = line[column..]
         .find(' ')
         .map_or(line.len(), |at| column + at);
-    let mut place = Place::of(line, column..end);
+    let mut place = TextPosition::of(line, column..end);
     place.line = number;
-    Fault {
+    Diagnostic {
         file: file.to_owned(),
         place: Some(place),
         pointer: String::new(),
@@ -330,8 +330,6 @@ fn time(text: &str) -> Option<Timestamp> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::io::Write as _;
 
     use flate2::Compression;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use opilio_profile::{DurationWritten, Faults, Written, parse_duration};
+use opilio_profile::{Diagnostics, DurationWritten, TomlText, parse_duration};
 use opilio_uri::Uri;
 
 use super::written::{
     ChangeFile, ClosedFile, HonestyFile, KindFile, ProcessName, SiteFile, SlowedFile, Spread,
 };
-use super::{Closed, Honesty, Kind, Sites, Slowed, Times, YEARS};
+use super::{ClosedPeriods, Honesty, PageKind, Recurrence, SiteGroup, SlowPeriods, YEARS};
 use crate::process::{Process, RATE_MAX, Rates};
 
 /// 5 January 2026.
@@ -38,8 +38,8 @@ const IMPORTANCE_MIN: f64 = 1e-6;
 const HTML: &str = "text/html";
 
 pub(super) struct Check {
-    pub(super) written: Written,
-    pub(super) faults: Faults,
+    pub(super) written: TomlText,
+    pub(super) faults: Diagnostics,
 }
 
 impl Check {
@@ -102,7 +102,7 @@ impl Check {
         start
     }
 
-    pub(super) fn site(&mut self, at: &str, site: &SiteFile) -> Sites {
+    pub(super) fn site(&mut self, at: &str, site: &SiteFile) -> SiteGroup {
         let is_label = |name: &str| {
             !name.is_empty()
                 && name.len() <= 40
@@ -134,7 +134,7 @@ impl Check {
             self.refuse(at, problem, "add [[site.page]]");
         }
         let kinds = site.page.iter().enumerate();
-        let kinds: Vec<Kind> = kinds
+        let kinds: Vec<PageKind> = kinds
             .map(|(index, kind)| self.kind(&format!("{at}/page/{index}"), kind))
             .collect();
         if !kinds.is_empty() && kinds.iter().all(|kind| kind.share <= 0.0) {
@@ -158,7 +158,7 @@ impl Check {
             let suggestion = "write response = \"1d\" or less";
             self.refuse(&format!("{at}/response"), problem, suggestion);
         }
-        Sites {
+        SiteGroup {
             name: site.name.clone(),
             count: site.count.unwrap_or(1),
             pages: site.pages,
@@ -178,13 +178,13 @@ impl Check {
         }
     }
 
-    fn closed(&mut self, at: &str, written: &ClosedFile) -> Option<Closed> {
+    fn closed(&mut self, at: &str, written: &ClosedFile) -> Option<ClosedPeriods> {
         let times = self.times(at, written.per_year, &written.length)?;
         let path = written.path.clone().unwrap_or_else(|| "/".to_owned());
-        Some(Closed { times, path })
+        Some(ClosedPeriods { times, path })
     }
 
-    fn slowed(&mut self, at: &str, written: &SlowedFile) -> Option<Slowed> {
+    fn slowed(&mut self, at: &str, written: &SlowedFile) -> Option<SlowPeriods> {
         let pointer = format!("{at}/crawl-delay");
         let crawl_delay = self.duration(&pointer, Some(&written.crawl_delay), DAY);
         if crawl_delay > DAY || crawl_delay.subsec_nanos() > 0 {
@@ -196,10 +196,10 @@ impl Check {
             );
         }
         let times = self.times(at, written.per_year, &written.length)?;
-        Some(Slowed { times, crawl_delay })
+        Some(SlowPeriods { times, crawl_delay })
     }
 
-    fn times(&mut self, at: &str, per_year: f64, length: &DurationWritten) -> Option<Times> {
+    fn times(&mut self, at: &str, per_year: f64, length: &DurationWritten) -> Option<Recurrence> {
         let length = self.days(&format!("{at}/length"), Some(length), 0.0);
         if per_year <= 0.0 || length <= 0.0 {
             return None;
@@ -213,11 +213,11 @@ impl Check {
             let problem = format!("{per_year} times of {length} days do not go into a year");
             self.refuse(at, problem, "write a shorter length or a smaller per-year");
         }
-        Some(Times { every, length })
+        Some(Recurrence { every, length })
     }
 
     /// Two groups of one name would have the same hosts.
-    pub(super) fn names(&mut self, sites: &[Sites]) {
+    pub(super) fn names(&mut self, sites: &[SiteGroup]) {
         for (index, site) in sites.iter().enumerate() {
             if sites[..index].iter().any(|other| other.name == site.name) {
                 let problem = format!("{:?} is there twice", site.name);
@@ -227,7 +227,7 @@ impl Check {
         }
     }
 
-    fn kind(&mut self, at: &str, kind: &KindFile) -> Kind {
+    fn kind(&mut self, at: &str, kind: &KindFile) -> PageKind {
         let importance = kind.importance.unwrap_or(1.0);
         if importance > 0.0 && importance < IMPORTANCE_MIN {
             let problem = format!("an importance of {importance:e}");
@@ -255,7 +255,7 @@ impl Check {
                 }
             }
         }
-        Kind {
+        PageKind {
             name: kind.name.clone(),
             share: kind.share.unwrap_or(1.0),
             media_type: media_type.to_owned(),

@@ -13,7 +13,7 @@ use crate::crawl::ServerAnswer;
 
 use super::{Header, PageId, Place, Web, purpose};
 use crate::process::{DAY, is_burst, stream, uniform};
-use crate::scenario::{Lists, Times};
+use crate::scenario::{Lists, Recurrence};
 
 /// The words of pages.
 const WORDS: [&str; 16] = [
@@ -107,7 +107,7 @@ impl Web {
     /// Returns a site's robots.txt.
     fn robots(&self, site: usize, now: i64) -> String {
         let group = &self.groups[self.sites[site].group];
-        let is_now = |times: Times, purpose| {
+        let is_now = |times: Recurrence, purpose| {
             let of_site = stream(&[self.seed, site as u64, purpose]).next_u64();
             is_burst(now as f64 / DAY, times.every, times.length, of_site)
         };

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use opilio_fetch::{AddressClass, AddressPolicy};
+use opilio_model::error_chain;
 use opilio_profile::Image;
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Response, StatusCode, redirect};
@@ -83,7 +84,7 @@ impl<'a> Connection<'a> {
     pub(super) fn new(image: &'a Image, access: &'a Access) -> Result<Self, RegistryError> {
         let plain = access.insecure || image.is_loopback();
         let setup = |problem: &dyn Error| RegistryError::Setup {
-            problem: chain(problem),
+            problem: error_chain(problem),
         };
         let scheme = if plain { "http" } else { "https" };
         let root = format!("{scheme}://{}/v2/", image.registry());
@@ -223,7 +224,7 @@ impl<'a> Connection<'a> {
                 Ok(None) => return Ok((bytes, false)),
                 Err(problem) if problem.is_timeout() => return Err(self.unreachable(problem)),
                 Err(problem) if problem.is_body() || problem.is_decode() => {
-                    tracing::debug!(error = %chain(&problem), "a body ended before its time");
+                    tracing::debug!(error = %error_chain(&problem), "a body ended before its time");
                     return Ok((bytes, false));
                 }
                 Err(problem) => return Err(self.unreachable(problem)),
@@ -465,18 +466,6 @@ fn tls_problem<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e rustls::Error
     None
 }
 
-/// Formats an error with its causes on one line.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
-}
-
 /// The innermost cause: the layers above only say that sending failed.
 fn innermost(error: &dyn Error) -> String {
     let mut error = error;
@@ -488,8 +477,6 @@ fn innermost(error: &dyn Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use opilio_test_registry::{Guard, Registry};
 
     use super::*;

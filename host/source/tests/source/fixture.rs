@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::Timestamp;
-use opilio_profile::{Component, Image};
-use opilio_source::{Found, Sha256, SourceError, Sources, SourcesConfig, Terms};
+use opilio_profile::{ComponentReference, Image};
+use opilio_source::{
+    ComponentConditions, ResolvedComponent, Sha256, SourceError, Sources, SourcesConfig,
+};
 use tempfile::TempDir;
 
 /// Seconds since 1970 of the clock of this process. Tests that care about time move it forward only.
@@ -44,8 +46,8 @@ impl Fixture {
     }
 
     /// Reference without conditions.
-    pub(crate) fn resolve(&self, written: &str) -> Result<Found, SourceError> {
-        self.resolve_on(written, &Terms::default())
+    pub(crate) fn resolve(&self, written: &str) -> Result<ResolvedComponent, SourceError> {
+        self.resolve_on(written, &ComponentConditions::default())
     }
 
     /// Pinned reference.
@@ -53,16 +55,20 @@ impl Fixture {
         &self,
         written: &str,
         sha256: Sha256,
-    ) -> Result<Found, SourceError> {
-        let terms = Terms {
+    ) -> Result<ResolvedComponent, SourceError> {
+        let terms = ComponentConditions {
             sha256: Some(sha256),
-            ..Terms::default()
+            ..ComponentConditions::default()
         };
         self.resolve_on(written, &terms)
     }
 
-    fn resolve_on(&self, written: &str, terms: &Terms) -> Result<Found, SourceError> {
-        let component = Component::parse(written, self.folder.path()).unwrap();
+    fn resolve_on(
+        &self,
+        written: &str,
+        terms: &ComponentConditions,
+    ) -> Result<ResolvedComponent, SourceError> {
+        let component = ComponentReference::parse(written, self.folder.path()).unwrap();
         self.sources.resolve(&component, terms, &mut plugins_of)
     }
 
@@ -74,7 +80,7 @@ impl Fixture {
 
     /// Writes a component there and pushes it.
     #[track_caller]
-    pub(crate) fn push(&self, component: &[u8], image: &Image) -> opilio_source::Pushed {
+    pub(crate) fn push(&self, component: &[u8], image: &Image) -> opilio_source::PushResult {
         let path = self.file("pushed.wasm", component);
         self.sources.push(&path, image, false).unwrap()
     }
@@ -114,8 +120,9 @@ pub(crate) fn component(word: &str) -> Vec<u8> {
 }
 
 /// Double of the sandbox: the words after the version in [`component`] are the names of its plugins.
-fn plugins_of(found: &Found) -> Result<Vec<String>, String> {
-    let about = opilio_source::About::read(&found.bytes).map_err(|problem| problem.to_string())?;
+fn plugins_of(found: &ResolvedComponent) -> Result<Vec<String>, String> {
+    let about = opilio_source::ComponentMetadata::read(&found.bytes)
+        .map_err(|problem| problem.to_string())?;
     let words = about.version.unwrap_or_default();
     Ok(words.split_whitespace().map(str::to_owned).collect())
 }

@@ -69,7 +69,8 @@ fn a_built_in_plugin_can_be_pinned_too() {
 fn a_job_that_began_with_a_file_does_not_take_another() {
     let fixture = Fixture::new();
     fixture.file("p.wasm", &component("one"));
-    let reference = opilio_profile::Component::parse("p.wasm", fixture.folder.path()).unwrap();
+    let reference =
+        opilio_profile::ComponentReference::parse("p.wasm", fixture.folder.path()).unwrap();
     let frozen = fixture.resolve("p.wasm").unwrap().frozen(&reference);
     fixture.file("p.wasm", &component("two"));
     let problem = fixture.sources.thaw(&frozen, false).unwrap_err();
@@ -81,9 +82,10 @@ fn a_job_that_began_with_a_file_does_not_take_another() {
 fn what_a_job_began_with_is_written_and_read() {
     let fixture = Fixture::new();
     fixture.file("p.wasm", &component("one"));
-    let reference = opilio_profile::Component::parse("p.wasm", fixture.folder.path()).unwrap();
+    let reference =
+        opilio_profile::ComponentReference::parse("p.wasm", fixture.folder.path()).unwrap();
     let frozen = fixture.resolve("p.wasm").unwrap().frozen(&reference);
     let text = serde_json::to_string(&frozen).unwrap();
-    let read: opilio_source::Frozen = serde_json::from_str(&text).unwrap();
+    let read: opilio_source::PinnedComponent = serde_json::from_str(&text).unwrap();
     assert_eq!(read, frozen);
 }

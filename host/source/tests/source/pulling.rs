@@ -1,7 +1,7 @@
 //! Responses of registries and their results.
 
 use hyper::StatusCode;
-use opilio_source::{Sha256, Terms};
+use opilio_source::{ComponentConditions, Sha256};
 use serde_json::json;
 
 use crate::fixture::{Fixture, component, files_below, image, image_of, sentence};
@@ -57,7 +57,7 @@ fn a_tag_that_moves_is_followed_by_those_who_begin_and_not_by_those_who_have_beg
     let image = image_of(&registry, "p:latest");
     fixture.push(&component("one"), &image);
     let written = image.to_string();
-    let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
+    let reference = opilio_profile::ComponentReference::parse(&written, "".as_ref()).unwrap();
     let begun = fixture.resolve(&written).unwrap();
     let frozen = begun.frozen(&reference);
 
@@ -80,7 +80,7 @@ fn a_job_goes_on_when_its_registry_is_gone() {
     let image = image_of(&registry, "p:1");
     fixture.push(&component("stories"), &image);
     let written = image.to_string();
-    let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
+    let reference = opilio_profile::ComponentReference::parse(&written, "".as_ref()).unwrap();
     let frozen = fixture.resolve(&written).unwrap().frozen(&reference);
     drop(registry);
 
@@ -96,7 +96,10 @@ fn a_job_goes_on_when_its_registry_is_gone() {
     assert!(note.contains("cannot be reached"), "{note}");
     assert!(note.contains("used the version of 2027-01-15"), "{note}");
     // `pull` is asked for what is there now, so it says that it cannot.
-    let problem = fixture.sources.pull(&image, &Terms::default()).unwrap_err();
+    let problem = fixture
+        .sources
+        .pull(&image, &ComponentConditions::default())
+        .unwrap_err();
     sentence(&problem, &["cannot be reached"]);
 }
 
@@ -263,9 +266,9 @@ fn a_registry_elsewhere_is_asked_over_https_unless_it_is_said() {
     let fixture = Fixture::new();
     fixture.refused(&written, &["does not support HTTPS", "--insecure"]);
     assert_eq!(registry.asked(), []);
-    let insecure = Terms {
+    let insecure = ComponentConditions {
         insecure: true,
-        ..Terms::default()
+        ..ComponentConditions::default()
     };
     let problem = fixture.sources.pull(&image(&written), &insecure);
     sentence(&problem.unwrap_err(), &["MANIFEST_UNKNOWN"]);

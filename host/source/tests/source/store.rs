@@ -9,7 +9,9 @@ use opilio_test_registry::Registry;
 /// Images of a store as text, by component.
 fn images(store: &Store) -> Vec<(Sha256, Vec<String>)> {
     let list = store.list().unwrap();
-    let names = |kept: &opilio_source::Kept| kept.images.iter().map(ToString::to_string).collect();
+    let names = |kept: &opilio_source::StoredComponent| {
+        kept.images.iter().map(ToString::to_string).collect()
+    };
     list.iter().map(|kept| (kept.sha256, names(kept))).collect()
 }
 
@@ -59,7 +61,7 @@ fn pruning_removes_what_nobody_names_and_nothing_else() {
     assert_eq!(store.prune(Prune::default(), now()).unwrap(), would);
     assert_eq!(images(store), [(two.sha256, vec![image.to_string()])]);
     let nothing = store.prune(Prune::default(), now()).unwrap();
-    assert_eq!(nothing, opilio_source::Pruned::default());
+    assert_eq!(nothing, opilio_source::PruneResult::default());
 }
 
 #[test]
@@ -69,7 +71,7 @@ fn pruning_by_age_spares_what_is_used_and_what_jobs_began_with() {
     let image = image_of(&registry, "p:1");
     fixture.push(&component("one"), &image);
     let written = image.to_string();
-    let reference = opilio_profile::Component::parse(&written, "".as_ref()).unwrap();
+    let reference = opilio_profile::ComponentReference::parse(&written, "".as_ref()).unwrap();
     let frozen = fixture.resolve(&written).unwrap().frozen(&reference);
     let job = fixture.folder.path().join("job");
     std::fs::create_dir(&job).unwrap();

@@ -305,8 +305,6 @@ impl Controller {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "tests")]
-
     use std::cmp::Reverse;
     use std::collections::BinaryHeap;
 

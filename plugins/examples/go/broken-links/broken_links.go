@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 type settings struct {

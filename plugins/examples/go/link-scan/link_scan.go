@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	opilio "opilio/plugin"
+	opilio "github.com/opilio/opilio/sdk/go"
 )
 
 const (

@@ -3,7 +3,7 @@ package main
 import (
 	"testing"
 
-	"opilio/plugin/opiliotest"
+	"github.com/opilio/opilio/sdk/go/opiliotest"
 )
 
 func TestItsCasesHold(t *testing.T) { opiliotest.CheckCases(t, "cases") }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"opilio/plugin/opiliotest"
+	"github.com/opilio/opilio/sdk/go/opiliotest"
 )
 
 func TestItsCasesHold(t *testing.T) { opiliotest.CheckCases(t, "cases") }

@@ -1,4 +1,4 @@
-//! The `implied` extractor: what an address lets expect, by convention or by knowledge of a site.
+//! The `implied` extractor: URIs implied by a document's URI, by convention or knowledge of a site.
 
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
@@ -10,9 +10,9 @@ use crate::Found;
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// A regular expression that the document's address has to match somewhere.
+    /// A regular expression that must match somewhere in the document's URI.
     pub uri: String,
-    /// What is expected then; `$1` or `${name}` stand for groups of the expression.
+    /// The implied URI; `$1` or `${name}` stand for groups of the expression.
     pub implies: String,
 }
 
@@ -20,7 +20,7 @@ pub struct Rule {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// Conventions, all of which are tried.
+    /// Conventions; all of them are tried.
     pub rules: Vec<Rule>,
 }
 
@@ -35,7 +35,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Debug)]
 pub struct Implied {
     rules: Vec<(Regex, String)>,
@@ -43,7 +43,7 @@ pub struct Implied {
 
 impl Plugin for Implied {
     const NAME: &'static str = "implied";
-    const SUMMARY: &'static str = "What addresses let expect by convention, such as /favicon.ico";
+    const SUMMARY: &'static str = "URIs implied by a document's URI, such as /favicon.ico";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {

@@ -1,5 +1,5 @@
-//! The `multi-regex` extractor: addresses put together from what several expressions find in a page, for sites whose
-//! scripts do the same.
+//! The `multi-regex` extractor: URIs combined from the matches of several expressions in a page, for sites whose scripts do the
+//! same.
 
 use opilio_plugin::prelude::*;
 use regex_lite::Regex;
@@ -7,19 +7,19 @@ use regex_lite::Regex;
 use super::expression;
 use crate::Found;
 
-/// Texts that one expression finds, at most.
+/// Most matches of one expression.
 const MATCHES_MAX: usize = 1_000;
 
-/// Addresses put together, at most: every text of one expression with every text of the others.
+/// Most combined URIs: every match of one expression with every match of the others.
 const COMBINATIONS_MAX: usize = 6_000;
 
-/// What is looked for in a document, under a name.
+/// A named part to find in a document.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Part {
-    /// How the template calls it.
+    /// Name of the part in templates.
     pub name: String,
-    /// A regular expression. Its first group is taken, or all of it where it has none.
+    /// A regular expression. Its first group is the part; without a group, the whole match.
     pub regex: String,
 }
 
@@ -27,13 +27,13 @@ pub struct Part {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// A regular expression that the document's address has to match somewhere. Its groups are `${1}`, `${2}` …
+    /// A regular expression that must match somewhere in the document's URI. Its groups are `${1}`, `${2}` …
     pub uri: String,
-    /// What is looked for in the document; where one of them is not found, there is nothing to report.
+    /// Parts to find in the document. If one of them is missing, nothing is reported.
     pub parts: Vec<Part>,
-    /// Addresses, with `${name}` for the parts.
+    /// URIs, with `${name}` for the parts.
     pub templates: Vec<String>,
-    /// How much of a document is searched, in bytes.
+    /// Number of bytes of a document to search.
     #[schemars(range(min = 1, max = 16_777_216))]
     pub size_max: u32,
 }
@@ -49,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Debug)]
 pub struct MultiRegex {
     uri: Regex,
@@ -60,7 +60,7 @@ pub struct MultiRegex {
 
 impl Plugin for MultiRegex {
     const NAME: &'static str = "multi-regex";
-    const SUMMARY: &'static str = "Addresses put together from what expressions find in a document";
+    const SUMMARY: &'static str = "URIs combined from matches of regular expressions in a document";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -133,7 +133,7 @@ impl Extractor for MultiRegex {
     }
 }
 
-/// What an expression finds, each text once.
+/// The different matches of an expression.
 fn matches<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
     let mut seen = std::collections::HashSet::new();
     regex
@@ -153,7 +153,7 @@ fn placeholders(template: &str) -> impl Iterator<Item = &str> {
         .filter_map(|behind| behind.split_once('}').map(|(name, _)| name))
 }
 
-/// The template with every combination of the parts that it names.
+/// The template, filled with every combination of the parts that it names.
 fn combinations(
     template: &str,
     parts: &[(&str, Vec<&str>)],

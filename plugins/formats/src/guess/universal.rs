@@ -1,4 +1,4 @@
-//! The `universal` extractor: addresses in any bytes. A last resort, for what no other extractor understands.
+//! The `universal` extractor: URIs in any bytes. A last resort for documents that no other extractor understands.
 
 use opilio_plugin::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::{Found, reference};
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
-    /// How much of a document is searched, in bytes.
+    /// Number of bytes of a document to search.
     #[schemars(range(min = 1, max = 16_777_216))]
     #[schemars(extend("x-opilio-overridable" = true))]
     pub size_max: u32,
@@ -22,7 +22,7 @@ impl Default for Settings {
     }
 }
 
-/// The plugin, configured.
+/// The configured plugin.
 #[derive(Clone, Copy, Debug)]
 pub struct Universal {
     settings: Settings,
@@ -30,7 +30,7 @@ pub struct Universal {
 
 impl Plugin for Universal {
     const NAME: &'static str = "universal";
-    const SUMMARY: &'static str = "Addresses in any bytes";
+    const SUMMARY: &'static str = "URIs in any bytes";
     type Settings = Settings;
 
     fn new(settings: Settings) -> Result<Self, Vec<SettingsFault>> {
@@ -48,7 +48,7 @@ impl Extractor for Universal {
         for address in reference::addresses(&ascii(&bytes)) {
             found.push(Link::new(address, Hop::Speculative, "universal"));
         }
-        // In programs and old office documents every second byte is nought.
+        // In programs and old office documents every second byte is zero.
         if memchr::memmem::find(&bytes, b":\0/\0/\0").is_some() {
             for address in reference::addresses(&wide(&bytes)) {
                 found.push(Link::new(address, Hop::Speculative, "universal/utf-16"));
@@ -58,7 +58,7 @@ impl Extractor for Universal {
     }
 }
 
-/// Everything but printable ASCII as a blank, which ends an address.
+/// Replaces everything but printable ASCII by blanks, which end a URI.
 fn ascii(bytes: &[u8]) -> String {
     bytes
         .iter()
@@ -72,7 +72,7 @@ fn ascii(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// The same for text in which a nought follows each character, wherever it begins.
+/// The same for text with a zero byte after each character, at any offset.
 fn wide(bytes: &[u8]) -> String {
     let mut text = String::new();
     let mut rest = bytes;

@@ -1,19 +1,19 @@
-//! The `uri` extractor: addresses within the document's own address, as redirectors and archives have them.
+//! The `uri` extractor: URIs in the document's own URI, as redirectors and archives have them.
 
 use opilio_plugin::prelude::*;
 
 use crate::{Found, reference};
 
-/// Addresses within addresses within addresses.
+/// Deepest nesting of URIs in URIs.
 const DEPTH_MAX: usize = 3;
 
-/// The plugin. There is nothing to set.
+/// The plugin. It has no settings.
 #[derive(Clone, Copy, Debug)]
 pub struct UriInUri;
 
 impl Plugin for UriInUri {
     const NAME: &'static str = "uri";
-    const SUMMARY: &'static str = "Addresses within the path and query of a document's own address";
+    const SUMMARY: &'static str = "URIs in the path and query of a document's own URI";
     type Settings = NoSettings;
 
     fn new(NoSettings {}: NoSettings) -> Result<Self, Vec<SettingsFault>> {
@@ -32,7 +32,7 @@ impl Extractor for UriInUri {
     }
 }
 
-/// Addresses in the path of another, and in the values of its query, percent-encoded or not.
+/// Finds URIs in the path of another, and in the values of its query, percent-encoded or not.
 fn within(uri: &str, depth: usize, found: &mut Found) {
     let Some((_, rest)) = uri.split_once("://").filter(|_| depth > 0) else {
         return;
@@ -41,7 +41,7 @@ fn within(uri: &str, depth: usize, found: &mut Found) {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let path = path.split_once('/').map_or("", |(_, path)| path);
     if let Some(at) = begins(path) {
-        // What was not encoded takes the query along.
+        // An unencoded URI includes the query.
         let query_start = if query.is_empty() { "" } else { "?" };
         take(
             &format!("{}{query_start}{query}", &path[at..]),
@@ -61,7 +61,7 @@ fn within(uri: &str, depth: usize, found: &mut Found) {
 }
 
 fn take(value: &str, context: &str, depth: usize, found: &mut Found) {
-    // Some servers make one slash of two.
+    // Some servers merge two slashes into one.
     let value = match value.split_once(":/") {
         Some((scheme, rest)) => format!("{scheme}://{}", rest.trim_start_matches('/')),
         None => value.to_owned(),
@@ -72,7 +72,7 @@ fn take(value: &str, context: &str, depth: usize, found: &mut Found) {
     }
 }
 
-/// Where an address begins: at `http:/` or `https:/`, encoded or not.
+/// The start of a URI: `http:/` or `https:/`, encoded or not.
 fn begins(text: &str) -> Option<usize> {
     let lower = text.to_ascii_lowercase();
     ["http:/", "https:/", "http%3a", "https%3a"]
@@ -81,7 +81,7 @@ fn begins(text: &str) -> Option<usize> {
         .min()
 }
 
-/// The values of a query's parameters, and where each begins. A value without a name is one too.
+/// The values of a query's parameters, with their positions. A value needs no name.
 fn values(query: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     query.split(['&', ';']).map(move |parameter| {
@@ -94,7 +94,7 @@ fn values(query: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// With percent-encoding undone; what is no UTF-8 then stays as it was.
+/// Percent-decodes the text; unchanged if the result is not UTF-8.
 fn decoded(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,7 +1,7 @@
-//! DASH manifests (ISO/IEC 23009-1): representations, and the addresses of their segments.
+//! DASH manifests (ISO/IEC 23009-1): representations, and the URIs of their segments.
 //!
-//! Addresses come from lists, or from templates that a timeline or a length and a duration fill in. Live streams without
-//! a timeline have no last segment, so of those only what is named is reported.
+//! URIs come from lists, or from templates filled in from a timeline, or from a length and a duration. Live streams without a
+//! timeline have no last segment, so only their explicit URIs are reported.
 
 use std::rc::Rc;
 
@@ -11,29 +11,29 @@ use crate::Found;
 use crate::markup::{Markup, Tag, Token};
 use crate::reference::join;
 
-/// Segments of one representation. Ten hours in pieces of two seconds are 18,000.
+/// Most segments of one representation. Ten hours in segments of two seconds are 18,000.
 const SEGMENTS_MAX: u64 = 20_000;
 
-/// Levels within levels; there are four kinds, none of which stands in itself.
+/// Deepest nesting of levels. The four kinds of levels do not contain themselves.
 const LEVELS_MAX: usize = 8;
 
-/// Longest base that is taken, in bytes. Every level has a copy.
+/// Longest accepted base, in bytes. Every level has a copy.
 const BASE_BYTES_MAX: usize = 2 * 1024;
 
 /// One of the nested elements that segments inherit from: manifest, period, adaptation set, representation.
 #[derive(Clone, Debug, Default)]
 struct Level {
     base: String,
-    /// It has a base of its own; others beside it are alternatives.
+    /// Whether it has a base of its own; further ones are alternatives.
     has_base: bool,
-    /// Seconds; of the period.
+    /// Duration of the period in seconds.
     duration: Option<f64>,
     template: Template,
     identifier: String,
     bandwidth: String,
 }
 
-/// `SegmentTemplate`, whose attributes are inherited one by one.
+/// `SegmentTemplate`, whose attributes are inherited separately.
 #[derive(Clone, Debug, Default)]
 struct Template {
     media: String,
@@ -44,15 +44,15 @@ struct Template {
     start_number: Option<u64>,
     /// Start and length of each segment, in units of the timescale.
     timeline: Rc<Vec<(u64, u64)>>,
-    /// Its own timeline is being read.
+    /// Whether its own timeline is being read.
     in_timeline: bool,
 }
 
-/// Reads a manifest, and says what could not be read.
+/// Reads a manifest. Returns the problem if it could not be read completely.
 pub(super) fn read(text: &str, segments: bool, found: &mut Found) -> Option<String> {
     let mut markup = Markup::new(text);
     let mut levels = vec![Level::default()];
-    // Elements that are levels, by the depth they began at.
+    // Depths of the elements that are levels.
     let mut depths = Vec::new();
     while let Some(token) = markup.next() {
         match token {
@@ -154,7 +154,7 @@ impl Level {
         }
     }
 
-    /// A representation has been read: what its template stands for.
+    /// Completes a representation: adds the URIs of its template.
     fn representation(&self, segments: bool, found: &mut Found) {
         let template = &self.template;
         for (named, context) in [
@@ -169,7 +169,7 @@ impl Level {
             }
         }
         if template.media.is_empty() {
-            // One file, by its base alone; it may have been named by segments already.
+            // One file, named only by its base. Segments may have named it already.
             if !self.base.is_empty() && !self.base.ends_with('/') {
                 found.push(Link::new(self.base.clone(), Hop::Embed, "mpd/BaseURL"));
             }
@@ -195,7 +195,7 @@ impl Level {
         };
         let timescale = template.timescale.unwrap_or(1).max(1);
         let count = (total * timescale as f64 / length as f64).ceil().max(0.0);
-        // As casts go, what is not a number gives none.
+        // The cast turns NaN into 0.
         let count = (count as u64).min(SEGMENTS_MAX);
         for at in 0..count {
             if found.full {
@@ -212,9 +212,9 @@ impl Level {
         }
     }
 
-    /// A template with its identifiers filled in (§5.3.9.4.4); `None` where it has one that nobody knows.
+    /// A template with its identifiers filled in (§5.3.9.4.4); `None` if one is unknown.
     fn filled(&self, template: &str, number: u64, time: u64) -> Option<String> {
-        /// Wider numbers are no numbers of files.
+        /// Largest width; file numbers are shorter.
         const WIDTH_MAX: usize = 32;
         let mut filled = String::new();
         for (at, part) in template.split('$').enumerate() {
@@ -254,8 +254,8 @@ impl Template {
         self.start_number = number("startNumber").or(self.start_number);
     }
 
-    /// `<S t="0" d="180" r="9"/>`: ten segments. A repetition of −1 goes on until something that is not written here, so
-    /// it counts once.
+    /// `<S t="0" d="180" r="9"/>`: ten segments. A repetition of −1 continues to an end that is not given here, so it counts
+    /// once.
     fn segments(&mut self, tag: &Tag<'_>) {
         let number = |name| tag.attribute(name)?.parse::<u64>().ok();
         let Some(length) = number("d") else { return };
@@ -273,7 +273,7 @@ impl Template {
     }
 }
 
-/// `PT1H2M3.5S`; days and above, which no film has, as far as they are unambiguous.
+/// Seconds of `PT1H2M3.5S`; also days and longer units as far as they are unambiguous.
 fn seconds(duration: String) -> Option<f64> {
     let rest = duration.trim().strip_prefix('P')?;
     let (days, time) = rest.split_once('T').unwrap_or((rest, ""));

@@ -1,21 +1,20 @@
-//! Where objects of a PDF file, or of an object stream, begin. The file's own table of them is not asked: it is what is
-//! broken first.
+//! Positions of the objects in a PDF file or an object stream. The file's own table is ignored, because it is often broken.
 
 use std::collections::HashMap;
 
-/// Objects that are told apart.
+/// Most objects that are indexed.
 const OBJECTS_MAX: usize = 500_000;
 
-/// Objects by number and by place.
+/// Objects by number and by position.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     starts: HashMap<u32, usize>,
-    /// In the order of the bytes.
+    /// Ordered by position.
     in_order: Vec<(usize, u32)>,
 }
 
 impl Objects {
-    /// Those of a file: `12 0 obj`.
+    /// Objects of a file: `12 0 obj`.
     pub(super) fn of_file(bytes: &[u8]) -> Self {
         let mut objects = Self::default();
         for at in memchr::memmem::find_iter(bytes, b" obj").take(OBJECTS_MAX) {
@@ -26,7 +25,7 @@ impl Objects {
         objects
     }
 
-    /// Those of an unpacked object stream (PDF 32000-1 §7.5.7): pairs of number and place first.
+    /// Objects of an unpacked object stream (PDF 32000-1 §7.5.7), which begins with pairs of number and position.
     pub(super) fn of_stream(bytes: &[u8], dictionary: &[u8]) -> Self {
         let mut objects = Self::default();
         let Some(first) = value(dictionary, b"/First") else {
@@ -49,17 +48,17 @@ impl Objects {
     }
 
     fn add(&mut self, number: u32, start: usize) {
-        // Of several the last holds, as in files that were added to.
+        // Of several, the last counts, as in files with incremental updates.
         self.starts.insert(number, start);
         self.in_order.push((start, number));
     }
 
-    /// Where the content of an object begins.
+    /// The start of an object's content.
     pub(super) fn start(&self, number: u32) -> Option<usize> {
         self.starts.get(&number).copied()
     }
 
-    /// The number of the object in which a place lies.
+    /// The number of the object at a position.
     pub(super) fn around(&self, at: usize) -> Option<u32> {
         let behind = self.in_order.partition_point(|(start, _)| *start <= at);
         self.in_order
@@ -68,9 +67,9 @@ impl Objects {
     }
 }
 
-/// The number in `12 0 obj`; `at` is where ` obj` begins.
+/// The number in `12 0 obj`; `at` is the position of ` obj`.
 fn number_before(bytes: &[u8], at: usize) -> Option<u32> {
-    /// Digits of both numbers, and the blank between.
+    /// Digits of both numbers, and the blank between them.
     const BYTES_MAX: usize = 17;
     let before = &bytes[at.saturating_sub(BYTES_MAX)..at];
     let mut words = before.rsplit(|byte| !byte.is_ascii_digit());
@@ -78,7 +77,7 @@ fn number_before(bytes: &[u8], at: usize) -> Option<u32> {
     std::str::from_utf8(words.next()?).ok()?.parse().ok()
 }
 
-/// The number behind a name in a dictionary.
+/// The number after a name in a dictionary.
 fn value(dictionary: &[u8], name: &[u8]) -> Option<usize> {
     let at = memchr::memmem::find(dictionary, name)? + name.len();
     let behind = dictionary[at..].trim_ascii_start();

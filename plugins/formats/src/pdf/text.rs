@@ -1,8 +1,7 @@
-//! Text of PDF pages, as far as addresses may stand in it (PDF 32000-1 §9.4).
+//! Text of PDF pages, for finding URIs (PDF 32000-1 §9.4).
 //!
-//! Not laid out: strings shown on one line are joined, a move to another line parts them. Which font a page calls `F1` is not
-//! resolved by page; where several fonts of the document have that name, the text is read with each of them, since what
-//! comes out wrong is no address.
+//! There is no layout: strings on one line are joined, and a move to another line separates them. Fonts are not resolved by
+//! page. If several fonts of the document are named `F1`, the text is read with each of them; wrong readings do not give URIs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
@@ -12,32 +11,32 @@ use opilio_plugin::{Hop, Link};
 use super::objects::Objects;
 use crate::{Found, reference};
 
-/// Tables of characters kept of one document, and steps that reading them may take.
+/// Most character tables kept for one document, and most steps for reading them.
 const TABLES_MAX: usize = 256;
 const STEPS_MAX: usize = 1_000_000;
 
-/// Fonts kept of one name, and those of them that a text is read with.
+/// Most fonts kept for one name, and most of them with which a text is read.
 const NAMESAKES_MAX: usize = 16;
 const READINGS_MAX: usize = 4;
 
-/// Longest line of text put together, in bytes.
+/// Longest joined line of text, in bytes.
 const LINE_BYTES_MAX: usize = 16 * 1024;
 
-/// Fonts whose bytes are not characters by themselves, by the names that pages call them.
+/// Fonts whose bytes are not characters, by their names in pages.
 #[derive(Debug)]
 pub(super) struct Fonts {
     /// Object numbers of fonts, by name.
     named: HashMap<Vec<u8>, Vec<u32>>,
-    /// Object number of a font's table, by that of the font.
+    /// Object number of a font's table, by the font's number.
     tables_of: HashMap<u32, u32>,
-    /// Object numbers of tables that have not been read yet.
+    /// Object numbers of tables still to be read.
     wanted: HashSet<u32>,
     /// Tables, by their object number.
     tables: HashMap<u32, Table>,
     steps_left: usize,
 }
 
-/// What codes of a font mean (`ToUnicode`, §9.10.3).
+/// The characters of a font's codes (`ToUnicode`, §9.10.3).
 #[derive(Debug, Default)]
 struct Table {
     /// Bytes of a code.
@@ -45,16 +44,16 @@ struct Table {
     characters: HashMap<u16, String>,
 }
 
-/// How strings in a font may be read.
+/// The readings of strings in a font.
 #[derive(Debug, Default)]
 struct Reading<'a> {
     tables: Vec<&'a Table>,
-    /// The bytes are characters, too.
+    /// Whether the bytes may also be characters.
     is_plain: bool,
 }
 
 impl Fonts {
-    /// None yet.
+    /// An empty set.
     pub(super) fn new() -> Self {
         Self {
             named: HashMap::new(),
@@ -65,7 +64,7 @@ impl Fonts {
         }
     }
 
-    /// Looks for fonts among the objects of the file, or of a stream.
+    /// Finds fonts among the objects of the file or of a stream.
     pub(super) fn look_for(&mut self, bytes: &[u8], objects: &Objects) {
         let mut read = HashSet::new();
         // `/Font << /F1 5 0 R /F2 6 0 R >>`, or the number of an object that is such a dictionary.
@@ -84,7 +83,7 @@ impl Fonts {
             };
             self.names(dictionary);
         }
-        // The object that a `/ToUnicode` stands in is a font.
+        // The object with a `/ToUnicode` is a font.
         for at in memchr::memmem::find_iter(bytes, b"/ToUnicode") {
             if let Some(font) = objects.around(at)
                 && let Some(table) = reference_at(&bytes[at + 10..])
@@ -96,7 +95,7 @@ impl Fonts {
     }
 
     fn names(&mut self, dictionary: &[u8]) {
-        /// Fonts of one page.
+        /// Most fonts of one page.
         const FONTS_MAX: usize = 200;
         let mut rest = dictionary;
         for _ in 0..FONTS_MAX {
@@ -116,12 +115,12 @@ impl Fonts {
         }
     }
 
-    /// Is this object a table of characters that is still wanted?
+    /// Whether this object is a character table still to be read.
     pub(super) fn is_table(&self, number: u32) -> bool {
         self.wanted.contains(&number)
     }
 
-    /// Keeps a table: `beginbfchar` and `beginbfrange` of a `ToUnicode` stream.
+    /// Reads a table: `beginbfchar` and `beginbfrange` of a `ToUnicode` stream.
     pub(super) fn table(&mut self, number: u32, content: &[u8]) {
         self.wanted.remove(&number);
         if self.tables.len() >= TABLES_MAX {
@@ -158,7 +157,7 @@ impl Fonts {
     }
 }
 
-/// What stands between `begin` and `end`, each time.
+/// The sections between `begin` and `end`.
 fn sections<'a>(content: &'a [u8], begin: &[u8], end: &[u8]) -> Vec<&'a [u8]> {
     let mut sections = Vec::new();
     let mut rest = content;
@@ -226,7 +225,7 @@ impl Table {
         for code in string.chunks(self.width) {
             match self.characters.get(&number(code)) {
                 Some(characters) => text.push_str(characters),
-                // Fonts with codes of one byte leave out what means itself.
+                // Fonts with codes of one byte omit codes that stand for themselves.
                 None if self.width == 1 => text.push(char::from(code[0])),
                 None => text.push('\u{FFFD}'),
             }
@@ -243,7 +242,7 @@ impl Reading<'_> {
     }
 }
 
-/// Reports the addresses in the text of a page, or of a form on it, but for those `seen` already.
+/// Reports the URIs in the text of a page or of a form on it, except those in `seen`.
 pub(super) fn addresses(
     content: &[u8],
     fonts: &Fonts,
@@ -259,7 +258,7 @@ pub(super) fn addresses(
         found,
     };
     let mut rest = content;
-    // The last operands, and the strings that are to be shown.
+    // The last operands, and the strings to be shown.
     let mut operands: Vec<&[u8]> = Vec::new();
     let mut strings: Vec<Shown> = Vec::new();
     while let Some((&first, behind)) = rest.trim_ascii_start().split_first() {
@@ -286,12 +285,12 @@ pub(super) fn addresses(
             _ => {
                 let (token, behind) = word(start);
                 if token.is_empty() {
-                    // A byte that begins nothing.
+                    // A byte that does not begin a token.
                     rest = &start[1..];
                     continue;
                 }
                 if matches!(first, b'0'..=b'9' | b'-' | b'+' | b'.') {
-                    // Far enough to be a blank, in thousandths of the font's size.
+                    // A distance that means a blank, in thousandths of the font size.
                     if number_of(token).is_some_and(|gap| gap < -180.0) && !strings.is_empty() {
                         strings.push(Shown::Gap);
                     }
@@ -303,7 +302,7 @@ pub(super) fn addresses(
                     reader.operator(token, &operands, &mut strings);
                     operands.clear();
                     strings.clear();
-                    // Behind the data of a picture in line.
+                    // After the data of an inline image.
                     if token == b"ID" {
                         rest = memchr::memmem::find(behind, b"EI")
                             .map_or(&[][..], |at| &behind[at + 2..]);
@@ -327,11 +326,11 @@ enum Shown {
 
 struct Reader<'a> {
     fonts: &'a Fonts,
-    /// That of the font at hand.
+    /// The reading in the current font.
     reading: Reading<'a>,
-    /// The line at hand, in each of its readings.
+    /// The current line, in each of its readings.
     lines: Vec<String>,
-    /// Where on the page the line is, where that has been said.
+    /// The vertical position of the line, if known.
     height: Option<f64>,
     seen: &'a mut BTreeSet<String>,
     found: &'a mut Found,
@@ -384,7 +383,7 @@ impl Reader<'_> {
                 Shown::Gap => self.push(" "),
                 Shown::String(string) => {
                     let readings = self.reading.of(&string);
-                    // A line in several fonts has as many readings as the one with most.
+                    // A line in several fonts has as many readings as the font with the most.
                     while self.lines.len() < readings.len() {
                         self.lines.push(self.lines[0].clone());
                     }
@@ -407,8 +406,8 @@ impl Reader<'_> {
         }
     }
 
-    /// An address that goes on in the next line would be half of one: left out is what ends in a sign that something
-    /// follows, and what a link of the document begins with.
+    /// Ends a line. A URI that continues on the next line would be incomplete. So a URI is dropped if it ends in a continuing
+    /// character, or begins a link of the document.
     fn end_line(&mut self) {
         for line in &self.lines {
             for address in reference::addresses(line) {
@@ -430,7 +429,7 @@ impl Reader<'_> {
     }
 }
 
-/// Does one of `known` go on where the address ends, within a name or behind a slash?
+/// Whether a URI in `known` continues this one, within a name or after a slash.
 fn is_begin_of_one(address: &str, known: &BTreeSet<String>) -> bool {
     let longer = known.range::<str, _>((Bound::Excluded(address), Bound::Unbounded));
     let rest = longer
@@ -439,7 +438,7 @@ fn is_begin_of_one(address: &str, known: &BTreeSet<String>) -> bool {
     rest.is_some_and(|rest| address.ends_with('/') || !rest.starts_with(['/', '?', '#']))
 }
 
-/// Up to a blank or a delimiter, and what stands behind.
+/// The text up to a blank or a delimiter, and the rest.
 fn word(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|byte| {
         byte.is_ascii_whitespace()
@@ -455,7 +454,7 @@ fn number_of(token: &[u8]) -> Option<f64> {
     std::str::from_utf8(token).ok()?.parse().ok()
 }
 
-/// `12 0 R`: the number of the object.
+/// The object number in `12 0 R`.
 fn reference_at(bytes: &[u8]) -> Option<u32> {
     let (first, rest) = word(bytes.trim_ascii_start());
     let (second, rest) = word(rest.trim_ascii_start());
@@ -466,14 +465,14 @@ fn reference_at(bytes: &[u8]) -> Option<u32> {
     std::str::from_utf8(first).ok()?.parse().ok()
 }
 
-/// The string in hexadecimal digits that stands next, and what stands behind.
+/// The next string of hexadecimal digits, and the rest.
 fn hex(bytes: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let rest = bytes.trim_ascii_start().strip_prefix(b"<")?;
     let (string, read) = super::hexadecimal(rest);
     Some((string?, rest.get(read..)?))
 }
 
-/// A code of one or two bytes.
+/// The number of a code of one or two bytes.
 fn number(code: &[u8]) -> u16 {
     code.iter()
         .take(2)

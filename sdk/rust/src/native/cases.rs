@@ -1,5 +1,5 @@
-//! Cases: what a plugin is called with and what it must answer, in JSON files, so that the same case runs natively,
-//! through the sandbox, and against plugins in other languages. The format is in `docs/PLUGINS.md`.
+//! Cases: calls of a plugin with the expected answers, in JSON files. The same case runs natively, through the sandbox, and
+//! against plugins in other languages. `docs/PLUGINS.md` describes the format.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::{
     Verdict, Visit, Wait,
 };
 
-/// One case of a file, which is a list of them.
+/// A case. A file has a list of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Case {
@@ -24,17 +24,17 @@ pub struct Case {
     pub id: String,
     /// Name of the plugin.
     pub plugin: String,
-    /// What it is configured with; what is left out has its default.
+    /// Settings of the plugin; missing ones have their defaults.
     #[serde(default = "no_settings")]
     pub settings: Value,
-    /// The host's tables at the call; not at `configure`.
+    /// The host's tables during the call; not during `configure`.
     #[serde(default)]
     pub tables: BTreeMap<String, TableFacts>,
-    /// What is asked.
+    /// The call.
     pub call: Call,
-    /// What must be answered: the call's result as JSON, under the contract's names.
+    /// The expected answer: the call's result as JSON, under the contract's names.
     pub expected: Value,
-    /// Why it must, where that is not plain.
+    /// Reason for the expected answer, if it is not obvious.
     #[serde(default)]
     pub note: String,
 }
@@ -47,7 +47,7 @@ fn no_settings() -> Value {
 #[derive(Debug, Clone, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Call {
-    /// `setup.configure`, for settings that must be refused: expects the list of faults.
+    /// `setup.configure` with invalid settings: expects the list of faults.
     Configure {},
     /// `extractor.extract`: expects a list of extractions.
     Extract {
@@ -56,14 +56,14 @@ pub enum Call {
     },
     /// `filter.judge-candidates`: expects a list of rulings.
     JudgeCandidates {
-        /// Where the question is put.
+        /// The stage of the call.
         stage: Stage,
         /// The candidates.
         candidates: Vec<Candidate>,
     },
     /// `filter.judge-document`: expects a ruling.
     JudgeDocument {
-        /// Where the question is put.
+        /// The stage of the call.
         stage: Stage,
         /// The response.
         #[serde(default)]
@@ -104,15 +104,15 @@ pub enum Call {
     },
     /// `observer.observe`: expects an observation.
     Observe {
-        /// That of the last observation.
+        /// The memory of the last observation.
         #[serde(default)]
         memory: Vec<u8>,
-        /// What has become of URIs.
+        /// The finished URIs.
         events: Vec<Finished>,
     },
     /// `observer.report`: expects a list of reports.
     Report {
-        /// That of the last observation.
+        /// The memory of the last observation.
         #[serde(default)]
         memory: Vec<u8>,
         /// The time, in milliseconds since 1970.
@@ -126,7 +126,7 @@ pub enum Call {
     },
 }
 
-/// The result of `strip` as JSON has it.
+/// The result of `strip` as JSON.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stripped {
@@ -134,7 +134,7 @@ enum Stripped {
     Error(StripProblem),
 }
 
-/// A ruling as a case expects it: the reason counts only where one is given.
+/// An expected ruling. Its reason is compared only if given.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ExpectedRuling {
@@ -142,7 +142,7 @@ struct ExpectedRuling {
     reason: Option<String>,
 }
 
-/// A comparison as a case expects it: the reason counts only where one is given.
+/// An expected comparison. Its reason is compared only if given.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ExpectedComparison {
@@ -164,7 +164,7 @@ impl PartialEq<Comparison> for ExpectedComparison {
     }
 }
 
-/// A fault as a case expects it: the problem's words count only where they are given.
+/// An expected fault. The problem's text is compared only if given.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct ExpectedFault {
@@ -193,7 +193,7 @@ impl PartialEq<SettingsFault> for ExpectedFault {
 }
 
 impl Case {
-    /// Asks the plugin natively. The answer is JSON, as `expected` is.
+    /// Calls the plugin natively. The answer is JSON, like `expected`.
     pub fn ask(&self, plugins: &Plugins) -> Result<Value, String> {
         let configured = match (
             plugins.configure(&self.plugin, &self.settings.to_string()),
@@ -210,7 +210,7 @@ impl Case {
         answer
     }
 
-    /// Is this JSON the expected answer? If not: what differs.
+    /// Compares an answer with the expected one. An error describes the difference.
     pub fn compare(&self, answer: &Value) -> Result<(), String> {
         match self.call {
             Call::Configure {} => self.compare_as::<Vec<ExpectedFault>, Vec<SettingsFault>>(answer),
@@ -237,9 +237,9 @@ impl Case {
         Answer: DeserializeOwned + Serialize,
     {
         let expected: Expected = serde_json::from_value(self.expected.clone())
-            .map_err(|error| format!("what it expects is no answer: {error}"))?;
+            .map_err(|error| format!("invalid `expected` for this call: {error}"))?;
         let answer: Answer = serde_json::from_value(answer.clone())
-            .map_err(|error| format!("no answer to this call: {error}"))?;
+            .map_err(|error| format!("invalid answer to this call: {error}"))?;
         if expected == answer {
             return Ok(());
         }
@@ -332,8 +332,7 @@ fn pretty(value: &impl Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap_or_else(|error| error.to_string())
 }
 
-/// The cases of every `*.json` in a folder, contents that stand in files of their own read in. An error says which
-/// file and where.
+/// The cases of every `*.json` in a folder, with the contents of referenced files. An error names the file and the place.
 pub fn read_cases(folder: impl AsRef<Path>) -> Result<Vec<Case>, String> {
     let folder = folder.as_ref();
     let at = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -363,8 +362,8 @@ pub fn read_cases(folder: impl AsRef<Path>) -> Result<Vec<Case>, String> {
     }
 }
 
-/// Runs all cases of a folder natively, in the test of a plugin's crate, and panics with everything that differs.
-/// Every plugin of the component must have one case at least.
+/// Runs all cases of a folder natively, for the tests of a plugin's crate. Panics with all differences. Every plugin of the
+/// component must have at least one case.
 #[track_caller]
 pub fn check_cases(plugins: &Plugins, folder: impl AsRef<Path>) {
     let cases = match read_cases(folder) {

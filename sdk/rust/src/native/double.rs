@@ -1,5 +1,5 @@
-//! Natively there is no host: documents, visits, candidates and queues that tests fill, with the methods that the
-//! imported resources have in a component; tables, a log and counters are those of the thread.
+//! Test doubles in place of the host: documents, visits, candidates and queues that tests fill. They have the methods of the
+//! imported resources. Tables, log and counters belong to the thread.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -13,33 +13,33 @@ use crate::{
     TableKind,
 };
 
-/// What a document double answers. In cases: JSON under these names, each may be left out; `text` or `bytes` (not both).
+/// Values of a document double. In cases: JSON under these names; each may be left out. Give `text` or `bytes`, not both.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DocumentFacts {
     /// The URI it was fetched from.
     pub uri: String,
-    /// What relative references resolve against; none: the URI.
+    /// Base for relative references; none: the URI.
     pub base: Option<String>,
-    /// HTTP status, or a code of the glossary.
+    /// HTTP status code, or a negative code of the glossary.
     pub status: i32,
     /// Headers in the order received.
     pub headers: Vec<Header>,
-    /// Lower-case, without parameters.
+    /// Media type, lower-case, without parameters.
     pub media_type: String,
     /// Encoding label.
     pub charset: Option<String>,
-    /// Where a fragment stood.
+    /// Position of a fragment.
     pub fragment: Option<String>,
     /// Content as text; its UTF-8 is the content unless `bytes` is given.
     pub text: String,
-    /// Content as bytes, where it is not the UTF-8 of `text`.
+    /// Content as bytes, if it is not the UTF-8 of `text`.
     pub bytes: Option<Vec<u8>>,
-    /// Name of a file beside the case that holds the content, where it is long.
+    /// Name of a file beside the case with the content, for long contents.
     pub file: Option<String>,
     /// Notes of earlier plugins.
     pub notes: Vec<NamedValue>,
-    /// What the plugin has kept.
+    /// Values kept by the plugin.
     pub kept: KeptFacts,
 }
 
@@ -62,14 +62,14 @@ impl Default for DocumentFacts {
     }
 }
 
-/// What a plugin has kept with a URI and with its site, by name. A value that it sets is kept with version 0: only the
-/// host knows what the description declares.
+/// Values kept by a plugin with a URI and with its site, by name. Values set by the plugin have version 0, because only the
+/// host knows the declared versions.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KeptFacts {
-    /// With the URI.
+    /// Values kept with the URI.
     pub uri: BTreeMap<String, KeptValue>,
-    /// With the site.
+    /// Values kept with the site.
     pub site: BTreeMap<String, KeptValue>,
 }
 
@@ -88,7 +88,7 @@ impl KeptFacts {
 }
 
 impl DocumentFacts {
-    /// Takes the content from `file`, where one is named.
+    /// Reads the content from `file`, if given.
     pub(crate) fn read_file(&mut self, folder: &Path) -> Result<(), String> {
         if let Some(file) = &self.file {
             let path = folder.join(file);
@@ -103,7 +103,7 @@ impl DocumentFacts {
     }
 }
 
-/// A document outside the host: made by [`testing::document`](crate::testing::document). Methods are those of the
+/// A document outside the host, made by [`testing::document`](crate::testing::document). Its methods are those of the
 /// contract's resource `document`.
 #[derive(Debug)]
 pub struct Document {
@@ -137,31 +137,31 @@ impl Document {
             .unwrap_or(self.facts.text.as_bytes())
     }
 
-    /// The URI it was fetched from. For a fragment: that of the document it stands in.
+    /// The URI it was fetched from. For a fragment: the URI of its document.
     #[must_use]
     pub fn uri(&self) -> String {
         self.facts.uri.clone()
     }
 
-    /// What its relative references resolve against.
+    /// The base for its relative references.
     #[must_use]
     pub fn base(&self) -> String {
         self.facts.base.clone().unwrap_or_else(|| self.uri())
     }
 
-    /// HTTP status, or a code of the glossary.
+    /// HTTP status code, or a negative code of the glossary.
     #[must_use]
     pub fn status(&self) -> i32 {
         self.facts.status
     }
 
-    /// Every header in the order received; empty for a fragment.
+    /// All headers in the order received; empty for a fragment.
     #[must_use]
     pub fn headers(&self) -> Vec<Header> {
         self.facts.headers.clone()
     }
 
-    /// All values of one header, in order; the name is compared without case.
+    /// All values of one header, in order. The name is compared without case.
     #[must_use]
     pub fn header(&self, name: &str) -> Vec<String> {
         let named = self
@@ -178,13 +178,13 @@ impl Document {
         self.facts.media_type.clone()
     }
 
-    /// Encoding label as `text` used it; none for what is not text.
+    /// Encoding label used by `text`; none if the content is not text.
     #[must_use]
     pub fn charset(&self) -> Option<String> {
         self.facts.charset.clone()
     }
 
-    /// Where a fragment stood, such as `script`; none for a whole document.
+    /// Position of a fragment, such as `script`; none for a whole document.
     #[must_use]
     pub fn fragment(&self) -> Option<String> {
         self.facts.fragment.clone()
@@ -217,13 +217,13 @@ impl Document {
         }
     }
 
-    /// A note that an earlier plugin of this visit left.
+    /// A note left by an earlier plugin of this visit.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<String> {
         self.notes.borrow().get(name).cloned()
     }
 
-    /// Leaves a note for later plugins of this visit. The last value holds.
+    /// Leaves a note for later plugins of this visit. The last value counts.
     pub fn set_note(&self, name: &str, value: &str) {
         self.notes
             .borrow_mut()
@@ -235,45 +235,45 @@ impl Document {
         self.annotations.borrow_mut().push(annotation.to_owned());
     }
 
-    /// What the plugin last kept with the URI.
+    /// The value last kept by the plugin with the URI.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<KeptValue> {
         self.kept.borrow().uri.get(name).cloned()
     }
 
-    /// Keeps a value with the URI; an empty one removes it.
+    /// Keeps a value with the URI. An empty one removes it.
     pub fn set_attribute(&self, name: &str, value: &str) {
         KeptFacts::set(&mut self.kept.borrow_mut().uri, name, value);
     }
 
-    /// What the plugin last kept for the site.
+    /// The value last kept by the plugin for the site.
     #[must_use]
     pub fn site_value(&self, name: &str) -> Option<KeptValue> {
         self.kept.borrow().site.get(name).cloned()
     }
 
-    /// Keeps a value for the site; an empty one removes it.
+    /// Keeps a value for the site. An empty one removes it.
     pub fn set_site_value(&self, name: &str, value: &str) {
         KeptFacts::set(&mut self.kept.borrow_mut().site, name, value);
     }
 
-    /// Test double alone: what is kept by now.
+    /// The kept values; only in the test double.
     #[must_use]
     pub fn kept(&self) -> KeptFacts {
         self.kept.borrow().clone()
     }
 
-    /// Test double alone: the annotations added so far.
+    /// The annotations added so far; only in the test double.
     #[must_use]
     pub fn annotations(&self) -> Vec<String> {
         self.annotations.borrow().clone()
     }
 }
 
-/// The characters of windows-1252 from 0x80 to 0x9F, which is what pages in iso-8859-1 are read as (WHATWG Encoding Standard).
+/// The characters of windows-1252 from 0x80 to 0x9F. Pages labelled iso-8859-1 are read with them (WHATWG Encoding Standard).
 const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
-/// Text of bytes, as far as tests without a host can read them: one byte a character, or else UTF-8.
+/// Decodes text as far as tests without a host can: one byte a character, or else UTF-8.
 fn decoded(bytes: &[u8], charset: Option<&str>) -> String {
     match charset {
         Some("iso-8859-1" | "windows-1252") => bytes
@@ -290,16 +290,15 @@ fn decoded(bytes: &[u8], charset: Option<&str>) -> String {
     }
 }
 
-/// What a visit double answers. In cases: JSON under these names, each may be left out. Times and durations are
-/// milliseconds.
+/// Values of a visit double. In cases: JSON under these names; each may be left out. Times and durations are in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct VisitFacts {
-    /// What was asked for.
+    /// The candidate of the visit.
     pub candidate: Candidate,
     /// The time of this visit.
     pub now: u64,
-    /// Fetch status; 0 before the fetch.
+    /// Status code; 0 before the fetch.
     pub status: i32,
     /// Media type of the response; empty before the fetch.
     pub media_type: String,
@@ -309,7 +308,7 @@ pub struct VisitFacts {
     pub size: Option<u64>,
     /// The wait that led to this visit.
     pub last_wait: Option<u64>,
-    /// How long past its due time this visit began.
+    /// Time from the due time to the start of this visit.
     pub overdue: u64,
     /// Completed visits, this one included once fetched.
     pub visits: u64,
@@ -321,21 +320,21 @@ pub struct VisitFacts {
     pub validators: Vec<NamedValue>,
     /// Links found on the document.
     pub outlinks: u64,
-    /// Times the document has been found linked.
+    /// Number of links found to the document.
     pub inlinks: u64,
-    /// News since the last visit, newest first.
+    /// Signals since the last visit, newest first.
     pub signals: Vec<Signal>,
-    /// What is known of the documents around it.
+    /// Sums of the documents around it.
     pub neighbourhood: Vec<Neighbourhood>,
-    /// Values the host computes for whole queues or crawls.
+    /// Values that the host computes for whole queues or crawls.
     pub measures: BTreeMap<String, f64>,
     /// Notes of plugins of this visit.
     pub notes: Vec<NamedValue>,
-    /// What the plugin has kept.
+    /// Values kept by the plugin.
     pub kept: KeptFacts,
 }
 
-/// A visit outside the host: made by [`testing::visit`](crate::testing::visit). Methods are those of the contract's
+/// A visit outside the host, made by [`testing::visit`](crate::testing::visit). Its methods are those of the contract's
 /// resource `visit`.
 #[derive(Debug)]
 pub struct Visit {
@@ -363,21 +362,21 @@ macro_rules! answers {
 }
 
 answers! { Visit,
-    /// What was asked for, as filters saw it at discovery.
+    /// The candidate of the visit, as filters saw it at discovery.
     candidate: Candidate;
     /// The time of this visit, in milliseconds since 1970.
     now: u64;
-    /// Fetch status of this visit; 0 before the fetch.
+    /// Status code of this visit; 0 before the fetch.
     status: i32;
     /// Media type of this visit's response; empty before the fetch.
     media_type: String;
-    /// State of the content; `unknown` before it has been judged.
+    /// State of the content; `unknown` before it is judged.
     state: ContentState;
-    /// Size of the content; none before the fetch or where no body was fetched.
+    /// Size of the content; none before the fetch or if no body was fetched.
     size: Option<u64>;
     /// The wait that led to this visit, in milliseconds; none at the first.
     last_wait: Option<u64>;
-    /// How long past its due time this visit began, in milliseconds.
+    /// Time from the due time to the start of this visit, in milliseconds.
     overdue: u64;
     /// Completed visits, this one included once fetched.
     visits: u64;
@@ -385,13 +384,13 @@ answers! { Visit,
     versions: u64;
     /// Earlier visits, newest first.
     history: Vec<PastVisit>;
-    /// Links found on the document when it was last extracted.
+    /// Links found on the document at its last extraction.
     outlinks: u64;
-    /// Times the document has been found linked.
+    /// Number of links found to the document.
     inlinks: u64;
-    /// News since the last visit, newest first.
+    /// Signals since the last visit, newest first.
     signals: Vec<Signal>;
-    /// What is known of the documents around it.
+    /// Sums of the documents around it.
     neighbourhood: Vec<Neighbourhood>;
 }
 
@@ -407,13 +406,13 @@ impl Visit {
         named.map(|header| header.value.clone())
     }
 
-    /// A value the host computes for whole queues or crawls.
+    /// A value that the host computes for whole queues or crawls.
     #[must_use]
     pub fn measure(&self, name: &str) -> Option<f64> {
         self.facts.measures.get(name).copied()
     }
 
-    /// A note that a plugin of this visit left.
+    /// A note left by a plugin of this visit.
     #[must_use]
     pub fn note(&self, name: &str) -> Option<String> {
         let mut notes = self.facts.notes.iter();
@@ -422,36 +421,36 @@ impl Visit {
             .map(|note| note.value.clone())
     }
 
-    /// What the plugin last kept with the URI.
+    /// The value last kept by the plugin with the URI.
     #[must_use]
     pub fn attribute(&self, name: &str) -> Option<KeptValue> {
         self.kept.borrow().uri.get(name).cloned()
     }
 
-    /// Keeps a value with the URI; an empty one removes it.
+    /// Keeps a value with the URI. An empty one removes it.
     pub fn set_attribute(&self, name: &str, value: &str) {
         KeptFacts::set(&mut self.kept.borrow_mut().uri, name, value);
     }
 
-    /// What the plugin last kept for the site.
+    /// The value last kept by the plugin for the site.
     #[must_use]
     pub fn site_value(&self, name: &str) -> Option<KeptValue> {
         self.kept.borrow().site.get(name).cloned()
     }
 
-    /// Keeps a value for the site; an empty one removes it.
+    /// Keeps a value for the site. An empty one removes it.
     pub fn set_site_value(&self, name: &str, value: &str) {
         KeptFacts::set(&mut self.kept.borrow_mut().site, name, value);
     }
 
-    /// Test double alone: what is kept by now.
+    /// The kept values; only in the test double.
     #[must_use]
     pub fn kept(&self) -> KeptFacts {
         self.kept.borrow().clone()
     }
 }
 
-/// Candidates outside the host: made by [`testing::candidates`](crate::testing::candidates). Methods are those of the
+/// Candidates outside the host, made by [`testing::candidates`](crate::testing::candidates). The methods are those of the
 /// contract's resource `candidates`.
 #[derive(Debug)]
 pub struct Candidates(Vec<Candidate>);
@@ -498,29 +497,29 @@ impl Candidates {
     }
 }
 
-/// What a queue double answers. In cases: JSON under these names, each may be left out.
+/// Values of a queue double. In cases: JSON under these names; each may be left out.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct QueueFacts {
     /// Its name.
     pub name: String,
-    /// URIs that wait in it.
+    /// Number of waiting URIs.
     pub queued: u64,
-    /// Completed fetches that were successes.
+    /// Number of successful completed fetches.
     pub succeeded: u64,
-    /// Completed fetches that failed.
+    /// Number of failed completed fetches.
     pub failed: u64,
     /// Bytes fetched.
     pub bytes: u64,
     /// Precedence of its best waiting URI.
     pub best: Option<u8>,
-    /// The precedence that the profile gives it.
+    /// The precedence from the profile.
     pub base: u8,
-    /// The time at which this is asked, in milliseconds since 1970.
+    /// The time of the call, in milliseconds since 1970.
     pub now: u64,
 }
 
-/// A queue outside the host: made by [`testing::queue`](crate::testing::queue). Methods are those of the contract's
+/// A queue outside the host, made by [`testing::queue`](crate::testing::queue). Its methods are those of the contract's
 /// resource `queue`.
 #[derive(Debug)]
 pub struct Queue {
@@ -536,27 +535,27 @@ impl From<QueueFacts> for Queue {
 answers! { Queue,
     /// Its name, such as `org,example,www,`.
     name: String;
-    /// URIs that wait in it.
+    /// Number of waiting URIs.
     queued: u64;
-    /// Completed fetches that were successes; a revisit is not a new one.
+    /// Number of successful completed fetches; a revisit does not count as a new one.
     succeeded: u64;
-    /// Completed fetches that failed.
+    /// Number of failed completed fetches.
     failed: u64;
     /// Bytes fetched.
     bytes: u64;
-    /// Precedence of its best waiting URI; none where none waits.
+    /// Precedence of its best waiting URI; none if no URI waits.
     best: Option<u8>;
-    /// The precedence that the profile gives it.
+    /// The precedence from the profile.
     base: u8;
-    /// The time at which this is asked, in milliseconds since 1970.
+    /// The time of the call, in milliseconds since 1970.
     now: u64;
 }
 
-/// A table of a test's. In cases: JSON under these names.
+/// A table in a test. In cases: JSON under these names.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct TableFacts {
-    /// What sort of table it is.
+    /// The kind of table.
     pub kind: TableKind,
     /// Its rows; values may be left out.
     pub rows: Vec<Row>,
@@ -609,7 +608,7 @@ pub(crate) mod tables {
                     .max_by_key(|row| row.key.len()),
                 TableKind::KeyValues => rows().rfind(|row| row.key == key),
                 kind => panic!(
-                    "a test has no tables of {kind:?}: ask the component, through the sandbox"
+                    "tables of {kind:?} do not exist in native tests; run the component in the sandbox"
                 ),
             }
             .cloned()

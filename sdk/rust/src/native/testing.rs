@@ -1,5 +1,5 @@
-//! Plugins without a host: documents, visits, candidates and queues to call them with, tables to look things up in, and
-//! what they logged and counted. Native alone.
+//! Tests of plugins without a host: documents, visits, candidates and queues to call them with, tables, and captured log lines
+//! and counters. Only for native builds.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::double;
 pub use super::double::{DocumentFacts, KeptFacts, QueueFacts, TableFacts, VisitFacts};
 use crate::{Candidate, CandidatesHandle, Document, Header, Level, Queue, Row, TableKind, Visit};
 
-/// A document from `uri`, finished by [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes):
+/// Starts a document from `uri`; [`text`](DocumentDraft::text) or [`bytes`](DocumentDraft::bytes) completes it:
 /// `document("http://example.com/").media_type("text/html").text("<p>…")`.
 #[must_use]
 pub fn document(uri: &str) -> DocumentDraft {
@@ -18,12 +18,12 @@ pub fn document(uri: &str) -> DocumentDraft {
     })
 }
 
-/// A document that lacks its content. Status is 200 and the type `application/octet-stream` unless set.
+/// A document without its content. The default status code is 200, the default media type `application/octet-stream`.
 #[derive(Debug, Clone)]
 pub struct DocumentDraft(DocumentFacts);
 
 impl DocumentDraft {
-    /// Sets the status.
+    /// Sets the status code.
     #[must_use]
     pub fn status(mut self, status: i32) -> Self {
         self.0.status = status;
@@ -54,21 +54,21 @@ impl DocumentDraft {
         self
     }
 
-    /// Makes it a fragment that stood there.
+    /// Makes it a fragment at this position.
     #[must_use]
     pub fn fragment(mut self, context: &str) -> Self {
         self.0.fragment = Some(context.to_owned());
         self
     }
 
-    /// Sets what relative references resolve against.
+    /// Sets the base for relative references.
     #[must_use]
     pub fn base(mut self, base: &str) -> Self {
         self.0.base = Some(base.to_owned());
         self
     }
 
-    /// The document with this text, whose UTF-8 is its content.
+    /// The document with this text; its UTF-8 is the content.
     #[must_use]
     pub fn text(mut self, text: &str) -> Document {
         self.0.text = text.to_owned();
@@ -83,29 +83,29 @@ impl DocumentDraft {
     }
 }
 
-/// A visit of which these facts hold: `visit(VisitFacts { overdue: 5_000, ..Default::default() })`.
+/// A visit with these values: `visit(VisitFacts { overdue: 5_000, ..Default::default() })`.
 #[must_use]
 pub fn visit(facts: VisitFacts) -> Visit {
     facts.into()
 }
 
-/// Candidates to be asked about together: `Candidates::new(&candidates(vec![…]))` is what plugins are called with.
+/// Candidates for one call: plugins are called with `Candidates::new(&candidates(vec![…]))`.
 #[must_use]
 pub fn candidates(list: Vec<Candidate>) -> CandidatesHandle {
     list.into()
 }
 
-/// A queue of which these facts hold.
+/// A queue with these values.
 #[must_use]
 pub fn queue(facts: QueueFacts) -> Queue {
     facts.into()
 }
 
-/// A table as a test writes it: its name, its kind, its keys with values.
+/// A table in a test: its name, its kind, and its keys with values.
 pub type TableOfTest<'a> = (&'a str, TableKind, &'a [(&'a str, &'a str)]);
 
-/// Gives this thread the tables that plugins find, in place of those it had. Rows are keys with values, in the form that
-/// the host keeps them in: SURT prefixes, not the URIs that imply them. Tables of expressions are the host's alone.
+/// Sets the tables of this thread, in place of earlier ones. Rows are keys with values, in the form that the host keeps: SURT
+/// prefixes, not the URIs that imply them. Tables of regular expressions exist only in the host.
 pub fn set_tables(tables: &[TableOfTest<'_>]) {
     let table = |(name, kind, rows): &TableOfTest<'_>| {
         let rows = rows.iter().map(|(key, value)| Row {

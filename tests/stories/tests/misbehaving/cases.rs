@@ -3,23 +3,23 @@
 use std::io::Write;
 use std::time::Duration;
 
-use opilio_stories::{Asked, Certificate, Rogue, Step};
+use opilio_stories::{Certificate, ReceivedRequest, Rogue, RogueStep};
 use opilio_test_web::Gate;
 
 use Record::{Cut, Nothing, Whole};
-use Step::{Close, Drip, Drop, Flood, Hang, Listen, Reset};
+use RogueStep::{Close, Drip, Drop, Flood, Hang, Listen, Reset};
 
 /// `fetch.response-timeout` and `fetch.connect-timeout` of the crawl.
-pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// `fetch.total-timeout` of the crawl.
-pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(6);
+pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Servers that wait until another has been crawled.
 pub(crate) const HOSTAGES: usize = 4;
 
 /// What is wrong with what a server was asked.
-pub(crate) type Complaint = fn(&[Asked]) -> Option<String>;
+pub(crate) type Complaint = fn(&[ReceivedRequest]) -> Option<String>;
 
 /// A server, and what the crawl has to say of it.
 pub(crate) struct Case {
@@ -107,41 +107,41 @@ impl Case {
         self
     }
 
-    fn checked(mut self, check: fn(&[Asked]) -> Option<String>) -> Case {
+    fn checked(mut self, check: fn(&[ReceivedRequest]) -> Option<String>) -> Case {
         self.asked = Some(check);
         self
     }
 }
 
 /// A server that does this at `/`.
-fn page(name: &str, steps: impl Into<Vec<Step>>) -> Rogue {
+fn page(name: &str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
     Rogue::new(name).answers("/", steps)
 }
 
 /// A server that does this at `/robots.txt`.
-fn robots(name: &str, steps: impl Into<Vec<Step>>) -> Rogue {
+fn robots(name: &str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
     Rogue::new(name).answers("/robots.txt", steps)
 }
 
-fn send(bytes: impl AsRef<[u8]>) -> Step {
-    Step::Send(bytes.as_ref().to_vec())
+fn send(bytes: impl AsRef<[u8]>) -> RogueStep {
+    RogueStep::Send(bytes.as_ref().to_vec())
 }
 
-fn flood(bytes: impl AsRef<[u8]>) -> Step {
+fn flood(bytes: impl AsRef<[u8]>) -> RogueStep {
     Flood(bytes.as_ref().repeat(64))
 }
 
 /// A body with its length, under a head that has these lines as well.
-fn whole(lines: &str, body: impl AsRef<[u8]>) -> Step {
+fn whole(lines: &str, body: impl AsRef<[u8]>) -> RogueStep {
     let body = body.as_ref();
     let head = format!(
         "HTTP/1.1 200 OK\r\n{lines}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    Step::Send([head.as_bytes(), body].concat())
+    RogueStep::Send([head.as_bytes(), body].concat())
 }
 
-fn redirect(location: &str) -> Step {
+fn redirect(location: &str) -> RogueStep {
     send(format!(
         "HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"
     ))
@@ -612,7 +612,7 @@ fn heads() -> Vec<Case> {
 
 fn tls() -> Vec<Case> {
     let good = |name: &str| Rogue::new(name).with_tls(Certificate::Good);
-    let after = |name: &str, steps: Vec<Step>| good(name).and_then(steps);
+    let after = |name: &str, steps: Vec<RogueStep>| good(name).and_then(steps);
     vec![
         case(good("tls-untrusted-recorded"), 200, Whole).says("tls-certificate: not trusted"),
         case(
@@ -988,8 +988,8 @@ fn robots_and_cookies(bomb: &[u8]) -> Vec<Case> {
 /// They hold their answers back until the site beside them is done, which begins when all are waited for: those who hang
 /// cost nobody else.
 fn hostages(held: &Gate, free: &Gate) -> Vec<Case> {
-    const PATIENT: &str = "fetch = { response-timeout = '100s', total-timeout = '100s' }";
-    let wait = || [Step::Pass(held.clone()), Step::Pass(free.clone())];
+    const PATIENT: &str = "fetch = { response-timeout = '250s', total-timeout = '250s' }";
+    let wait = || [RogueStep::Pass(held.clone()), RogueStep::Pass(free.clone())];
     let hostage = |name: &str, before: &str, after: &str| {
         let mut steps = vec![send(before)];
         steps.extend(wait());

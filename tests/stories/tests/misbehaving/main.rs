@@ -48,7 +48,7 @@ fn profile(cases: &[Case]) -> String {
         seconds(RESPONSE_TIMEOUT),
         seconds(TOTAL_TIMEOUT),
     );
-    let patient = "fetch = { response-timeout = '100s', total-timeout = '100s' }";
+    let patient = "fetch = { response-timeout = '250s', total-timeout = '250s' }";
     let mut overrides = vec![("good", patient)];
     for case in cases {
         let settings = case.settings.iter();

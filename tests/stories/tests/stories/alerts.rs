@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{Alert, AlertKind, Severity};
 
-use opilio_stories::{Misdeed, Story, crawl, html, html_extractor, site, until};
+use opilio_stories::{CLOSED_PORT, Misdeed, Story, crawl, html, html_extractor, site, until};
 use opilio_test_web::{Reply, Web};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const HOOK: &str = "127.0.0.1";
 
 async fn alerts(story: &Story) -> Vec<Alert> {
     match story.order(Command::Alerts).await.unwrap().remove(0) {
-        Answer::Alerts { alerts } => alerts,
+        CommandResponse::Alerts { alerts } => alerts,
         other => panic!("{other:?}"),
     }
 }
@@ -138,6 +138,14 @@ fn events(web: &Web) -> Vec<String> {
     events.collect()
 }
 
+/// Whether the hook was told that each of these is over.
+fn are_cleared(web: &Web, kinds: &[&str]) -> bool {
+    let events = events(web);
+    kinds
+        .iter()
+        .all(|kind| events.contains(&format!("cleared {kind}")))
+}
+
 /// Asserts that the hook was told that each of these was raised, and later that it was over.
 #[track_caller]
 fn raised_and_cleared(web: &Web, kinds: &[&str]) {
@@ -163,7 +171,8 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
     for page in 0..12 {
         links.push_str(&format!("<a href='/wall/{page}'>w</a>"));
     }
-    for page in 0..60 {
+    // More than there is time for: it ends when all is over.
+    for page in 0..3000 {
         links.push_str(&format!("<a href='/text/{page}'>t</a>"));
     }
     let slowly = Duration::from_millis(120);
@@ -183,14 +192,17 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
             r#"[stacks]
             extract = ["html", "bad"]
             [alerts]
-            window = "2s"
+            window = "4s"
             window-uris = 5
             webhook = "{}""#,
             web.url(HOOK, "/hook"),
         ))
         .seed(web.url(WWW, "/"));
-    let told = story.run().await.finished();
-    raised_and_cleared(&web, &["fault-rate", "bot-walls"]);
+    let kinds = ["fault-rate", "bot-walls"];
+    let told = story
+        .run_until("it is over", || are_cleared(&web, &kinds))
+        .await;
+    raised_and_cleared(&web, &kinds);
     let log = told.log_file("alerts.log");
     let wall = " raised warning bot-walls - ";
     assert!(
@@ -201,11 +213,8 @@ async fn faults_and_walls_that_are_many_are_told_and_told_to_be_over() {
 
 #[tokio::test]
 async fn hosts_that_are_down_together_are_told_and_told_to_be_over() {
-    let port = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.local_addr().unwrap().port()
-    };
-    let links: String = (0..20)
+    // More than there is time for: it ends when all is over.
+    let links: String = (0..300)
         .map(|page| format!("<a href='/{page}'>p</a>"))
         .collect();
     let web = site(WWW)
@@ -226,10 +235,13 @@ async fn hosts_that_are_down_together_are_told_and_told_to_be_over() {
         web.url(HOOK, "/hook"),
     ));
     for host in 0..12 {
-        story = story.seed(format!("http://down-{host}.story.localhost:{port}/"));
+        story = story.seed(format!("http://down-{host}.story.localhost:{CLOSED_PORT}/"));
     }
-    let told = story.run().await.finished();
-    raised_and_cleared(&web, &["hosts-failing", "failure-rate"]);
+    let kinds = ["hosts-failing", "failure-rate"];
+    let told = story
+        .run_until("it is over", || are_cleared(&web, &kinds))
+        .await;
+    raised_and_cleared(&web, &kinds);
     let log = told.log_file("alerts.log");
     assert!(log.contains("of 13 queues back off"), "{log}");
 }

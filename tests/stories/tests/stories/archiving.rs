@@ -250,7 +250,7 @@ async fn closed_files_are_handed_over_with_their_checksums_and_after_a_failure_a
     let told = story.run().await.finished();
     assert!(!told.job().join("taken").exists());
     assert!(
-        told.log_file("job.log").contains("alert on-close"),
+        told.log_file("job.log").contains("alert handover on-close"),
         "{}",
         told.log_file("job.log")
     );

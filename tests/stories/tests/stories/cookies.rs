@@ -1,7 +1,7 @@
 //! Cookies: kept, sent back, taken along when a crawl is stopped.
 
 use opilio_stories::{asked, crawl, html, site};
-use opilio_test_web::{Reply, Seen, Web};
+use opilio_test_web::{Reply, SeenRequest, Web};
 
 use crate::many::{A, B};
 
@@ -136,7 +136,7 @@ async fn a_flood_of_cookies_has_an_end() {
 
 #[tokio::test]
 async fn who_is_sent_back_with_a_cookie_comes_back_once() {
-    let wall = |seen: &Seen| match seen.headers.contains_key("cookie") {
+    let wall = |seen: &SeenRequest| match seen.headers.contains_key("cookie") {
         true => html("<a href='/closed.html'>c</a>"),
         false => Reply::redirect(302, "/").with("set-cookie", "seen=1; Path=/"),
     };

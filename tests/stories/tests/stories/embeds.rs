@@ -1,7 +1,7 @@
 //! What pages embed, when they are visited again.
 
 use opilio_stories::{html, site};
-use opilio_test_web::{Gate, Reply, Seen, Web};
+use opilio_test_web::{Gate, Reply, SeenRequest, Web};
 
 use crate::many::{A, hosts};
 use crate::revisits::{revisiting, visits};
@@ -45,7 +45,7 @@ async fn web_that_drops_a_picture(
     page: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
     picture: impl Fn(usize, Reply) -> Reply + Send + Sync + 'static,
 ) -> Web {
-    let shown = |seen: &Seen| {
+    let shown = |seen: &SeenRequest| {
         let port = seen.headers["host"]
             .to_str()
             .unwrap()

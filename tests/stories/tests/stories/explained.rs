@@ -1,6 +1,6 @@
 //! What a job says of one URI: which plugin said what, and which would say what now.
 
-use opilio_control::{Answer, Command, ExplainedUri, WhyAnswer};
+use opilio_control::{Command, CommandResponse, ExplainedUri, WhyAnswer};
 use opilio_stories::{Story, asked, crawl, html, site, until};
 use opilio_test_web::{Gate, Reply};
 
@@ -12,7 +12,7 @@ const WWW: &str = "www.story.localhost";
 async fn why(story: &Story, uri: &str) -> WhyAnswer {
     let uri = uri.to_owned();
     match story.order(Command::Why { uri }).await.unwrap().pop() {
-        Some(Answer::Why(why)) => *why,
+        Some(CommandResponse::Why(why)) => *why,
         other => panic!("{other:?}"),
     }
 }
@@ -27,7 +27,7 @@ async fn explain(story: &Story, uri: &str) -> ExplainedUri {
         at: None,
     };
     match story.order(command).await.unwrap().pop() {
-        Some(Answer::Explained(explained)) => *explained,
+        Some(CommandResponse::Explained(explained)) => *explained,
         other => panic!("{other:?}"),
     }
 }
@@ -101,8 +101,8 @@ async fn wait_evaluators_say_what_would_follow_the_next_visit() {
         .run_until("three visits", || visits(&web, "/") >= 3)
         .await;
     let page = web.url(WWW, "/");
-    let wait = why(&story, &page).await.uri.unwrap()["wait_ms"].clone();
-    let wait = wait.as_f64().unwrap() / 1000.0;
+    let wait = why(&story, &page).await.uri.unwrap()["wait_s"].clone();
+    let wait = wait.as_f64().unwrap();
     let explained = explain(&story, &page).await;
 
     let found: Vec<&str> = explained.waits.iter().map(|one| &*one.found).collect();
@@ -122,8 +122,8 @@ async fn wait_evaluators_say_what_would_follow_the_next_visit() {
     let asked: Vec<&str> = answers.map(|one| &*one.evaluator).collect();
     assert_eq!(names.collect::<Vec<_>>(), asked);
     // Asking has changed nothing.
-    let again = why(&story, &page).await.uri.unwrap()["wait_ms"].clone();
-    assert_eq!(again.as_f64().unwrap() / 1000.0, wait);
+    let again = why(&story, &page).await.uri.unwrap()["wait_s"].clone();
+    assert_eq!(again.as_f64().unwrap(), wait);
 
     let unknown = explain(&story, &web.url(WWW, "/unknown.html")).await;
     assert_eq!(unknown.waits[0].found, "new", "{:?}", unknown.waits);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use opilio_stories::{asked, crawl, html, lines, raw, site};
+use opilio_stories::{CLOSED_PORT, asked, crawl, html, lines, raw, site};
 use opilio_test_web::Reply;
 
 const WWW: &str = "www.story.localhost";
@@ -41,12 +41,7 @@ async fn a_server_that_stays_busy_is_archived_as_it_is_in_the_end() {
 
 #[tokio::test]
 async fn a_host_that_is_down_costs_few_probes_however_many_pages_it_has() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0")
-        .unwrap()
-        .local_addr()
-        .unwrap()
-        .port();
-    let down = format!("http://down.localhost:{port}");
+    let down = format!("http://down.localhost:{CLOSED_PORT}");
     let pictures: String = (0..10)
         .map(|n| format!("<img src='{down}/{n}.png'>"))
         .collect();
@@ -102,8 +97,20 @@ async fn a_name_without_an_address_is_told_apart_from_pages_that_cannot_be_had_f
         .serve()
         .await;
     let told = crawl().seed(web.url(WWW, "/")).run().await.finished();
-    assert_eq!(told.sole("dns:nowhere.invalid").status, -1);
-    assert_eq!(told.sole(&format!("{nowhere}/a.png")).status, -6);
+    let error_of = |uri: &str| {
+        let line = told.sole(uri);
+        let mut annotations = line.annotations.iter();
+        let error = annotations.find_map(|it| it.strip_prefix("err="));
+        (line.status, error.unwrap_or_default().to_owned())
+    };
+    let (status, error) = error_of("dns:nowhere.invalid");
+    assert_eq!(status, -1);
+    assert!(
+        error.starts_with("no_address_for_nowhere.invalid:_"),
+        "{error}"
+    );
+    let (status, error) = error_of(&format!("{nowhere}/a.png"));
+    assert_eq!((status, &*error), (-6, "no_address_for_nowhere.invalid"));
     assert_eq!(told.sole(&format!("{nowhere}/b.png")).status, -6);
 }
 
@@ -173,7 +180,7 @@ async fn a_page_that_fails_before_its_first_success_is_probed_after_the_shortest
         .profile(
             r#"
             strategy = "revisit"
-            fetch.response-timeout = "200ms"
+            fetch.response-timeout = "2s"
             retry.errors = ["connect"]
             [[override]]
             match.host = ["www.story.localhost"]

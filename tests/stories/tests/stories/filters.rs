@@ -1,6 +1,6 @@
 //! Filters at every stage of one crawl: each leaves out what it is about, and says so.
 
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_stories::{Story, asked, crawl, html, refuser, site};
 use opilio_test_web::Reply;
 
@@ -47,7 +47,7 @@ const PROFILE: &str = r#"
 async fn why(story: &Story, uri: &str) -> String {
     let uri = uri.to_owned();
     let answers = story.order(Command::Why { uri }).await.unwrap();
-    let [Answer::Why(why)] = &answers[..] else {
+    let [CommandResponse::Why(why)] = &answers[..] else {
         panic!("{answers:?}");
     };
     assert_eq!(why.known, "refused", "{why:?}");

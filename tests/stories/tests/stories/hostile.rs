@@ -47,10 +47,13 @@ fn besieged(misdeed: Misdeed) -> Story {
             on-fault = "accept"
             "#,
         );
+    // What traps may be out of the processor for longer than this, and would be stopped for its time.
+    let is_endless = matches!(misdeed, Misdeed::Loops);
     for name in [
         "extract", "strip", "change", "rank", "wait", "watch", "filter",
     ] {
-        story = story.profile(&format!("[plugins.bad-{name}.limits]\ntime = '20ms'"));
+        let time = if is_endless { "20ms" } else { "100s" };
+        story = story.profile(&format!("[plugins.bad-{name}.limits]\ntime = '{time}'"));
     }
     story
 }

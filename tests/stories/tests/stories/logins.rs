@@ -1,13 +1,13 @@
 //! Sites that want to know who we are: passwords, forms, and where none of it may turn up.
 
 use opilio_stories::{Story, Told, asked, crawl, html, site};
-use opilio_test_web::{Reply, Seen, Web, schemes};
+use opilio_test_web::{Reply, SeenRequest, Web, schemes};
 
 use crate::many::{A, B};
 
 const HUSH: &str = "hush-hush";
 
-fn header(seen: &Seen, name: &str) -> String {
+fn header(seen: &SeenRequest, name: &str) -> String {
     let value = seen.headers.get(name);
     value
         .map(|it| it.to_str().unwrap().to_owned())
@@ -49,7 +49,7 @@ fn says_nothing(told: &Told) {
     }
 }
 
-fn guarded(seen: &Seen) -> Reply {
+fn guarded(seen: &SeenRequest) -> Reply {
     // base64 of archive:hush-hush
     match header(seen, "authorization").as_str() {
         "Basic YXJjaGl2ZTpodXNoLWh1c2g=" => html("<a href='/staff/b.html'>b</a>"),
@@ -128,7 +128,7 @@ async fn a_password_that_is_wrong_or_not_for_this_realm_is_not_tried_again() {
 
 #[tokio::test]
 async fn a_digest_is_counted_and_made_anew_when_its_nonce_is_stale() {
-    let answer = |seen: &Seen| {
+    let answer = |seen: &SeenRequest| {
         let said = header(seen, "authorization");
         let nonce = if seen.target == "/" { "one" } else { "two" };
         let fresh = said.starts_with("Digest ") && said.contains(&format!("nonce=\"{nonce}\""));
@@ -178,9 +178,9 @@ async fn a_secret_that_is_not_there_is_a_fault_of_the_profile() {
 const LOGIN: &str = "workers = 1\n[logins.shop]\npage = 'PAGE'\nfields = { user = 'archive' }\nsecrets = { pass = { file = 'SECRET' } }\nrefused = 'wrong password'";
 
 /// A site that shows nothing to who has no session. Sessions end when `ends` says so.
-fn shop(ends: fn(&Seen) -> bool) -> opilio_stories::Sites {
+fn shop(ends: fn(&SeenRequest) -> bool) -> opilio_stories::Sites {
     let page = move |text: &'static str| {
-        move |seen: &Seen| match header(seen, "cookie").contains("session=") && !ends(seen) {
+        move |seen: &SeenRequest| match header(seen, "cookie").contains("session=") && !ends(seen) {
             true => html(text),
             false => Reply::redirect(302, "/login?next=x"),
         }

@@ -31,6 +31,8 @@ mod quotas;
 mod ranks;
 mod record;
 mod redirects;
+mod rendered;
+mod repeatable;
 mod replace;
 mod reports;
 mod resume;

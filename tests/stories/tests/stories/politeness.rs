@@ -105,8 +105,10 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
             r#"
             workers = 4
             queue.valence = 3
-            fetch.response-timeout = "400ms"
             retry = { max-retries = 2, delay = "200ms" }
+            [[override]]
+            match.host = ["a.localhost"]
+            fetch.response-timeout = "2s"
             "#,
         )
         .seed(web.url(B, "/"));
@@ -121,11 +123,11 @@ async fn a_host_that_is_down_costs_one_probe_at_a_time_and_holds_nobody_up() {
     assert_eq!(targets, ["/robots.txt"; 3], "once and two retries");
     // Until the crawler gives up, and the rest, which is twice as long the second time.
     assert!(
-        probes[1].came - probes[0].came >= ms(400 + 200),
+        probes[1].came - probes[0].came >= ms(2000 + 200),
         "{probes:?}"
     );
     assert!(
-        probes[2].came - probes[1].came >= ms(400 + 400),
+        probes[2].came - probes[1].came >= ms(2000 + 400),
         "{probes:?}"
     );
     for link in &links {

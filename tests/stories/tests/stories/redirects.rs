@@ -1,14 +1,14 @@
 //! Redirects are hops.
 
 use opilio_stories::{asked, crawl, html, site};
-use opilio_test_web::{Reply, Seen};
+use opilio_test_web::{Reply, SeenRequest};
 
 const WWW: &str = "www.story.localhost";
 const BARE: &str = "story.localhost";
 const NEW: &str = "new.localhost";
 
 /// The URL of another host on the port that was asked.
-fn at(seen: &Seen, host: &str, target: &str) -> String {
+fn at(seen: &SeenRequest, host: &str, target: &str) -> String {
     let port = seen.headers["host"]
         .to_str()
         .unwrap()

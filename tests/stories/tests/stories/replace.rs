@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use opilio_control::{Answer, Command, restore};
+use opilio_control::{Command, CommandResponse, restore};
 use opilio_stories::{Misdeed, Story, asked, crawl, html, scope_filter, site, until};
 use opilio_test_web::{Gate, Web};
 use serde_json::{Value, json};
@@ -62,7 +62,7 @@ async fn pages_in_turn(gate: &Gate) -> Web {
 /// Seeds in this order, and all the time in the world.
 fn in_turn(story: Story, web: &Web) -> Story {
     story
-        .profile("fetch.response-timeout = '100s'")
+        .profile("fetch.response-timeout = '10m'")
         .seed(web.url(WWW, "/"))
         .seed(web.url(WWW, "/next.html"))
 }
@@ -107,7 +107,7 @@ async fn a_hundred_replacements_under_load_lose_nothing() {
     let web = web.serve().await;
     let versions = ["a", "b"].map(html_extractor);
     let story = with_pages(&versions[0])
-        .profile("workers = 8\nqueue.valence = 8\nfetch.response-timeout = '100s'")
+        .profile("workers = 8\nqueue.valence = 8\nfetch.response-timeout = '10m'")
         .seed(web.url(WWW, "/"));
     let files = ["a.wasm", "b.wasm"];
     let files: Vec<PathBuf> = files
@@ -165,7 +165,7 @@ async fn a_replacement_holds_after_a_resume_whatever_becomes_of_the_file() {
         answers
     };
     let (told, answers) = story.run_with(operator).await;
-    let [Answer::Done { result }] = answers.as_slice() else {
+    let [CommandResponse::Done { result }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
     assert!(
@@ -282,7 +282,7 @@ async fn a_plugin_of_a_job_at_rest_is_replaced_for_when_it_goes_on() {
     story.run().await;
     let better = file(&story, "better.wasm", &html_extractor("at rest"));
     let answers = story.order(replace(&better)).await.unwrap();
-    let [Answer::Done { result }] = answers.as_slice() else {
+    let [CommandResponse::Done { result }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
     assert!(result.ends_with("when the job resumes"), "{result}");
@@ -444,7 +444,7 @@ async fn settings_of_an_earlier_replacement_stay_and_the_answer_names_them() {
             settings,
         };
         match story.order(command).await.unwrap().as_slice() {
-            [Answer::Done { result }] => result.clone(),
+            [CommandResponse::Done { result }] => result.clone(),
             other => panic!("{other:?}"),
         }
     };

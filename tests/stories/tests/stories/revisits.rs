@@ -1,7 +1,7 @@
 //! Pages that are visited again: what is kept of each visit, and what the log says.
 
-use opilio_control::{Answer, Command};
-use opilio_stories::{Line, Story, crawl, html, never_waits, site};
+use opilio_control::{Command, CommandResponse};
+use opilio_stories::{LoggedUri, Story, crawl, html, never_waits, site};
 use opilio_test_web::{Reply, Web};
 
 const WWW: &str = "www.story.localhost";
@@ -30,7 +30,7 @@ pub(crate) fn visits(web: &Web, target: &str) -> usize {
 }
 
 /// The annotations of one visit, the overdue time left out.
-fn notes(line: &Line) -> Vec<&str> {
+fn notes(line: &LoggedUri) -> Vec<&str> {
     line.annotations
         .iter()
         .map(String::as_str)
@@ -95,7 +95,7 @@ async fn why_tells_the_digest_and_the_wait_of_each_visit() {
     let page = web.url(WWW, "/");
     let uri = page.clone();
     let answers = story.order(Command::Why { uri }).await.unwrap();
-    let [Answer::Why(why)] = &answers[..] else {
+    let [CommandResponse::Why(why)] = &answers[..] else {
         panic!("{answers:?}");
     };
     let record = why.uri.as_ref().unwrap();
@@ -301,7 +301,7 @@ async fn waits_that_the_limits_correct_are_counted_with_the_evaluator() {
         std::fs::read_to_string(file).unwrap()
     };
     let count = told.of(&web.url(WWW, "/")).len();
-    let said = format!("{count} waits zero");
+    let said = format!("{count} waits of zero");
     assert!(report("plugins.txt").contains(&said), "{said}");
     let sample = format!(
         "opilio_plugin_odd_waits_total{{plugin=\"never-waits\",variant=\"\",why=\"zero\"}} {count}\n"

@@ -1,8 +1,10 @@
 //! What sites say to robots, and how far the profile wants it heeded.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use opilio_stories::{Rogue, Rogues, Step, Told, crawl, html, lines, rests, site};
+use opilio_stories::{Rogue, RogueStep, Rogues, Told, crawl, html, lines, rests, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
@@ -124,10 +126,12 @@ async fn a_policy_holds_for_what_its_override_matches() {
 
 #[tokio::test]
 async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire() {
+    let is_open = Arc::new(AtomicBool::new(false));
+    let now = is_open.clone();
     let web = site(A)
-        .answer("/robots.txt", |seen| match seen.visit {
-            1 => rules(RULES),
-            _ => rules("User-agent: *\nDisallow:\n"),
+        .answer("/robots.txt", move |_| match now.load(Ordering::SeqCst) {
+            false => rules(RULES),
+            true => rules("User-agent: *\nDisallow:\n"),
         })
         .page("/private/a.html", html("private"))
         .serve()
@@ -135,10 +139,15 @@ async fn a_page_that_is_opened_is_fetched_when_the_rules_that_closed_it_expire()
     // The longest wait is four weeks.
     let story = crawl().profile("strategy = 'revisit'\n[robots]\nexpires = '300ms'");
     let page = web.url(A, "/private/a.html");
-    let told = story
-        .seed(page.clone())
-        .run_until("the page", || visits(&web, "/private/a.html") > 0)
-        .await;
+    let story = story.seed(page.clone());
+    // On a busy machine the first rules may have expired before the page is first looked at.
+    let is_fetched = || {
+        if lines(&story.job()).iter().any(|line| line.status == -9998) {
+            is_open.store(true, Ordering::SeqCst);
+        }
+        visits(&web, "/private/a.html") > 0
+    };
+    let told = story.run_until("the page", is_fetched).await;
     let statuses: Vec<_> = told.of(&page).iter().map(|line| line.status).collect();
     assert!(
         statuses.len() > 1 && statuses[0] == -9998 && statuses.ends_with(&[200]),
@@ -227,12 +236,12 @@ async fn nobody_waits_for_a_robots_txt_that_is_not_gone_by() {
 #[tokio::test]
 async fn a_robots_txt_that_cannot_be_fetched_is_asked_for_once_if_nobody_goes_by_it() {
     let rogue = Rogue::new("idle")
-        .answers("/robots.txt", [Step::Reset])
+        .answers("/robots.txt", [RogueStep::Reset])
         .answers(
             "/",
             [
-                Step::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage".to_vec()),
-                Step::Close,
+                RogueStep::Send(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage".to_vec()),
+                RogueStep::Close,
             ],
         );
     let rogues = Rogues::serve([rogue]);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use opilio_frontier::{Next, UriRecord};
-use opilio_profile::{Given, Profile};
-use opilio_simulate::{Begun, EndKind, ServerAnswer, SimulatedCrawl};
-use opilio_stories::{Line, component_cache, crawl, lines, site};
+use opilio_profile::{Profile, ProfileContext};
+use opilio_simulate::{EndKind, ServerAnswer, SimulatedCrawl, VisitStart};
+use opilio_stories::{LoggedUri, component_cache, crawl, lines, site};
 use opilio_test_web::Reply;
 use opilio_uri::Uri;
 
@@ -94,7 +94,7 @@ impl Told {
         }
     }
 
-    fn logged(line: &Line) -> Told {
+    fn logged(line: &LoggedUri) -> Told {
         Told::new(line.status, &line.hops, &line.annotations)
     }
 }
@@ -159,10 +159,10 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
             .push(Told::logged(line));
     }
 
-    let given = Given {
+    let given = ProfileContext {
         builtins: opilio_crawl::builtin_plugins(),
         seeds: vec![seed.clone()],
-        ..Given::default()
+        ..ProfileContext::default()
     };
     let text = story.profile_text();
     let parse = || Profile::parse("story.toml", &text, &given);
@@ -248,8 +248,8 @@ fn simulate(
         };
         let (uri, hops) = (issue.uri.clone(), issue.record.hop_path.as_str().to_owned());
         let done = match crawl.begin(*issue, now).unwrap() {
-            Begun::Ended(done) => *done,
-            Begun::Asks(request) => {
+            VisitStart::Ended(done) => *done,
+            VisitStart::Asks(request) => {
                 let asked = requests.entry(uri.as_str().to_owned()).or_default();
                 *asked += 1;
                 let etag = request.headers.if_none_match.clone();

@@ -1,6 +1,6 @@
 //! Lists that plugins look things up in, while their files change.
 
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_stories::{Story, asked, crawl, html, site, until};
 use opilio_test_web::{Gate, Web};
 
@@ -58,7 +58,7 @@ async fn a_list_that_changes_while_the_crawl_runs_holds_for_what_is_found_then()
     let (told, answers) = story.run_with(operator).await;
     let told = told.finished();
     assert_eq!(told.sole(&web.url(OTHER, "/")).status, 200, "{}", log());
-    let [Answer::Tables { tables }] = answers.as_slice() else {
+    let [CommandResponse::Tables { tables }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
     let [table] = tables.as_slice() else {
@@ -101,7 +101,7 @@ async fn a_list_with_a_faulty_row_leaves_the_old_one_and_is_an_alert() {
         2,
         "once, and once when asked: {log}"
     );
-    let [Answer::Tables { tables }] = answers.as_slice() else {
+    let [CommandResponse::Tables { tables }] = answers.as_slice() else {
         panic!("{answers:?}")
     };
     assert!(

@@ -1,7 +1,7 @@
 //! What is no change: noise that strippers take away, sections that publishers mark, headers that say so, little things.
 //! And what is told from elsewhere: feeds that make their evaluator's waits.
 
-use opilio_stories::{Capture, Line, Story, Told, html, site};
+use opilio_stories::{Capture, LoggedUri, Story, Told, html, site};
 use opilio_test_web::{Reply, Web};
 use sha1::{Digest as _, Sha1};
 
@@ -95,7 +95,7 @@ async fn little_things_pass_until_they_add_up() {
         revisiting().profile("stacks.change = ['similar']\nrevisit.stripped-equal = 'drop'");
     let told = told_after(story, &web, "/", 14).await;
     let log = told.of(&web.url(WWW, "/"));
-    let unchanged = |line: &Line| line.notes("unchanged");
+    let unchanged = |line: &LoggedUri| line.notes("unchanged");
     assert!(unchanged(log[1]) && log[1].notes("similar:"), "{log:#?}");
     assert!(log[1..].iter().any(|line| !unchanged(line)), "{log:#?}");
 }
@@ -223,7 +223,7 @@ async fn a_site_whose_headers_lie_is_not_believed() {
 /// The feed is read every 20 ms; what it names waits for an hour, and is there when the feed names it.
 #[tokio::test]
 async fn what_a_feed_names_is_visited_long_before_its_wait_is_over() {
-    let feed = |seen: &opilio_test_web::Seen| {
+    let feed = |seen: &opilio_test_web::SeenRequest| {
         let at = match seen.visit {
             0..=2 => "2020-01-01T00:00:00Z".to_owned(),
             _ => jiff::Timestamp::now().to_string(),

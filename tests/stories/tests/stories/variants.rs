@@ -79,7 +79,8 @@ async fn five_hundred_variants_start_at_once() {
     let began = Instant::now();
     let crawl = story.begin().unwrap_or_else(|error| panic!("{error}"));
     let took = began.elapsed();
-    assert!(took < Duration::from_secs(10), "{took:?}");
+    // Ten times what a busy machine takes; compiling each would take longer.
+    assert!(took < Duration::from_secs(60), "{took:?}");
     drop(crawl);
     let told = story.run().await.finished();
     assert_eq!(told.sole(&web.url("s499.localhost", "/a/b/")).status, 200);
@@ -132,7 +133,7 @@ async fn settings_that_do_not_fit_are_refused_in_the_name_of_the_plugin() {
     );
     let guest = refused("patterns = ['(']");
     assert!(
-        guest.contains("regex-strip 0.1.0: is no regular expression"),
+        guest.contains("regex-strip 0.1.0: not a regular expression"),
         "{guest}"
     );
 }

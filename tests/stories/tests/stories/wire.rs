@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use opilio_control::{Answer, Command};
+use opilio_control::{Command, CommandResponse};
 use opilio_crawl::{End, Share};
 use opilio_stories::{Story, crawl, html, raw, site, until};
 
@@ -164,7 +164,7 @@ fn endless_page() -> (u16, std::sync::mpsc::Sender<()>) {
 /// How often the crawl has waited to read on, for want of bandwidth.
 async fn waited_for_bytes(story: &Story) -> u64 {
     match &story.order(Command::Status).await.unwrap()[..] {
-        [Answer::Status(status)] => status.taken.waited_for_bytes,
+        [CommandResponse::Status(status)] => status.taken.waited_for_bytes,
         other => panic!("{other:?}"),
     }
 }

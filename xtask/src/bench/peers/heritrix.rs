@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use super::{Cost, Run, bytes_of};
+use super::Run;
+use crate::bench::cost::{Cost, bytes_of};
 use crate::bench::measured;
 use crate::command;
 

@@ -4,7 +4,8 @@ use std::fs;
 
 use anyhow::{Context as _, Result};
 
-use super::{Cost, Run, bytes_of};
+use super::Run;
+use crate::bench::cost::{Cost, bytes_of};
 use crate::bench::measured;
 
 /// Exit code after a response such as 404.

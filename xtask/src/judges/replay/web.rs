@@ -49,6 +49,16 @@ impl Judged {
         format!("https://{WWW}:{}", self.secure.port())
     }
 
+    /// Whether each page was asked for, and those of which revisit records are judged again.
+    pub(super) fn is_visited(&self) -> bool {
+        let requests = self.web.requests();
+        let visits = |target: &str| requests.iter().filter(|it| it.target == target).count();
+        let again = ["/original.html", "/copy.html", "/same.html", "/still.html"];
+        let once = ["/missing.html", "/large.bin", "/cut.bin", "/secure.html"];
+        again.iter().all(|target| visits(target) >= 2)
+            && once.iter().all(|target| visits(target) >= 1)
+    }
+
     /// What a crawl begins with.
     pub(super) fn seeds(&self) -> Vec<String> {
         vec![

@@ -7,8 +7,9 @@ use opilio_control::{KnownStack, Overdue, Statistics, Status, WhyAnswer};
 use opilio_crawl::TableReport;
 use serde_json::Value;
 
-use super::value::{NOTHING, bytes, count, number, numbered, queue_state, text, time};
-use crate::{figures, terminal};
+use super::value::{NOTHING, bytes, count, number, queue_state, text, time};
+use crate::figures::{self, numbered};
+use crate::terminal;
 
 /// Width of the names before values.
 const NAME_WIDTH: usize = 14;
@@ -33,7 +34,12 @@ pub(super) fn status_lines(status: &Status) -> String {
     let mut lines = line("job", &status.job.display().to_string());
     lines += &line("state", &state);
     lines += &line("URIs", &figures::uris(statistics));
-    lines += &line("finished", &figures::outcomes(statistics));
+    if let Some(visits) = &status.visits {
+        lines += &line("visits", &figures::visits(visits));
+    }
+    if statistics.retries > 0 {
+        lines += &line("retries", &HumanCount(statistics.retries).to_string());
+    }
     if status.pid.is_some() {
         let received = format!(
             "{} for {} since the process started",
@@ -85,11 +91,8 @@ pub(super) fn queue_lines(queue: &Value) -> String {
     if failures > 0 {
         lines += &line("back-offs", &format!("{failures} in a row"));
     }
-    if let Some(delay) = queue["crawl_delay_ms"].as_u64() {
-        lines += &line(
-            "crawl-delay",
-            &format!("{:?}", Duration::from_millis(delay)),
-        );
+    if let Some(delay) = queue["crawl_delay_s"].as_f64() {
+        lines += &line("crawl-delay", &format!("{delay} s"));
     }
     if queue["group"].is_string() {
         lines += &line("server group", &text(queue, "group"));
@@ -112,7 +115,8 @@ pub(super) fn queue_lines(queue: &Value) -> String {
             bytes(queue, "novel_bytes")
         ),
     );
-    let run_time = Duration::from_millis(number(queue, "run_time_ms"));
+    let run_time = queue["run_time_s"].as_f64().unwrap_or_default();
+    let run_time = Duration::try_from_secs_f64(run_time).unwrap_or_default();
     lines += &line("exchanges took", &HumanDuration(run_time).to_string());
     lines + &line("cost", &count(queue, "spent"))
 }

@@ -4,7 +4,7 @@ use indicatif::{HumanBytes, HumanCount};
 use opilio_control::{CheckedStore, Checkpoint, ImportResult, SourceRead, SweepResult};
 
 use super::lines::line;
-use super::value::numbered;
+use crate::figures::numbered;
 
 pub(super) fn swept_line(swept: &SweepResult) -> String {
     let done = match swept.action.as_str() {

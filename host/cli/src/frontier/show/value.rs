@@ -29,12 +29,6 @@ pub(super) fn count(object: &Value, name: &str) -> String {
     HumanCount(object[name].as_u64().unwrap_or(0)).to_string()
 }
 
-/// Returns a count with a noun whose plural ends in s.
-pub(super) fn numbered(count: u64, thing: &str) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{} {thing}{plural}", HumanCount(count))
-}
-
 pub(super) fn bytes(object: &Value, name: &str) -> String {
     HumanBytes(object[name].as_u64().unwrap_or(0)).to_string()
 }

@@ -6,7 +6,7 @@ use html5gum::emitters::default::DefaultEmitter;
 use html5gum::{Doctype, StartTag, Token, Tokenizer};
 use opilio_uri::Uri;
 
-use super::{Parts, sheet};
+use super::{Parts, style_sheet};
 
 /// Style of disabled links: they look like links unless the page says otherwise.
 const LINKS: &str =
@@ -105,7 +105,7 @@ impl Page<'_, '_> {
         match self.inside {
             None => self.written.push_str(&escaped(text)),
             Some(Inside::Style) => {
-                let sheet = sheet::rewrite(text, &self.base, self.parts);
+                let sheet = style_sheet::rewrite(text, &self.base, self.parts);
                 self.written.push_str(&sheet);
             }
             Some(Inside::Noscript) => {
@@ -194,7 +194,7 @@ impl Page<'_, '_> {
             return Written::Dropped;
         }
         match (tag, name) {
-            (_, "style") => Written::As(sheet::rewrite(value, &self.base, self.parts).into()),
+            (_, "style") => Written::As(style_sheet::rewrite(value, &self.base, self.parts).into()),
             ("img" | "input" | "audio" | "video" | "source" | "track", "src")
             | ("image" | "feimage", "href" | "xlink:href")
             | ("link", "href")

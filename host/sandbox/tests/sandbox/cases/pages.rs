@@ -131,7 +131,7 @@ impl Case {
             fragment: None,
             content: Bytes::copy_from_slice(self.input.as_bytes()),
             notes: Notes::new(),
-            kept: opilio_sandbox::Kept::default(),
+            kept: opilio_sandbox::SharedKeptValues::default(),
         })
     }
 

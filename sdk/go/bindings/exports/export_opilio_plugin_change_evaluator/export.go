@@ -2,9 +2,9 @@
 package export_opilio_plugin_change_evaluator
 
 import (
-	evaluator "opilio/plugin/bindings/imports/opilio_plugin_change_evaluator"
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	"opilio/plugin/internal/wit"
+	evaluator "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_change_evaluator"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 var (

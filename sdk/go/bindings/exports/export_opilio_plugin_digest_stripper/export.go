@@ -2,10 +2,10 @@
 package export_opilio_plugin_digest_stripper
 
 import (
-	stripper "opilio/plugin/bindings/imports/opilio_plugin_digest_stripper"
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	types "opilio/plugin/bindings/imports/opilio_plugin_types"
-	"opilio/plugin/internal/wit"
+	stripper "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_digest_stripper"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	types "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 var (

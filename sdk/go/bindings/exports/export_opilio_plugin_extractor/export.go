@@ -2,8 +2,8 @@
 package export_opilio_plugin_extractor
 
 import (
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	extractor "opilio/plugin/bindings/imports/opilio_plugin_extractor"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	extractor "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_extractor"
 )
 
 var (

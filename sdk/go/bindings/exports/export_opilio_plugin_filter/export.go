@@ -2,8 +2,8 @@
 package export_opilio_plugin_filter
 
 import (
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	filter "opilio/plugin/bindings/imports/opilio_plugin_filter"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	filter "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_filter"
 )
 
 var (

@@ -2,7 +2,7 @@
 package export_opilio_plugin_observer
 
 import (
-	observer "opilio/plugin/bindings/imports/opilio_plugin_observer"
+	observer "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_observer"
 )
 
 var (

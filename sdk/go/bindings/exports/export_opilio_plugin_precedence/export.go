@@ -2,8 +2,8 @@
 package export_opilio_plugin_precedence
 
 import (
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	"opilio/plugin/internal/wit"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 var (

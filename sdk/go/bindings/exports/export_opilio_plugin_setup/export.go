@@ -2,8 +2,8 @@
 package export_opilio_plugin_setup
 
 import (
-	setup "opilio/plugin/bindings/imports/opilio_plugin_setup"
-	"opilio/plugin/internal/wit"
+	setup "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_setup"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 var (

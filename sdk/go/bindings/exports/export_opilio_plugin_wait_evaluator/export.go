@@ -2,9 +2,9 @@
 package export_opilio_plugin_wait_evaluator
 
 import (
-	documents "opilio/plugin/bindings/imports/opilio_plugin_documents"
-	evaluator "opilio/plugin/bindings/imports/opilio_plugin_wait_evaluator"
-	"opilio/plugin/internal/wit"
+	documents "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	evaluator "github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_wait_evaluator"
+	"github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 var (

@@ -7,8 +7,8 @@
 package opilio_plugin_digest_stripper
 
 import (
-	"opilio/plugin/bindings/imports/opilio_plugin_documents"
-	"opilio/plugin/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
 )
 
 type Document = opilio_plugin_documents.Document

@@ -7,9 +7,9 @@
 package opilio_plugin_documents
 
 import (
-	witRuntime "opilio/plugin/internal/wit"
-	witTypes "opilio/plugin/internal/wit"
-	"opilio/plugin/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
+	witRuntime "github.com/opilio/opilio/sdk/go/internal/wit"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 	"runtime"
 	"unsafe"
 )

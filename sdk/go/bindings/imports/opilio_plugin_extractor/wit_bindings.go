@@ -7,9 +7,9 @@
 package opilio_plugin_extractor
 
 import (
-	witTypes "opilio/plugin/internal/wit"
-	"opilio/plugin/bindings/imports/opilio_plugin_documents"
-	"opilio/plugin/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 type Document = opilio_plugin_documents.Document

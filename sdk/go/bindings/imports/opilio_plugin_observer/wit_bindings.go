@@ -7,8 +7,8 @@
 package opilio_plugin_observer
 
 import (
-	witTypes "opilio/plugin/internal/wit"
-	"opilio/plugin/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 type ContentState = opilio_plugin_types.ContentState

@@ -7,7 +7,7 @@
 package opilio_plugin_precedence
 
 import (
-	"opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
 )
 
 type Candidates = opilio_plugin_documents.Candidates

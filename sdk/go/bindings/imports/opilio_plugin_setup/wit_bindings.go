@@ -7,7 +7,7 @@
 package opilio_plugin_setup
 
 import (
-	"opilio/plugin/bindings/imports/opilio_plugin_types"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_types"
 )
 
 type NamedValue = opilio_plugin_types.NamedValue

@@ -7,9 +7,9 @@
 package opilio_plugin_tables
 
 import (
-	witRuntime "opilio/plugin/internal/wit"
-	witTypes "opilio/plugin/internal/wit"
-	"opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	witRuntime "github.com/opilio/opilio/sdk/go/internal/wit"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 	"runtime"
 	"unsafe"
 )

@@ -7,7 +7,7 @@
 package opilio_plugin_types
 
 import (
-	witTypes "opilio/plugin/internal/wit"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 // Milliseconds since 1970-01-01T00:00:00Z.

@@ -7,8 +7,8 @@
 package opilio_plugin_wait_evaluator
 
 import (
-	witTypes "opilio/plugin/internal/wit"
-	"opilio/plugin/bindings/imports/opilio_plugin_documents"
+	"github.com/opilio/opilio/sdk/go/bindings/imports/opilio_plugin_documents"
+	witTypes "github.com/opilio/opilio/sdk/go/internal/wit"
 )
 
 type Visit = opilio_plugin_documents.Visit

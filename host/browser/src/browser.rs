@@ -1,0 +1,170 @@
+//! A running browser: its process, its DevTools connection, and the proxy that refuses its own requests.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::authority::JobAuthority;
+use crate::devtools::{CommandFailure, DevTools};
+use crate::error::BrowserError;
+use crate::executable::BrowserExecutable;
+use crate::flags::CommandLine;
+use crate::process::BrowserProcess;
+use crate::proxy::RefusingProxy;
+use crate::settings::BrowserSettings;
+
+/// Time for a browser to answer when it is asked whether it still does.
+const PING_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Prefix of profile folders.
+pub(crate) const PROFILE_PREFIX: &str = "profile-";
+
+/// A browser that answers.
+pub(crate) struct Browser {
+    pub devtools: DevTools,
+    process: BrowserProcess,
+    proxy: RefusingProxy,
+    /// Pages that it has had.
+    pub pages: u32,
+}
+
+impl Browser {
+    /// Starts a browser with a fresh profile in `folder`, and waits until it answers.
+    pub(crate) async fn start(
+        executable: &BrowserExecutable,
+        settings: &BrowserSettings,
+        folder: &Path,
+        authority: &Arc<JobAuthority>,
+    ) -> Result<Browser, BrowserError> {
+        let profile = tempfile::Builder::new()
+            .prefix(PROFILE_PREFIX)
+            .tempdir_in(folder)
+            .map_err(|source| BrowserError::Folder {
+                folder: folder.to_owned(),
+                source,
+            })?;
+        let proxy = RefusingProxy::open().await?;
+        let profile_path = profile.path().to_owned();
+        let line = CommandLine {
+            settings,
+            major: executable.major,
+            profile: &profile_path,
+            refusing_proxy: proxy.address(),
+            authority_spki: authority.spki(),
+        };
+        let (process, devtools) = BrowserProcess::start(executable, profile, &line)?;
+        let mut browser = Browser {
+            devtools,
+            process,
+            proxy,
+            pages: 0,
+        };
+        let method = "Browser.getVersion";
+        let answer = browser.devtools.call(None, method, json!({}));
+        match tokio::time::timeout(settings.start_time_max, answer).await {
+            Ok(Ok(_)) => {
+                // Windows that pages open wait until the page's observer holds their requests.
+                let params = json!({
+                    "autoAttach": true,
+                    "waitForDebuggerOnStart": true,
+                    "flatten": true,
+                    "filter": [{"type": "page", "exclude": false}, {"exclude": true}],
+                });
+                let time_max = settings.command_time_max;
+                browser
+                    .call("Target.setAutoAttach", params, time_max)
+                    .await?;
+                Ok(browser)
+            }
+            Ok(Err(CommandFailure::Closed)) => {
+                let error = browser.start_error(executable).await;
+                browser.end().await;
+                Err(error)
+            }
+            Ok(Err(CommandFailure::Refused(message))) => Err(BrowserError::Refused {
+                method: method.to_owned(),
+                message,
+            }),
+            Err(_) => {
+                browser.end().await;
+                Err(BrowserError::Hung {
+                    during: "its start".to_owned(),
+                    after: settings.start_time_max,
+                })
+            }
+        }
+    }
+
+    async fn start_error(&mut self, executable: &BrowserExecutable) -> BrowserError {
+        let path = executable.path.clone();
+        let status = self.process.status().await;
+        let stderr = self.process.stderr();
+        let is_sandbox = [
+            "without --no-sandbox",
+            "No usable sandbox",
+            "setuid sandbox",
+        ];
+        match is_sandbox.iter().any(|message| stderr.contains(message)) {
+            true => BrowserError::SandboxRefused { path, stderr },
+            false => BrowserError::DoesNotStart {
+                path,
+                status,
+                stderr,
+            },
+        }
+    }
+
+    /// Calls a command of the browser itself, for at most this long.
+    pub(crate) async fn call(
+        &mut self,
+        method: &str,
+        params: Value,
+        time_max: Duration,
+    ) -> Result<Value, BrowserError> {
+        let answer = self.devtools.call(None, method, params);
+        match tokio::time::timeout(time_max, answer).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(CommandFailure::Refused(message))) => Err(BrowserError::Refused {
+                method: method.to_owned(),
+                message,
+            }),
+            Ok(Err(CommandFailure::Closed)) => Err(self.crash(method).await),
+            Err(_) => Err(BrowserError::Hung {
+                during: method.to_owned(),
+                after: time_max,
+            }),
+        }
+    }
+
+    /// The error of a browser that has closed its pipe.
+    pub(crate) async fn crash(&mut self, during: &str) -> BrowserError {
+        BrowserError::Crashed {
+            during: during.to_owned(),
+            status: self.process.status().await,
+            stderr: self.process.stderr(),
+        }
+    }
+
+    /// Whether it answers at all.
+    pub(crate) async fn answers(&self) -> bool {
+        let answer = self.devtools.call(None, "Browser.getVersion", json!({}));
+        matches!(tokio::time::timeout(PING_TIME_MAX, answer).await, Ok(Ok(_)))
+    }
+
+    /// Number of its process group.
+    pub(crate) fn group(&self) -> u32 {
+        self.process.group()
+    }
+
+    /// Requests of its own that were refused.
+    pub(crate) fn refused(&self) -> Vec<String> {
+        self.proxy.refused()
+    }
+
+    /// Kills it with all its processes, and removes its profile.
+    pub(crate) async fn end(self) {
+        self.process.end().await;
+    }
+}

@@ -1,0 +1,161 @@
+//! Errors of browsers: each names the place, and the remedy where an operator has one.
+
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// The reason why no browser is at hand.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrowserError {
+    /// Install Chromium, or correct the setting.
+    #[error(
+        "no Chromium found ({looked}): install it, for example `apt-get install chromium`, or set its path (executable)"
+    )]
+    NotFound {
+        /// The places that were searched.
+        looked: String,
+    },
+    /// The file is not Chromium, or libraries are missing.
+    #[error(
+        "{path}: `--version` names no version of Chromium ({answer}): set the path of Chromium (executable)"
+    )]
+    NotChromium {
+        /// The executable.
+        path: PathBuf,
+        /// Its output or its exit status.
+        answer: String,
+    },
+    /// Install a newer one.
+    #[error("{path} is version {version}; install {version_min} or later")]
+    TooOld {
+        /// The executable.
+        path: PathBuf,
+        /// As it names it.
+        version: String,
+        /// Oldest major version that is used.
+        version_min: u32,
+    },
+    /// Its own words say what is missing, such as a library.
+    #[error("{path} does not start ({status}): {stderr}")]
+    DoesNotStart {
+        /// The executable.
+        path: PathBuf,
+        /// Its exit status, or the reason why the system started nothing.
+        status: String,
+        /// Last lines of its standard error.
+        stderr: String,
+    },
+    /// Run the crawl as another user, allow user namespaces, or switch the sandbox off.
+    #[error(
+        "{path} refuses to run with its sandbox: run the crawl as a user other than root and allow user namespaces, \
+         or set sandbox = false where a container isolates the crawl; it says: {stderr}"
+    )]
+    SandboxRefused {
+        /// The executable.
+        path: PathBuf,
+        /// Last lines of its standard error.
+        stderr: String,
+    },
+    /// The visit may be repeated with another browser.
+    #[error("the browser crashed during {during} ({status}): {stderr}")]
+    Crashed {
+        /// The DevTools command or the wait that it interrupted.
+        during: String,
+        /// Its exit status.
+        status: String,
+        /// Last lines of its standard error.
+        stderr: String,
+    },
+    /// The browser is ended. The visit may be repeated with another one.
+    #[error("the browser gave no answer to {during} after {after:?}")]
+    Hung {
+        /// The DevTools command.
+        during: String,
+        /// The time limit.
+        after: Duration,
+    },
+    /// The browser refuses a command that every supported version knows.
+    #[error("the browser refuses {method}: {message}")]
+    Refused {
+        /// The DevTools command.
+        method: String,
+        /// The browser's answer.
+        message: String,
+    },
+    /// The answer of a command lacks a field.
+    #[error("the browser's answer to {method} has no {field}")]
+    Answer {
+        /// The DevTools command.
+        method: String,
+        /// Path of the field.
+        field: String,
+    },
+    /// Free space, or make the folder writable.
+    #[error("folder of browser profiles {folder} cannot be used")]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// No port on loopback could be opened.
+    #[error("no port on 127.0.0.1 for the recording proxy")]
+    ProxyPort {
+        /// The cause.
+        source: io::Error,
+    },
+    /// A policy of the machine may forbid it.
+    #[error(
+        "the browser does not use the recording proxy ({error}): \
+         look for policies of proxies and certificates in /etc/chromium/policies and /etc/opt/chrome/policies"
+    )]
+    ProxyNotUsed {
+        /// The browser's own name of the error.
+        error: String,
+    },
+    /// The authority of the job could not be made.
+    #[error("no certificate authority for the recording proxy: {reason}")]
+    Authority {
+        /// The cause.
+        reason: String,
+    },
+    /// The pool has been closed.
+    #[error("the browsers of this crawl have been closed")]
+    Closed,
+}
+
+/// The reason why an operation on a page has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PageError {
+    /// The page reached a limit. This is an outcome of the page, to be recorded.
+    #[error("page cut: {0}")]
+    Cut(PageCut),
+    /// The browser failed. The visit may be repeated.
+    #[error(transparent)]
+    Browser(#[from] BrowserError),
+}
+
+/// The limit that a page reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageCut {
+    /// `page_time_max` passed.
+    #[error("time limit reached")]
+    Time,
+    /// `memory_max` passed. The browser is gone.
+    #[error("memory limit reached")]
+    Memory,
+    /// `steps_max` passed.
+    #[error("limit of actions reached")]
+    Steps,
+    /// The page's own process crashed, often for lack of memory.
+    #[error("its process crashed")]
+    Crashed,
+    /// A script keeps the page busy, so that it does not answer.
+    #[error("it does not answer")]
+    Unresponsive,
+}

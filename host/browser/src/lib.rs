@@ -1,0 +1,36 @@
+//! Chromium behind a recording proxy: a browser as an instrument of the crawl.
+//!
+//! [`BrowserPool`] finds and starts browsers. [`PageSession`] loads one page in a fresh browser context, reports a
+//! [`PageView`] to behaviours, carries out their [`PageAction`]s, and extracts links, text and pictures. The browser has no
+//! network of its own: every request of a page is handed to a [`PageFetcher`], which the crawl implements. This crate
+//! decides nothing about scope, robots.txt or archives, and opens no connection to any server.
+//!
+//! The README has the security measures and their limits.
+
+mod authority;
+mod browser;
+mod devtools;
+mod error;
+mod executable;
+mod flags;
+mod page;
+mod page_fetcher;
+mod pool;
+mod process;
+mod process_tree;
+mod proxy;
+mod settings;
+mod traffic;
+
+pub use error::{BrowserError, PageCut, PageError};
+pub use executable::{BrowserExecutable, CHROMIUM_MIN, EXECUTABLES};
+pub use page::{
+    ActionResult, LoadResult, PageAction, PageContent, PageReport, PageSession, PageView,
+    RenderedLink, ScreenshotArea, ScrollTarget,
+};
+pub use page_fetcher::{
+    FetchFuture, FetchRejection, OpenedWebSocket, PageBody, PageFetcher, WebSocketStream, full_body,
+};
+pub use pool::{BrowserPool, PoolFigures};
+pub use settings::{BrowserSettings, Viewport};
+pub use traffic::{PageResource, ResourceResult};

@@ -1,0 +1,55 @@
+//! Watches the memory of a page's browser, and kills it when it passes the limit.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+
+use super::observer::Observer;
+use crate::error::PageCut;
+use crate::process::kill_group;
+use crate::process_tree::ProcessGroup;
+
+/// Time between two readings. A page allocates some hundred megabytes in it.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// A watch over one browser, for the time of one page.
+pub(super) struct MemoryWatch {
+    peak: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl MemoryWatch {
+    pub(super) fn start(group: u32, memory_max: u64, observer: Observer) -> MemoryWatch {
+        let peak = Arc::new(AtomicU64::new(0));
+        let task = tokio::spawn(watch(group, memory_max, peak.clone(), observer));
+        MemoryWatch { peak, task }
+    }
+
+    /// Most memory until now, in bytes.
+    pub(super) fn peak(&self) -> u64 {
+        self.peak.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn stop(&self) {
+        self.task.abort();
+    }
+}
+
+async fn watch(group: u32, memory_max: u64, peak: Arc<AtomicU64>, observer: Observer) {
+    let mut interval = tokio::time::interval(INTERVAL);
+    loop {
+        interval.tick().await;
+        let read = move || ProcessGroup::read(group).memory();
+        let Ok(memory) = tokio::task::spawn_blocking(read).await else {
+            return;
+        };
+        peak.fetch_max(memory, Ordering::Relaxed);
+        if memory > memory_max {
+            observer.cut(PageCut::Memory);
+            kill_group(group);
+            return;
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The browsers of one job. Each has one page at a time, so memory, crashes and requests belong to a page.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::authority::JobAuthority;
+use crate::browser::{Browser, PROFILE_PREFIX};
+use crate::error::BrowserError;
+use crate::executable::BrowserExecutable;
+use crate::settings::BrowserSettings;
+
+/// Refused requests of all browsers that are remembered.
+const REFUSED_MAX: usize = 1000;
+
+/// Starts browsers when pages need them, and reuses them. Cheap to clone; clones share the browsers.
+#[derive(Clone)]
+pub struct BrowserPool {
+    shared: Arc<PoolShared>,
+}
+
+/// Counts of a pool since its start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PoolFigures {
+    /// Browser processes that were started.
+    pub started: u64,
+    /// Pages that were opened.
+    pub pages: u64,
+    /// Browsers that ended by themselves, hung, or were killed because of their page.
+    pub failed: u64,
+    /// Requests that browsers made of their own and that were refused: method and target.
+    pub refused: Vec<String>,
+}
+
+pub(crate) struct PoolShared {
+    pub settings: BrowserSettings,
+    pub authority: Arc<JobAuthority>,
+    executable: BrowserExecutable,
+    folder: PathBuf,
+    slots: Arc<Semaphore>,
+    idle: Mutex<Vec<Browser>>,
+    started: AtomicU64,
+    pages: AtomicU64,
+    failed: AtomicU64,
+    refused: Mutex<Vec<String>>,
+}
+
+/// A browser with the right to use it.
+pub(crate) struct BrowserLease {
+    pub browser: Browser,
+    pub pool: Arc<PoolShared>,
+    _slot: OwnedSemaphorePermit,
+}
+
+impl BrowserPool {
+    /// Finds Chromium, checks its version, and makes the job's authority. It starts no browser yet. `folder` holds the
+    /// browsers' profiles and belongs to this pool; profiles that a killed process left there are removed.
+    ///
+    /// # Errors
+    /// Chromium is missing or too old, or the folder cannot be used.
+    pub async fn new(
+        settings: BrowserSettings,
+        folder: impl Into<PathBuf>,
+    ) -> Result<BrowserPool, BrowserError> {
+        let executable = BrowserExecutable::find(&settings).await?;
+        let folder = folder.into();
+        // Browsers run in their profiles, where a relative path would lead elsewhere.
+        let folder = std::path::absolute(&folder).unwrap_or(folder);
+        remove_profiles(&folder).map_err(|source| BrowserError::Folder {
+            folder: folder.clone(),
+            source,
+        })?;
+        Ok(BrowserPool {
+            shared: Arc::new(PoolShared {
+                authority: Arc::new(JobAuthority::create()?),
+                executable,
+                folder,
+                slots: Arc::new(Semaphore::new(settings.processes.max(1))),
+                idle: Mutex::default(),
+                started: AtomicU64::new(0),
+                pages: AtomicU64::new(0),
+                failed: AtomicU64::new(0),
+                refused: Mutex::default(),
+                settings,
+            }),
+        })
+    }
+
+    /// The Chromium of this pool.
+    pub fn executable(&self) -> &BrowserExecutable {
+        &self.shared.executable
+    }
+
+    /// Waits for a free browser, and starts one if none is running.
+    pub(crate) async fn lease(&self) -> Result<BrowserLease, BrowserError> {
+        let lease = self.shared.lease().await?;
+        self.shared.pages.fetch_add(1, Ordering::Relaxed);
+        Ok(lease)
+    }
+
+    /// Counts since the start.
+    pub fn figures(&self) -> PoolFigures {
+        let shared = &self.shared;
+        let mut refused = lock(&shared.refused).clone();
+        refused.extend(lock(&shared.idle).iter().flat_map(Browser::refused));
+        PoolFigures {
+            started: shared.started.load(Ordering::Relaxed),
+            pages: shared.pages.load(Ordering::Relaxed),
+            failed: shared.failed.load(Ordering::Relaxed),
+            refused,
+        }
+    }
+
+    /// Ends all browsers, and opens no further page. Waits for pages that are open.
+    pub async fn close(&self) {
+        let all = u32::try_from(self.shared.settings.processes.max(1)).unwrap_or(u32::MAX);
+        let all = self.shared.slots.acquire_many(all).await;
+        self.shared.slots.close();
+        drop(all);
+        let browsers = std::mem::take(&mut *lock(&self.shared.idle));
+        for browser in browsers {
+            self.shared.retire(browser).await;
+        }
+    }
+}
+
+impl PoolShared {
+    async fn lease(self: &Arc<Self>) -> Result<BrowserLease, BrowserError> {
+        let slot = self.slots.clone().acquire_owned().await;
+        let slot = slot.map_err(|_| BrowserError::Closed)?;
+        loop {
+            let idle = lock(&self.idle).pop();
+            let mut browser = match idle {
+                Some(browser) if browser.devtools.is_closed() => {
+                    self.fail(browser).await;
+                    continue;
+                }
+                Some(browser) => browser,
+                None => {
+                    let start = Browser::start(
+                        &self.executable,
+                        &self.settings,
+                        &self.folder,
+                        &self.authority,
+                    );
+                    let browser = start.await?;
+                    self.started.fetch_add(1, Ordering::Relaxed);
+                    browser
+                }
+            };
+            browser.pages += 1;
+            return Ok(BrowserLease {
+                browser,
+                pool: self.clone(),
+                _slot: slot,
+            });
+        }
+    }
+
+    /// Ends a browser that failed.
+    async fn fail(&self, browser: Browser) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+        self.retire(browser).await;
+    }
+
+    async fn retire(&self, browser: Browser) {
+        {
+            let mut refused = lock(&self.refused);
+            let room = REFUSED_MAX.saturating_sub(refused.len());
+            refused.extend(browser.refused().into_iter().take(room));
+        }
+        browser.end().await;
+    }
+}
+
+impl BrowserLease {
+    /// Gives back a browser whose page is gone.
+    pub(crate) async fn give_back(self) {
+        match self.browser.pages >= self.pool.settings.pages_max {
+            true => self.pool.retire(self.browser).await,
+            false => lock(&self.pool.idle).push(self.browser),
+        }
+    }
+
+    /// Ends a browser that failed.
+    pub(crate) async fn fail(self) {
+        self.pool.fail(self.browser).await;
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Creates the folder of profiles, or removes those that are left in it.
+fn remove_profiles(folder: &Path) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if name.to_string_lossy().starts_with(PROFILE_PREFIX) {
+            fs::remove_dir_all(entry.path())?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+//! The recording proxy: HTTP/1.1 on a loopback port of one page. It ends TLS with certificates of the job's authority and
+//! hands every request to the page's [`PageFetcher`]. It opens no connection itself.
+//!
+//! The port belongs to one page, so every request is attributed to it: those of frames, workers and service workers too.
+//! Proxy credentials would do the same, but Chromium sends them only after it was asked, and answers that question through
+//! an event for every request. Connections of other users of the machine are refused.
+
+mod body;
+mod peer;
+mod refusing;
+
+use std::convert::Infallible;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Uri, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio_rustls::TlsAcceptor;
+
+use crate::authority::JobAuthority;
+use crate::error::BrowserError;
+use crate::page_fetcher::{OpenedWebSocket, PageBody, PageFetcher, full_body};
+use crate::traffic::PageTraffic;
+
+use body::CountedBody;
+pub(crate) use refusing::RefusingProxy;
+
+/// First byte of a TLS handshake record (RFC 8446 §5.1).
+const TLS_HANDSHAKE: u8 = 22;
+
+/// Headers that concern one connection (RFC 9110 §7.6.1), and those of proxies.
+const CONNECTION_HEADERS: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The proxy of one page. Dropping it ends all its connections.
+pub(crate) struct PageProxy {
+    address: SocketAddr,
+    /// Connections end when it is dropped.
+    _open: watch::Sender<()>,
+}
+
+/// The parts that all connections of a page share.
+struct Shared {
+    fetcher: Arc<dyn PageFetcher>,
+    authority: Arc<JobAuthority>,
+    traffic: PageTraffic,
+    open: watch::Receiver<()>,
+}
+
+/// The server that a connection stands for, if it is a tunnel.
+#[derive(Clone)]
+struct Tunnel {
+    scheme: Scheme,
+    authority: Authority,
+}
+
+/// The reason why a connection is ended without a response: the page sees a failed network.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct NoResponse(String);
+
+impl PageProxy {
+    /// Opens the port of a page.
+    pub(crate) async fn open(
+        fetcher: Arc<dyn PageFetcher>,
+        authority: Arc<JobAuthority>,
+        traffic: PageTraffic,
+    ) -> Result<PageProxy, BrowserError> {
+        let (listener, address) = listen().await?;
+        let (open, closed) = watch::channel(());
+        let shared = Arc::new(Shared {
+            fetcher,
+            authority,
+            traffic,
+            open: closed.clone(),
+        });
+        tokio::spawn(until_closed(closed, accept(listener, shared)));
+        Ok(PageProxy {
+            address,
+            _open: open,
+        })
+    }
+
+    /// Its address on loopback.
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+/// Opens a port on loopback.
+async fn listen() -> Result<(TcpListener, SocketAddr), BrowserError> {
+    let open = async {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    open.await
+        .map_err(|source| BrowserError::ProxyPort { source })
+}
+
+/// Runs until the page's proxy is dropped.
+async fn until_closed(mut open: watch::Receiver<()>, work: impl Future<Output = ()>) {
+    tokio::select! {
+        () = work => {}
+        // Nothing is ever sent: it ends when the sender is dropped.
+        _ = open.changed() => {}
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) if peer::is_own_user(peer, &stream) => {
+                let connection = serve_connection(shared.clone(), TokioIo::new(stream), None);
+                tokio::spawn(until_closed(shared.open.clone(), connection));
+            }
+            Ok((_, peer)) => {
+                tracing::warn!(%peer, "refused a connection of another user to the recording proxy");
+            }
+            Err(problem) => {
+                // Such as a lack of descriptors, which passes.
+                tracing::warn!(%problem, "the recording proxy accepts no connection");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection: from the browser to the proxy, or inside a tunnel.
+async fn serve_connection<I>(shared: Arc<Shared>, io: TokioIo<I>, tunnel: Option<Tunnel>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let service = service_fn(move |request: Request<Incoming>| {
+        answer(shared.clone(), request, tunnel.clone())
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .preserve_header_case(true)
+        .serve_connection(io, service)
+        .with_upgrades();
+    // A request without a response ends the connection so; a browser that goes away, too.
+    if let Err(problem) = connection.await {
+        tracing::trace!(%problem, "connection of a page");
+    }
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    mut request: Request<Incoming>,
+    tunnel: Option<Tunnel>,
+) -> Result<Response<PageBody>, NoResponse> {
+    if request.method() == Method::CONNECT {
+        return match (tunnel, request.uri().authority().cloned()) {
+            (None, Some(authority)) => {
+                let upgrade = hyper::upgrade::on(&mut request);
+                let open = shared.open.clone();
+                tokio::spawn(until_closed(open, end_tunnel(shared, upgrade, authority)));
+                Ok(Response::new(full_body("")))
+            }
+            _ => Err(NoResponse("CONNECT inside a tunnel".to_owned())),
+        };
+    }
+    let is_web_socket = request
+        .headers()
+        .get(header::UPGRADE)
+        .is_some_and(|it| it.as_bytes().eq_ignore_ascii_case(b"websocket"));
+    *request.uri_mut() = absolute_uri(request.uri(), tunnel.as_ref(), is_web_socket)?;
+    match is_web_socket {
+        true => open_web_socket(&shared, request).await,
+        false => fetch(&shared, request).await,
+    }
+}
+
+async fn fetch(
+    shared: &Shared,
+    request: Request<Incoming>,
+) -> Result<Response<PageBody>, NoResponse> {
+    let mut in_flight = shared.traffic.begin(&request).map_err(NoResponse)?;
+    let mut request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+    remove_connection_headers(request.headers_mut());
+    let is_head = request.method() == Method::HEAD;
+    let has_no_body = |status: StatusCode| is_head || matches!(status.as_u16(), 204 | 205 | 304);
+    match shared.fetcher.fetch(request).await {
+        Err(rejection) => {
+            in_flight.reject(rejection.to_string());
+            Err(NoResponse(rejection.to_string()))
+        }
+        Ok(mut response) => {
+            in_flight.head(&response);
+            remove_connection_headers(response.headers_mut());
+            if has_no_body(response.status()) {
+                in_flight.complete();
+            }
+            Ok(response.map(|body| CountedBody::new(body, in_flight).boxed_unsync()))
+        }
+    }
+}
+
+async fn open_web_socket(
+    shared: &Arc<Shared>,
+    mut request: Request<Incoming>,
+) -> Result<Response<PageBody>, NoResponse> {
+    let in_flight = shared.traffic.begin(&request).map_err(NoResponse)?;
+    let upgrade = hyper::upgrade::on(&mut request);
+    match shared.fetcher.open_web_socket(request.map(drop)).await {
+        Err(rejection) => {
+            in_flight.reject(rejection.to_string());
+            Err(NoResponse(rejection.to_string()))
+        }
+        Ok(OpenedWebSocket { response, stream }) => {
+            let mut in_flight = in_flight;
+            in_flight.head(&response);
+            in_flight.become_web_socket();
+            let pass_on = async move {
+                let mut stream = stream;
+                if let Ok(upgraded) = upgrade.await {
+                    let mut upgraded = TokioIo::new(upgraded);
+                    // Either end may go away at any time.
+                    let _ = tokio::io::copy_bidirectional(&mut upgraded, &mut stream).await;
+                }
+            };
+            tokio::spawn(until_closed(shared.open.clone(), pass_on));
+            Ok(response.map(|()| full_body("")))
+        }
+    }
+}
+
+/// Serves the connection inside a CONNECT: TLS, or HTTP as for `ws:`.
+fn end_tunnel(
+    shared: Arc<Shared>,
+    upgrade: OnUpgrade,
+    authority: Authority,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    // In a box, since a tunnel is served as the connection that it came on.
+    Box::pin(serve_tunnel(shared, upgrade, authority))
+}
+
+async fn serve_tunnel(shared: Arc<Shared>, upgrade: OnUpgrade, authority: Authority) {
+    let Ok(upgraded) = upgrade.await else { return };
+    let (mut reader, writer) = tokio::io::split(TokioIo::new(upgraded));
+    let Ok(first) = reader.read_u8().await else {
+        return;
+    };
+    let reader = std::io::Cursor::new([first]).chain(reader);
+    let stream = tokio::io::join(reader, writer);
+    if first != TLS_HANDSHAKE {
+        let tunnel = Tunnel {
+            scheme: Scheme::HTTP,
+            authority,
+        };
+        return serve_connection(shared, TokioIo::new(stream), Some(tunnel)).await;
+    }
+    let host = authority.host().trim_matches(['[', ']']);
+    let server = match shared.authority.server(host) {
+        Ok(server) => server,
+        Err(problem) => {
+            tracing::warn!(host, problem, "no certificate for the recording proxy");
+            return;
+        }
+    };
+    match TlsAcceptor::from(server).accept(stream).await {
+        Ok(stream) => {
+            let tunnel = Tunnel {
+                scheme: Scheme::HTTPS,
+                authority,
+            };
+            serve_connection(shared, TokioIo::new(stream), Some(tunnel)).await;
+        }
+        Err(problem) => tracing::debug!(host, %problem, "TLS of a page"),
+    }
+}
+
+/// The URI that is requested. In a tunnel the server is that of the tunnel; default ports are left out.
+fn absolute_uri(
+    uri: &Uri,
+    tunnel: Option<&Tunnel>,
+    is_web_socket: bool,
+) -> Result<Uri, NoResponse> {
+    let (scheme, authority) = match tunnel {
+        Some(tunnel) => (tunnel.scheme.clone(), tunnel.authority.clone()),
+        None => match (uri.scheme(), uri.authority()) {
+            (Some(scheme), Some(authority)) => (scheme.clone(), authority.clone()),
+            _ => return Err(NoResponse(format!("{uri} is not absolute"))),
+        },
+    };
+    let default_port = if scheme == Scheme::HTTPS { 443 } else { 80 };
+    let authority = match authority.port_u16() == Some(default_port) {
+        true => authority.host().to_owned(),
+        false => authority.to_string(),
+    };
+    let scheme = match (is_web_socket, scheme == Scheme::HTTPS) {
+        (true, true) => "wss",
+        (true, false) => "ws",
+        (false, _) => scheme.as_str(),
+    };
+    let path = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let built = Uri::builder()
+        .scheme(scheme)
+        .authority(authority)
+        .path_and_query(path);
+    built
+        .build()
+        .map_err(|problem| NoResponse(problem.to_string()))
+}
+
+/// Removes headers that concern one connection: those of the standard, and those that `Connection` names.
+fn remove_connection_headers(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in CONNECTION_HEADERS {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(uri: &str, tunnel: Option<(Scheme, &str)>, is_web_socket: bool, expected: &str) {
+        let tunnel = tunnel.map(|(scheme, authority)| Tunnel {
+            scheme,
+            authority: authority.parse().expect("a valid authority"),
+        });
+        let uri = uri.parse().expect("a valid URI");
+        let absolute = absolute_uri(&uri, tunnel.as_ref(), is_web_socket);
+        assert_eq!(absolute.expect("a valid URI").to_string(), expected);
+    }
+
+    #[test]
+    fn requests_have_absolute_uris_without_default_ports() {
+        check("http://a.test/x?y", None, false, "http://a.test/x?y");
+        check("http://a.test:80/", None, false, "http://a.test/");
+        let tunnel = Some((Scheme::HTTPS, "a.test:443"));
+        check("/x?y", tunnel.clone(), false, "https://a.test/x?y");
+        check("/socket", tunnel, true, "wss://a.test/socket");
+        let tunnel = Some((Scheme::HTTPS, "[::1]:8443"));
+        check("/", tunnel, false, "https://[::1]:8443/");
+        let tunnel = Some((Scheme::HTTP, "a.test:80"));
+        check("/socket", tunnel, true, "ws://a.test/socket");
+    }
+
+    #[test]
+    fn headers_of_the_connection_go_no_further() {
+        let mut headers = HeaderMap::new();
+        let all = [
+            ("connection", "keep-alive, X-Hop"),
+            ("x-hop", "1"),
+            ("proxy-connection", "keep-alive"),
+            ("accept", "*/*"),
+        ];
+        for (name, value) in all {
+            headers.insert(name, value.parse().expect("a valid value"));
+        }
+        remove_connection_headers(&mut headers);
+        let left: Vec<&str> = headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(left, ["accept"]);
+    }
+}

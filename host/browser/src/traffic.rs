@@ -1,0 +1,314 @@
+//! Requests of one page: which ran, which are in flight, and with what result.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use http::{HeaderMap, Method, Request, Response, header};
+use serde::Serialize;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// Longest URI that a page may request: pages could fill the memory of the crawl with them.
+const URI_BYTES_MAX: usize = 16 * 1024;
+
+/// One request of a page, as `urn:pageinfo:` records list it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PageResource {
+    /// Request method.
+    pub method: String,
+    /// Absolute URI.
+    pub uri: String,
+    /// HTTP status; `None` without a response.
+    pub status: Option<u16>,
+    /// Media type of the response, without parameters.
+    pub media_type: Option<String>,
+    /// Use of the response in the page (`Sec-Fetch-Dest`), such as `image`. Chromium names it for https and loopback only.
+    pub destination: Option<String>,
+    /// Bytes of the body that the page has received, with content coding.
+    pub received: u64,
+    /// The end of the request.
+    pub result: ResourceResult,
+}
+
+/// The end of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceResult {
+    /// It has not ended.
+    InFlight,
+    /// The response is complete.
+    Complete,
+    /// The browser no longer wanted it, or the response broke off.
+    Cancelled,
+    /// It has no response.
+    Rejected(String),
+    /// A WebSocket was opened.
+    WebSocket,
+}
+
+/// Requests of one page. Clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct PageTraffic {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    requests_max: usize,
+    changed: watch::Sender<()>,
+}
+
+#[derive(Debug)]
+struct State {
+    resources: Vec<PageResource>,
+    /// Requests that an idle network has none of.
+    in_flight: usize,
+    last_change: Instant,
+    /// Requests past the limit.
+    refused: u64,
+    /// Requests that have failed. Chromium repeats some of them on a new connection.
+    rejected: HashSet<(Method, String)>,
+}
+
+/// One request in flight. Dropping it ends the request as cancelled.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    shared: Arc<Shared>,
+    index: usize,
+    /// Whether an idle network must wait for it.
+    counts: bool,
+    is_ended: bool,
+}
+
+impl PageTraffic {
+    pub(crate) fn new(requests_max: usize) -> PageTraffic {
+        PageTraffic {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    resources: Vec::new(),
+                    in_flight: 0,
+                    last_change: Instant::now(),
+                    refused: 0,
+                    rejected: HashSet::new(),
+                }),
+                requests_max,
+                changed: watch::Sender::new(()),
+            }),
+        }
+    }
+
+    /// Begins a request; `Err` has the reason why it may not run.
+    pub(crate) fn begin<B>(&self, request: &Request<B>) -> Result<InFlight, String> {
+        let uri = request.uri().to_string();
+        let mut state = self.shared.lock();
+        if state
+            .rejected
+            .contains(&(request.method().clone(), uri.clone()))
+        {
+            return Err("it has failed before".to_owned());
+        }
+        if uri.len() > URI_BYTES_MAX {
+            state.refused += 1;
+            return Err(format!("URI of {} bytes", uri.len()));
+        }
+        if state.resources.len() >= self.shared.requests_max {
+            state.refused += 1;
+            return Err(format!("limit of {} requests", self.shared.requests_max));
+        }
+        let index = state.resources.len();
+        state.resources.push(PageResource {
+            method: request.method().to_string(),
+            uri,
+            status: None,
+            media_type: None,
+            destination: text(request.headers(), "sec-fetch-dest"),
+            received: 0,
+            result: ResourceResult::InFlight,
+        });
+        state.in_flight += 1;
+        self.shared.touch(state);
+        Ok(InFlight {
+            shared: self.shared.clone(),
+            index,
+            counts: true,
+            is_ended: false,
+        })
+    }
+
+    /// Requests that the page waits for. Event streams and WebSockets, which never end, do not count.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.shared.lock().in_flight
+    }
+
+    /// Requests past the limit.
+    pub(crate) fn refused(&self) -> u64 {
+        self.shared.lock().refused
+    }
+
+    /// All requests until now, in their order.
+    pub(crate) fn resources(&self) -> Vec<PageResource> {
+        self.shared.lock().resources.clone()
+    }
+
+    /// Waits until no request has been in flight for this long, from now on.
+    pub(crate) async fn idle(&self, quiet: Duration) {
+        let began = Instant::now();
+        let mut changed = self.shared.changed.subscribe();
+        loop {
+            changed.mark_unchanged();
+            let (in_flight, quiet_at) = {
+                let state = self.shared.lock();
+                (state.in_flight, state.last_change.max(began) + quiet)
+            };
+            if in_flight > 0 {
+                // The sender lives as long as `self`.
+                let _ = changed.changed().await;
+                continue;
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(quiet_at) => return,
+                _ = changed.changed() => {}
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn touch(&self, mut state: MutexGuard<'_, State>) {
+        state.last_change = Instant::now();
+        drop(state);
+        self.changed.send_replace(());
+    }
+}
+
+impl InFlight {
+    /// Records the head of the response.
+    pub(crate) fn head<B>(&mut self, response: &Response<B>) {
+        let media_type = text(response.headers(), header::CONTENT_TYPE.as_str());
+        let media_type = media_type.map(|it| match it.split_once(';') {
+            Some((essence, _)) => essence.trim().to_ascii_lowercase(),
+            None => it.trim().to_ascii_lowercase(),
+        });
+        let is_endless = media_type.as_deref() == Some("text/event-stream");
+        let mut state = self.shared.lock();
+        let resource = &mut state.resources[self.index];
+        resource.status = Some(response.status().as_u16());
+        resource.media_type = media_type;
+        drop(state);
+        if is_endless {
+            self.stop_counting();
+        }
+    }
+
+    /// Records bytes of the body.
+    pub(crate) fn received(&self, bytes: usize) {
+        self.shared.lock().resources[self.index].received += bytes as u64;
+    }
+
+    /// The response is complete.
+    pub(crate) fn complete(&mut self) {
+        self.end(ResourceResult::Complete);
+    }
+
+    /// There is no response.
+    pub(crate) fn reject(mut self, reason: String) {
+        let mut state = self.shared.lock();
+        let resource = &state.resources[self.index];
+        let method = resource.method.parse().unwrap_or_default();
+        let failed = (method, resource.uri.clone());
+        state.rejected.insert(failed);
+        drop(state);
+        self.end(ResourceResult::Rejected(reason));
+    }
+
+    /// A WebSocket has been opened.
+    pub(crate) fn become_web_socket(mut self) {
+        self.end(ResourceResult::WebSocket);
+    }
+
+    fn end(&mut self, result: ResourceResult) {
+        if !std::mem::replace(&mut self.is_ended, true) {
+            self.shared.lock().resources[self.index].result = result;
+            self.stop_counting();
+        }
+    }
+
+    fn stop_counting(&mut self) {
+        if std::mem::replace(&mut self.counts, false) {
+            let mut state = self.shared.lock();
+            state.in_flight -= 1;
+            self.shared.touch(state);
+        }
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.end(ResourceResult::Cancelled);
+    }
+}
+
+fn text(headers: &HeaderMap, name: &str) -> Option<String> {
+    let value = headers.get(name)?.to_str().ok()?;
+    Some(value.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUIET: Duration = Duration::from_millis(20);
+
+    fn request(uri: &str) -> Request<()> {
+        Request::get(uri).body(()).expect("a valid URI")
+    }
+
+    #[tokio::test]
+    async fn the_network_is_idle_after_a_quiet_time_without_requests() {
+        let traffic = PageTraffic::new(10);
+        let mut first = traffic.begin(&request("http://a.test/")).expect("allowed");
+        let mut idle = std::pin::pin!(traffic.idle(QUIET));
+        let still_waits = tokio::time::timeout(2 * QUIET, &mut idle).await;
+        assert!(still_waits.is_err(), "it is idle with a request in flight");
+        let completed = Instant::now();
+        first.complete();
+        idle.await;
+        assert!(completed.elapsed() >= QUIET, "{:?}", completed.elapsed());
+    }
+
+    #[tokio::test]
+    async fn an_event_stream_keeps_no_network_busy() {
+        let traffic = PageTraffic::new(10);
+        let mut stream = traffic.begin(&request("http://a.test/")).expect("allowed");
+        assert_eq!(traffic.in_flight(), 1);
+        let response = Response::builder().header("content-type", "text/event-stream; charset=x");
+        stream.head(&response.body(()).expect("a valid head"));
+        assert_eq!(traffic.in_flight(), 0);
+        traffic.idle(QUIET).await;
+        drop(stream);
+        assert_eq!(traffic.resources()[0].result, ResourceResult::Cancelled);
+        assert_eq!(traffic.in_flight(), 0);
+    }
+
+    #[tokio::test]
+    async fn requests_past_the_limit_and_failed_ones_do_not_run() {
+        let traffic = PageTraffic::new(2);
+        let first = traffic.begin(&request("http://a.test/")).expect("allowed");
+        first.reject("refused: robots.txt".to_owned());
+        let again = traffic.begin(&request("http://a.test/"));
+        assert_eq!(again.err().as_deref(), Some("it has failed before"));
+        let _second = traffic.begin(&request("http://a.test/2")).expect("allowed");
+        let third = traffic.begin(&request("http://a.test/3"));
+        assert_eq!(third.err().as_deref(), Some("limit of 2 requests"));
+        let long = "x".repeat(URI_BYTES_MAX);
+        let long = traffic.begin(&request(&format!("http://a.test/{long}")));
+        assert_eq!(long.err().as_deref(), Some("URI of 16398 bytes"));
+        assert_eq!(traffic.refused(), 2);
+    }
+}

@@ -1,0 +1,144 @@
+//! Browsers that are missing, wrong or broken: each error names the remedy.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_browser::{BrowserError, BrowserPool, BrowserSettings, PageSession};
+use tempfile::TempDir;
+
+use crate::chromium::{TestPool, settings};
+use crate::site::NoNetwork;
+
+/// An executable that answers `--version` as Chromium does, and does something else when it is started.
+fn script(folder: &Path, version: &str, start: &str) -> PathBuf {
+    let path = folder.join("chromium");
+    let text =
+        format!("#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit; fi\n{start}\n");
+    fs::write(&path, text).expect("the folder is ours");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("the file is ours");
+    path
+}
+
+/// The error of a browser at this path, at its check or at its start.
+async fn error_of(executable: PathBuf) -> BrowserError {
+    let folder = TempDir::new().expect("a folder");
+    let settings = BrowserSettings {
+        executable: Some(executable),
+        start_time_max: Duration::from_secs(5),
+        ..settings()
+    };
+    let pool = match BrowserPool::new(settings, folder.path()).await {
+        Ok(pool) => pool,
+        Err(error) => return error,
+    };
+    let Err(error) = PageSession::open(&pool, Arc::new(NoNetwork)).await else {
+        panic!("it has started");
+    };
+    error
+}
+
+#[tokio::test]
+async fn each_problem_has_its_error_with_place_and_remedy() {
+    let folder = TempDir::new().expect("a folder");
+    let folder = folder.path();
+    let check = async |executable: PathBuf, parts: &[&str]| {
+        let error = error_of(executable).await;
+        let text = error.to_string();
+        for part in parts {
+            assert!(text.contains(part), "{text}: {part}");
+        }
+        error
+    };
+    let missing = check(
+        folder.join("missing"),
+        &["missing is not a file", "apt-get"],
+    )
+    .await;
+    assert!(matches!(missing, BrowserError::NotFound { .. }));
+
+    let other = script(folder, "Mozilla Firefox 128.0", "");
+    let other = check(other, &["Firefox", "set the path"]).await;
+    assert!(matches!(other, BrowserError::NotChromium { .. }));
+
+    let old = script(folder, "Chromium 90.0.1.2", "");
+    let old = check(old, &["90.0.1.2", "120 or later"]).await;
+    assert!(matches!(old, BrowserError::TooOld { .. }));
+
+    let broken = "echo 'error while loading shared libraries: libnss3.so' >&2; exit 127";
+    let broken = script(folder, "Chromium 156.0.1.2", broken);
+    let broken = check(broken, &["exit status: 127", "libnss3.so"]).await;
+    assert!(matches!(broken, BrowserError::DoesNotStart { .. }));
+
+    let refused = "echo 'FATAL: No usable sandbox! Update your kernel' >&2; exit 1";
+    let refused = script(folder, "Chromium 156.0.1.2", refused);
+    let refused = check(refused, &["sandbox = false", "user namespaces"]).await;
+    assert!(matches!(refused, BrowserError::SandboxRefused { .. }));
+
+    let silent = script(folder, "Chromium 156.0.1.2", "exec sleep 1000");
+    let silent = check(silent, &["no answer to its start after 5s"]).await;
+    assert!(matches!(silent, BrowserError::Hung { .. }));
+}
+
+#[tokio::test]
+async fn root_with_the_sandbox_on_is_told_the_remedy() {
+    if settings().sandbox {
+        // Chromium refuses root only.
+        return;
+    }
+    let Some(test) = TestPool::with(|it| it.sandbox = true).await else {
+        return;
+    };
+    let Err(error) = PageSession::open(&test.pool, Arc::new(NoNetwork)).await else {
+        panic!("root needs no sandbox here");
+    };
+    assert!(
+        matches!(error, BrowserError::SandboxRefused { .. }),
+        "{error}"
+    );
+    assert!(
+        error.to_string().contains("user other than root"),
+        "{error}"
+    );
+    test.close().await;
+}
+
+#[tokio::test]
+async fn profiles_of_a_killed_process_are_removed_and_other_files_stay() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let folder = test.folder.path();
+    fs::create_dir(folder.join("profile-old")).expect("the folder is ours");
+    fs::write(folder.join("profile-old").join("file"), "old").expect("the folder is ours");
+    fs::write(folder.join("notes"), "mine").expect("the folder is ours");
+    BrowserPool::new(settings(), folder)
+        .await
+        .expect("the folder can be used");
+    assert!(!folder.join("profile-old").exists());
+    assert!(folder.join("notes").exists());
+}
+
+#[tokio::test]
+async fn the_folder_of_profiles_may_be_relative_and_deep() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    // Longer than the path of a Unix socket may be.
+    let here = std::env::current_dir().expect("a folder");
+    let root = "../".repeat(here.components().count() - 1);
+    let folder = test
+        .folder
+        .path()
+        .strip_prefix("/")
+        .expect("an absolute path");
+    let deep = Path::new(&root).join(folder).join("x".repeat(200));
+    let pool = BrowserPool::new(settings(), &deep).await.expect("a folder");
+    let page = PageSession::open(&pool, Arc::new(NoNetwork)).await;
+    page.expect("a browser").close().await;
+    pool.close().await;
+    fs::remove_dir(deep).expect("it is empty");
+    test.close().await;
+}

@@ -1,0 +1,207 @@
+//! Pages past their limits, and browsers that crash.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use opilio_browser::{
+    BrowserError, LoadResult, PageAction, PageCut, PageError, PageSession, ScrollTarget,
+};
+
+use crate::chromium::TestPool;
+use crate::site::{Endless, NoNetwork, Site, html};
+
+#[tokio::test]
+async fn a_page_that_never_idles_is_marked_and_gives_what_it_has() {
+    let Some(test) = TestPool::with(|it| it.load_time_max = Duration::from_secs(5)).await else {
+        return;
+    };
+    let busy = Endless("<p>busy</p><script>fetch('/endless')</script>");
+    let mut page = PageSession::open(&test.pool, Arc::new(busy))
+        .await
+        .expect("a browser");
+    let loaded = page.load("https://site.test/").await.expect("a page");
+    assert_eq!(loaded, LoadResult::NotIdle);
+    assert_eq!(page.extract().await.expect("content").text, "busy");
+    assert_eq!(page.close().await.cut, None);
+    test.close().await;
+}
+
+#[tokio::test]
+async fn a_script_without_end_is_stopped_and_the_page_read() {
+    let change = |it: &mut opilio_browser::BrowserSettings| {
+        it.load_time_max = Duration::from_secs(5);
+        it.command_time_max = Duration::from_secs(5);
+    };
+    let Some(test) = TestPool::with(change).await else {
+        return;
+    };
+    let endless = "<p>seen</p><script>setTimeout(() => { for (;;); })</script>";
+    let site = Site::serve(|_| html(endless)).await;
+    let mut page = PageSession::open(&test.pool, site)
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    assert_eq!(page.extract().await.expect("content").text, "seen");
+    page.close().await;
+    test.close().await;
+}
+
+#[tokio::test]
+async fn a_page_that_allocates_without_end_is_cut_and_the_next_has_a_new_browser() {
+    let Some(test) = TestPool::with(|it| it.memory_max = 600 * 1024 * 1024).await else {
+        return;
+    };
+    let greedy = Endless(
+        "<script>
+        fetch('/endless');
+        const all = [];
+        setInterval(() => all.push(new Uint8Array(20e6).fill(1)), 20);
+        </script>",
+    );
+    let mut page = PageSession::open(&test.pool, Arc::new(greedy))
+        .await
+        .expect("a browser");
+    let loaded = page.load("https://site.test/").await;
+    assert!(
+        matches!(loaded, Err(PageError::Cut(PageCut::Memory))),
+        "{loaded:?}"
+    );
+    let report = page.close().await;
+    assert_eq!(report.cut, Some(PageCut::Memory));
+    assert!(report.memory_peak > 600 * 1024 * 1024, "{report:?}");
+    let mut page = PageSession::open(&test.pool, Arc::new(NoNetwork))
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    page.close().await;
+    let figures = test.pool.figures();
+    assert_eq!((figures.started, figures.failed), (2, 1));
+    test.close().await;
+}
+
+#[tokio::test]
+async fn time_and_actions_of_a_page_have_their_limits() {
+    let change = |it: &mut opilio_browser::BrowserSettings| {
+        it.steps_max = 1;
+        it.requests_max = 3;
+    };
+    let Some(test) = TestPool::with(change).await else {
+        return;
+    };
+    let site = Site::serve(|_| {
+        html("<p>page</p><script>for (let i = 0; i < 5; i++) fetch(`/${i}`)</script>")
+    })
+    .await;
+    let mut page = PageSession::open(&test.pool, site.clone())
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    let scroll = PageAction::Scroll(ScrollTarget::Bottom);
+    page.act(&scroll).await.expect("the first action");
+    let second = page.act(&scroll).await;
+    assert!(
+        matches!(second, Err(PageError::Cut(PageCut::Steps))),
+        "{second:?}"
+    );
+    assert_eq!(page.extract().await.expect("content").text, "page");
+    let report = page.close().await;
+    assert!(report.requests_refused >= 3, "{report:?}");
+    assert_eq!(site.fetched().len(), 3);
+    test.close().await;
+
+    let Some(test) = TestPool::with(|it| it.page_time_max = Duration::from_secs(8)).await else {
+        return;
+    };
+    let mut page = PageSession::open(&test.pool, site)
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    let script = "await new Promise(() => {})".to_owned();
+    let waited = page.act(&PageAction::Evaluate { script }).await;
+    assert!(
+        matches!(waited, Err(PageError::Cut(PageCut::Time))),
+        "{waited:?}"
+    );
+    assert_eq!(page.extract().await.expect("content").text, "page");
+    page.close().await;
+    test.close().await;
+}
+
+/// Kills the processes of the pool's browser whose command line has this text. Those that Chromium forks have no
+/// environment of their own to know them by, but the group of the browser.
+fn kill(folder: &Path, text: &str) {
+    let folder = folder.to_string_lossy().into_owned();
+    let read = |process: &Path, name: &str| {
+        let bytes = fs::read(process.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).replace('\0', " ")
+    };
+    let group = |process: &Path| {
+        let stat = read(process, "stat");
+        let fields = stat.rsplit_once(')').map(|(_, rest)| rest.to_owned());
+        fields.and_then(|it| it.split_whitespace().nth(2).map(str::to_owned))
+    };
+    let processes = fs::read_dir("/proc").expect("a Linux").flatten();
+    let processes: Vec<PathBuf> = processes.map(|it| it.path()).collect();
+    let browser = processes.iter().find(|it| {
+        let line = read(it, "cmdline");
+        line.contains(&folder) && line.contains("--remote-debugging-pipe")
+    });
+    let group_of_browser = group(browser.expect("a browser runs"));
+    let is_meant =
+        |it: &&PathBuf| group(it) == group_of_browser && read(it, "cmdline").contains(text);
+    let meant: Vec<String> = processes
+        .iter()
+        .filter(is_meant)
+        .filter_map(|it| Some(it.file_name()?.to_string_lossy().into_owned()))
+        .collect();
+    assert!(!meant.is_empty(), "no process of {folder} has {text}");
+    // One of them may end by itself in the meantime.
+    let kill = format!("kill -9 {}; true", meant.join(" "));
+    let status = Command::new("/bin/sh").args(["-c", &kill]).status();
+    assert!(status.expect("a shell").success());
+}
+
+#[tokio::test]
+async fn a_crash_of_the_browser_or_of_its_page_is_named() {
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let network = Arc::new(NoNetwork);
+    let mut page = PageSession::open(&test.pool, network.clone())
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    kill(test.folder.path(), "--type=renderer");
+    let viewed = page.view(&[]).await;
+    assert!(
+        matches!(viewed, Err(PageError::Cut(PageCut::Crashed))),
+        "{viewed:?}"
+    );
+    assert_eq!(page.close().await.cut, Some(PageCut::Crashed));
+
+    let mut page = PageSession::open(&test.pool, network.clone())
+        .await
+        .expect("a browser");
+    page.load("https://site.test/").await.expect("a page");
+    kill(test.folder.path(), "--remote-debugging-pipe");
+    let viewed = page.view(&[]).await;
+    let is_named = matches!(&viewed, Err(PageError::Browser(BrowserError::Crashed { status, .. })) if status.contains("9"));
+    assert!(is_named, "{viewed:?}");
+    page.close().await;
+
+    // A browser that crashed between two pages is replaced.
+    let page = PageSession::open(&test.pool, network.clone())
+        .await
+        .expect("a browser");
+    page.close().await;
+    kill(test.folder.path(), "--remote-debugging-pipe");
+    let page = PageSession::open(&test.pool, network).await;
+    // The crash may be seen with the first command only.
+    if let Ok(page) = page {
+        page.close().await;
+    }
+    test.close().await;
+}

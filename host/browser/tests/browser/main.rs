@@ -1,0 +1,8 @@
+//! Pages in a real Chromium, served on loopback through a fetcher.
+
+mod chromium;
+mod executables;
+mod limits;
+mod network;
+mod pages;
+mod site;

@@ -1,0 +1,187 @@
+//! Fifty pages leave no process, no folder and no descriptor. It has a process of its own, whose descriptors it counts.
+
+#[path = "../browser/chromium.rs"]
+mod chromium;
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use opilio_browser::{
+    BrowserSettings, FetchFuture, PageAction, PageBody, PageFetcher, PageSession, ScreenshotArea,
+    full_body,
+};
+
+use chromium::TestPool;
+
+const PAGES: usize = 50;
+
+/// Held by the test that runs: each counts what the other opens.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+struct OnePage;
+
+impl PageFetcher for OnePage {
+    fn fetch(&self, request: Request<PageBody>) -> FetchFuture<'_, Response<PageBody>> {
+        let body = match request.uri().path() {
+            "/" => "<!doctype html><iframe src=//other.test/frame></iframe><img src=/a.png>",
+            _ => "text",
+        };
+        Box::pin(async move {
+            let response = Response::builder().header("content-type", "text/html");
+            Ok(response.body(full_body(body)).expect("a valid response"))
+        })
+    }
+}
+
+fn descriptors() -> usize {
+    fs::read_dir("/proc/self/fd").expect("a Linux").count()
+}
+
+/// Running processes that have the folder in their command line or environment, or belong to the group of one that has.
+fn processes(folder: &str) -> Vec<String> {
+    let read = |process: &Path, name: &str| {
+        let bytes = fs::read(process.join(name)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let group = |process: &Path| {
+        let stat = read(process, "stat");
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+        let is_running = fields.next() != Some("Z");
+        is_running.then(|| fields.nth(1).map(str::to_owned))?
+    };
+    let all = fs::read_dir("/proc").expect("a Linux").flatten();
+    let all: Vec<PathBuf> = all.map(|it| it.path()).collect();
+    let is_own = |it: &&PathBuf| it.ends_with(std::process::id().to_string());
+    let names_it = |it: &&PathBuf| {
+        let texts = read(it, "cmdline") + &read(it, "environ");
+        texts.contains(folder) && !is_own(it)
+    };
+    let groups: Vec<String> = all
+        .iter()
+        .filter(names_it)
+        .filter_map(|it| group(it))
+        .collect();
+    let is_ours = |it: &&PathBuf| group(it).is_some_and(|it| groups.contains(&it));
+    let ours = all.iter().filter(is_ours);
+    ours.map(|it| it.display().to_string()).collect()
+}
+
+#[tokio::test]
+async fn fifty_pages_leave_nothing_behind() {
+    let _alone = ALONE.lock().await;
+    let change = |it: &mut BrowserSettings| {
+        it.pages_max = 20;
+        it.idle_time = Duration::from_millis(50);
+    };
+    let Some(test) = TestPool::with(change).await else {
+        return;
+    };
+    let folder = test.folder.path().to_string_lossy().into_owned();
+    let run = async || {
+        let mut page = PageSession::open(&test.pool, Arc::new(OnePage))
+            .await
+            .expect("a browser");
+        page.load("https://site.test/").await.expect("a page");
+        let scroll = PageAction::Scroll(opilio_browser::ScrollTarget::Bottom);
+        page.act(&scroll).await.expect("it scrolls");
+        page.screenshot(ScreenshotArea::Thumbnail)
+            .await
+            .expect("a picture");
+        page.close().await;
+    };
+    let before = descriptors();
+    run().await;
+    assert!(
+        !processes(&folder).is_empty(),
+        "a browser waits for the next page"
+    );
+    let one_page = descriptors();
+    for _ in 1..PAGES {
+        run().await;
+    }
+    // Tasks of closed connections end by themselves, on a busy machine not at once.
+    until("descriptors are closed", || descriptors() <= one_page + 2).await;
+    assert_eq!(test.pool.figures().started, 3);
+    // A page that is dropped takes its browser with it.
+    drop(
+        PageSession::open(&test.pool, Arc::new(OnePage))
+            .await
+            .expect("a browser"),
+    );
+    test.close().await;
+    // Killed processes take their time, too.
+    until("processes have ended", || processes(&folder).is_empty()).await;
+    until("all descriptors are closed", || descriptors() <= before).await;
+}
+
+/// With this variable, the test below holds a page open in the folder that it names until it is killed.
+const HOLD: &str = "OPILIO_TEST_HOLD_PAGE_IN";
+
+#[tokio::test]
+async fn a_page_is_held_open_where_the_next_test_asks_for_it() {
+    let Some(folder) = std::env::var_os(HOLD) else {
+        return;
+    };
+    let pool = opilio_browser::BrowserPool::new(chromium::settings(), &folder).await;
+    let pool = pool.expect("a folder of the other test");
+    let _page = PageSession::open(&pool, Arc::new(OnePage))
+        .await
+        .expect("a browser");
+    fs::write(Path::new(&folder).join("open"), "").expect("a folder of the other test");
+    std::future::pending::<()>().await;
+}
+
+#[tokio::test]
+async fn a_crawl_that_is_killed_leaves_no_browser() {
+    let _alone = ALONE.lock().await;
+    let Some(test) = TestPool::with(|_| {}).await else {
+        return;
+    };
+    let folder = test.folder.path().join("killed");
+    let path = folder.to_string_lossy().into_owned();
+    let program = std::env::current_exe().expect("this test");
+    let mut crawl = std::process::Command::new(program)
+        .args([
+            "--exact",
+            "a_page_is_held_open_where_the_next_test_asks_for_it",
+        ])
+        .env(HOLD, &folder)
+        .process_group(0)
+        .spawn()
+        .expect("this test can run");
+    until("a page is open", || folder.join("open").exists()).await;
+    assert!(processes(&path).len() > 3, "{:?}", processes(&path));
+    crawl.kill().expect("it runs");
+    crawl.wait().expect("it is killed");
+    until("processes have ended", || processes(&path).is_empty()).await;
+    fs::remove_file(folder.join("open")).expect("the folder is ours");
+    // The next start removes the profile.
+    let next = opilio_browser::BrowserPool::new(chromium::settings(), &folder).await;
+    next.expect("the folder can be used");
+    assert_eq!(
+        fs::read_dir(&folder).expect("the folder is ours").count(),
+        0
+    );
+    fs::remove_dir(&folder).expect("the folder is ours");
+    test.close().await;
+}
+
+/// Longest wait for anything here, on however slow a machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Waits for something outside this process, or for tasks in it.
+async fn until(what: &str, happened: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + PATIENCE;
+    while !happened() {
+        assert!(
+            std::time::Instant::now() < end,
+            "waited in vain until {what}; {} descriptors",
+            descriptors()
+        );
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

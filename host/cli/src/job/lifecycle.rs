@@ -1,0 +1,423 @@
+//! `opilio job list|new|start|status|pause|resume|stop|clone|delete`: the jobs of a folder. The commands work with or without a
+//! daemon for the folder. If there is a daemon, it starts the jobs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use jiff::Timestamp;
+use opilio_console::{
+    Folder, JobOverview, JobsFolderError, NewJob, Orders, PROCESS_LOG, begin, glance, is_awaited,
+    is_on_its_way, is_seen_to, last_words,
+};
+use opilio_control::{Command, CommandResponse};
+use opilio_crawl::CrawlError;
+
+use super::JobTarget;
+use super::send::{ask, user};
+use crate::crawl::{component_cache, profile_source_of, refused};
+use crate::exit;
+use crate::job_directory::{JOBS, existing_job, known_job, new_job};
+use crate::terminal;
+
+/// Interval between checks of a started process until it has its job.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Longest wait for a started process that has not taken its job yet: a job with many plugins loads them first.
+const ON_ITS_WAY_MAX: Duration = Duration::from_secs(60);
+
+/// The command line of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Folder of jobs; or a job, to list only that one.
+    #[arg(value_name = "DIR", default_value = JOBS)]
+    jobs: PathBuf,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command line of `new`.
+#[derive(Debug, Args)]
+pub(crate) struct NewArgs {
+    /// Directory of the new job, whose name is the name of the job; or only the name, for a job in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = new_job())]
+    job: PathBuf,
+    /// Profile: TOML file, or name of a saved or shipped profile.
+    #[arg(long, value_name = "PROFILE")]
+    profile: String,
+    /// Additional seed; may be repeated.
+    #[arg(long, value_name = "URL")]
+    seed: Vec<String>,
+    /// Page that says who crawls and why; replaces operator.contact-url of the profile.
+    #[arg(long, value_name = "URL")]
+    contact_url: Option<String>,
+    /// Start the job at once.
+    #[arg(long)]
+    start: bool,
+}
+
+/// The command line of `start`.
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
+    job: PathBuf,
+}
+
+/// The command line of `clone`.
+#[derive(Debug, Args)]
+pub(crate) struct CloneArgs {
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
+    job: PathBuf,
+    /// Name of the new job, which is created in the same folder.
+    #[arg(value_name = "NAME")]
+    name: PathBuf,
+}
+
+/// The command line of `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Directory of the job, or its name in the folder `jobs`.
+    #[arg(value_name = "JOB", value_parser = existing_job())]
+    job: PathBuf,
+    /// Delete archive, logs and reports, too.
+    #[arg(long)]
+    archive: bool,
+    /// Delete without confirmation.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// Lists the jobs of a folder.
+pub(crate) async fn list(args: &ListArgs) -> Result<u8> {
+    let (folder, only) = match known_job(&args.jobs) {
+        Some(job) => existing(&job).map(|(folder, name)| (folder, Some(name)))?,
+        None if args.jobs.is_dir() => (Folder::open(&args.jobs, None)?, None),
+        None => bail!(
+            "folder {} not found; pass the folder that contains the jobs",
+            args.jobs.display()
+        ),
+    };
+    let mut jobs = glance(&folder).await;
+    jobs.retain(|job| only.as_ref().is_none_or(|only| *only == job.name));
+    let width = jobs.iter().map(|job| job.name.len()).max().unwrap_or(0);
+    for job in &jobs {
+        match args.json {
+            true => terminal::outln!("{}", serde_json::to_string(job)?),
+            false => terminal::outln!("{}", line(job, width)?),
+        }
+    }
+    Ok(exit::OK)
+}
+
+fn line(job: &JobOverview, width: usize) -> Result<String> {
+    let state = serde_json::to_value(job.state)?;
+    let state = state.as_str().unwrap_or_default();
+    let why = terminal::line(job.ended_why.as_deref().unwrap_or_default());
+    let line = format!(
+        "{:width$}  {state:<8}  {:>10} URIs  {:>10} queued  {why}",
+        job.name, job.uris, job.queued
+    );
+    Ok(line.trim_end().to_owned())
+}
+
+/// Shows the state of a job. For a job without a process it shows what the job waits for, or how it ended.
+pub(crate) async fn status(target: &JobTarget) -> Result<u8> {
+    let code = ask(target, Command::Status)?;
+    if target.json || opilio_control::is_reachable(&target.job) {
+        return Ok(code);
+    }
+    // A job that cannot be opened, because its profile now has an error, has ended like any other.
+    let Ok((folder, name)) = existing(&target.job) else {
+        return Ok(code);
+    };
+    let jobs = glance(&folder).await;
+    let found = jobs.into_iter().find(|job| job.name == name);
+    // A process that was refused has reported that in its log only.
+    let known = found.as_ref().map(|job| job.ended.or(job.started));
+    if let Some((job, why)) = found.and_then(|job| Some((job.state, job.ended_why?))) {
+        let state = serde_json::to_value(job)?;
+        let state = state.as_str().unwrap_or_default();
+        let why = match why.starts_with(state) {
+            true => why,
+            false => format!("{state}: {why}"),
+        };
+        terminal::outln!("{:>14}  {}", "why", terminal::line(&why));
+    }
+    if let Some(said) = known.and_then(|known| said_since(&target.job, known)) {
+        let said = terminal::lines(&said).replace('\n', "\n                ");
+        terminal::outln!("{:>14}  {said}", "process log");
+    }
+    Ok(code)
+}
+
+/// Returns the end of the last process's log since this time; none if it logged nothing since then.
+fn said_since(job: &Path, known: Option<Timestamp>) -> Option<String> {
+    let log = fs::metadata(job.join(PROCESS_LOG)).ok()?;
+    let written = Timestamp::try_from(log.modified().ok()?).ok()?;
+    let is_new = known.is_none_or(|known| written > known);
+    is_new
+        .then(|| last_words(job))
+        .filter(|said| !said.is_empty())
+}
+
+/// Pauses a job until an operator resumes it, even in another process of the job. If a crawl window had already paused the job,
+/// the pause is now the operator's, and the window no longer resumes it.
+pub(crate) fn pause(target: &JobTarget) -> Result<u8> {
+    if order_awaited(&target.job, |orders| orders.paused = true)? {
+        return print_done(target, "pause", "the job will start paused");
+    }
+    let code = ask(target, Command::Pause)?;
+    let _held = Orders::hold(&target.job);
+    if let Some(mut orders) = wanted(&target.job).filter(|_| code == exit::OK) {
+        (orders.paused, orders.window_closed) = (true, false);
+        order(&orders, &target.job)?;
+    }
+    Ok(code)
+}
+
+/// Resumes a job after a pause, but not after the pause of a crawl window.
+pub(crate) fn resume(target: &JobTarget) -> Result<u8> {
+    if order_awaited(&target.job, |orders| orders.paused = false)? {
+        return print_done(
+            target,
+            "resume",
+            "the job will start as soon as a place among the concurrent crawls is free",
+        );
+    }
+    let job = std::path::absolute(&target.job)?;
+    let is_closed = wanted(&job).is_some_and(|orders| orders.window_closed);
+    if is_closed && job.parent().is_some_and(is_seen_to) {
+        bail!("the crawl window of the job is closed; the job resumes when the window opens");
+    }
+    let code = ask(target, Command::Resume)?;
+    let _held = Orders::hold(&job);
+    if let Some(mut orders) = wanted(&job).filter(|it| it.paused && code == exit::OK) {
+        orders.paused = false;
+        order(&orders, &job)?;
+    }
+    Ok(code)
+}
+
+/// Returns the orders for a job; none if there never were any.
+fn wanted(job: &Path) -> Option<Orders> {
+    Orders::read(job).ok().flatten()
+}
+
+/// Changes the orders of a job that has no process yet and is to get one. Returns whether the job is in that state. A process
+/// that is starting is waited for, since the orders that it was started with would apply before these.
+fn order_awaited(job: &Path, change: impl FnOnce(&mut Orders)) -> Result<bool> {
+    let until = Instant::now() + ON_ITS_WAY_MAX;
+    loop {
+        let held = Orders::hold(job);
+        let Some(mut orders) = wanted(job).filter(|orders| orders.crawl) else {
+            return Ok(false);
+        };
+        if is_awaited(job, &orders) {
+            change(&mut orders);
+            order(&orders, job)?;
+            return Ok(true);
+        }
+        let is_coming = is_on_its_way(job, &orders) || opilio_crawl::is_held(job)?;
+        if opilio_control::is_reachable(job) || !is_coming || Instant::now() > until {
+            return Ok(false);
+        }
+        drop(held);
+        std::thread::sleep(LOOK_INTERVAL);
+    }
+}
+
+/// Ends a job politely. A job that is waiting to start does not start.
+pub(crate) fn stop(target: &JobTarget) -> Result<u8> {
+    match order_awaited(&target.job, |orders| *orders = Orders::new(false, &user()))? {
+        true => print_done(target, "stop", "the job will not start"),
+        false => ask(target, Command::Stop),
+    }
+}
+
+/// Reports the result of a command that did not need a process of the job.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
+fn print_done(target: &JobTarget, command: &str, result: &str) -> Result<u8> {
+    let done = CommandResponse::Done {
+        result: result.to_owned(),
+    };
+    match target.json {
+        true => terminal::outln!("{}", serde_json::to_string(&done)?),
+        false => terminal::outln!("{result}"),
+    }
+    // The command is done, even if the profile no longer shows where the log is.
+    if let Err(problem) = opilio_control::note(&target.job, &user(), command, result) {
+        eprintln!("opilio: {problem}");
+    }
+    Ok(exit::OK)
+}
+
+/// Makes a job.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
+pub(crate) fn new(args: NewArgs) -> Result<u8> {
+    let (folder, name) = split(&args.job)?;
+    let made = folder.make(NewJob {
+        name: name.clone(),
+        profile: profile_source_of(&args.profile, Some(folder.path())),
+        seeds: args.seed,
+        contact_url: args.contact_url,
+    });
+    match made {
+        Ok(_) => {}
+        Err(JobsFolderError::Crawl(CrawlError::Profile(faults))) => return Ok(refused(&faults)),
+        Err(problem @ JobsFolderError::Name(_)) => {
+            eprintln!("opilio: {problem}");
+            return Ok(exit::USAGE);
+        }
+        Err(other) => return Err(other.into()),
+    }
+    match args.start {
+        true => start_named(&folder, &name),
+        false => Ok(exit::OK),
+    }
+}
+
+/// Starts a job.
+pub(crate) fn start(args: &StartArgs) -> Result<u8> {
+    let (folder, name) = existing(&args.job)?;
+    start_named(&folder, &name)
+}
+
+/// Starts a job, and waits until its process has the job or has ended.
+#[expect(
+    clippy::print_stderr,
+    reason = "what the process said is for the person at the terminal"
+)]
+fn start_named(folder: &Folder, name: &str) -> Result<u8> {
+    let job = folder.job(name)?;
+    if opilio_crawl::is_held(&job)? {
+        bail!("job {} is already running", job.display());
+    }
+    if is_seen_to(folder.path()) {
+        let _held = Orders::hold(&job);
+        order(&Orders::new(true, &user()), &job)?;
+        terminal::outln!(
+            "the daemon starts the job as soon as a place among the concurrent crawls is free and its crawl window, if any, is open"
+        );
+        return Ok(exit::OK);
+    }
+    let program = std::env::current_exe().context("cannot determine the path of this program")?;
+    let mut process = begin(&program, &job).context("cannot start a process for the job")?;
+    // The process may have to compile its plugins first.
+    let spinner = terminal::spinner("the process of the job loads its plugins");
+    let ended = loop {
+        if let Some(ended) = process
+            .try_wait()
+            .context("cannot check the process of the job")?
+        {
+            spinner.finish_and_clear();
+            break ended;
+        }
+        // From here on the process has the job and reports its own state.
+        if opilio_control::is_reachable(&job) {
+            spinner.finish_and_clear();
+            terminal::outln!(
+                "started as process {}; opilio job status {} shows its progress",
+                process.id(),
+                job.display()
+            );
+            return Ok(exit::OK);
+        }
+        std::thread::sleep(LOOK_INTERVAL);
+    };
+    let code = ended.code().and_then(|code| u8::try_from(code).ok());
+    match code {
+        Some(code @ (exit::OK | exit::LIMIT | exit::NO_SEED)) => {
+            terminal::outln!(
+                "started, and already ended; opilio job status {} shows the result",
+                job.display()
+            );
+            Ok(code)
+        }
+        _ => {
+            eprintln!("{}", terminal::lines(&last_words(&job)));
+            eprintln!(
+                "opilio: job {} did not start: its process ended with {ended}",
+                job.display()
+            );
+            Ok(code.unwrap_or(exit::FAILED))
+        }
+    }
+}
+
+fn order(orders: &Orders, job: &Path) -> Result<()> {
+    let written = orders.write(job);
+    written.with_context(|| format!("cannot write {}", job.join("orders.json").display()))
+}
+
+/// Makes a job like another.
+pub(crate) fn copy(args: &CloneArgs) -> Result<u8> {
+    let (folder, name) = existing(&args.job)?;
+    let new = args.name.file_name().and_then(|new| new.to_str());
+    let beside = args.name.parent().filter(|folder| *folder != Path::new(""));
+    let is_elsewhere = match beside {
+        Some(beside) => std::path::absolute(beside)? != folder.path(),
+        None => false,
+    };
+    let Some(new) = new.filter(|_| !is_elsewhere) else {
+        bail!(
+            "the copy of a job is created in the folder of the job, {}; pass only its name",
+            folder.path().display()
+        );
+    };
+    folder.copy(&name, new)?;
+    Ok(exit::OK)
+}
+
+/// Deletes a job.
+pub(crate) fn delete(args: &DeleteArgs) -> Result<u8> {
+    let (folder, name) = existing(&args.job)?;
+    folder.job(&name)?;
+    if !args.yes {
+        let question = match args.archive {
+            true => format!("Delete the state, archive, logs and reports of job {name}?"),
+            false => {
+                format!("Delete the state of job {name}, and keep its archive, logs and reports?")
+            }
+        };
+        let sure = dialoguer::Confirm::new()
+            .with_prompt(question)
+            .default(false)
+            .interact()
+            .context("cannot ask for confirmation (pass --yes to skip it)")?;
+        if !sure {
+            return Ok(exit::FAILED);
+        }
+    }
+    folder.delete(&name, args.archive)?;
+    Ok(exit::OK)
+}
+
+/// Returns the folder of an existing job, and its name.
+pub(super) fn existing(job: &Path) -> Result<(Folder, String)> {
+    let folder = std::path::absolute(job)?;
+    match folder.parent().filter(|folder| folder.is_dir()) {
+        Some(_) => split(job),
+        None => bail!("job {} not found", job.display()),
+    }
+}
+
+/// Returns the folder of a job, and its name in it. A missing folder is created.
+fn split(job: &Path) -> Result<(Folder, String)> {
+    let job = std::path::absolute(job)?;
+    let name = job.file_name().and_then(|name| name.to_str());
+    let (Some(name), Some(folder)) = (name, job.parent()) else {
+        bail!("{} is not a job directory", job.display());
+    };
+    Ok((Folder::open(folder, component_cache())?, name.to_owned()))
+}

@@ -1,0 +1,204 @@
+//! Sending of a command to a job, and output of its answers.
+
+use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use indicatif::{HumanCount, ProgressBar};
+use opilio_control::{
+    Author, Command, CommandRequest, CommandResponse, ControlError, ErrorKind, carry_out,
+};
+
+use super::JobTarget;
+use crate::exit;
+use crate::frontier::show::Show;
+
+/// Asks a job and prints its answers on standard output.
+pub(crate) fn ask(target: &JobTarget, command: Command) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    ask_to(target, command, &mut out)
+}
+
+/// Asks a job and prints the answers that `choose` leaves. If `choose` refuses, its sentence is a usage error.
+pub(crate) fn ask_choosing(
+    target: &JobTarget,
+    command: Command,
+    choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
+) -> Result<u8> {
+    let mut out = io::stdout().lock();
+    ask_and_write(target, command, choose, &mut out)
+}
+
+/// Asks a job and writes its answers. Returns the exit code.
+pub(crate) fn ask_to(target: &JobTarget, command: Command, out: &mut dyn Write) -> Result<u8> {
+    ask_and_write(target, command, Ok, out)
+}
+
+fn ask_and_write(
+    target: &JobTarget,
+    command: Command,
+    mut choose: impl FnMut(CommandResponse) -> std::result::Result<CommandResponse, String>,
+    out: &mut dyn Write,
+) -> Result<u8> {
+    let mut show = Show::new(&command, target.json);
+    let mut asking = Asking::new(target, command);
+    let mut not_chosen = None;
+    asking.each(|answer| match choose(answer) {
+        Ok(answer) => show.answer(answer, out),
+        Err(problem) => {
+            not_chosen = Some(problem);
+            Ok(())
+        }
+    })?;
+    if let Some(message) = not_chosen {
+        let fault = ErrorKind::Request;
+        return Ok(refused(&ControlError { fault, message }));
+    }
+    let is_whole = asking.code == exit::OK;
+    let written = show.finish(is_whole, out).and_then(|()| out.flush());
+    match written {
+        Err(problem) if problem.kind() != io::ErrorKind::BrokenPipe => {
+            Err(problem).context("cannot write the answer")
+        }
+        _ => Ok(asking.code),
+    }
+}
+
+/// Returns the number of URIs that a sweep matches, and how many of these are in process. If they cannot be counted, returns the
+/// exit code.
+pub(crate) fn count(
+    target: &JobTarget,
+    command: Command,
+) -> Result<std::result::Result<(u64, u64), u8>> {
+    let mut counts = (0, 0);
+    let mut asking = Asking::new(target, command);
+    asking.each(|answer| {
+        if let CommandResponse::Swept(swept) = answer {
+            counts = (swept.meant, swept.in_process);
+        }
+        Ok(())
+    })?;
+    Ok(match asking.code {
+        exit::OK => Ok(counts),
+        code => Err(code),
+    })
+}
+
+/// A command and its result so far.
+struct Asking<'a> {
+    target: &'a JobTarget,
+    request: CommandRequest,
+    progress: Option<ProgressBar>,
+    code: u8,
+}
+
+impl<'a> Asking<'a> {
+    fn new(target: &'a JobTarget, command: Command) -> Asking<'a> {
+        let by = Author {
+            user: user(),
+            pid: std::process::id(),
+        };
+        Asking {
+            target,
+            request: CommandRequest { by, command },
+            progress: None,
+            code: exit::OK,
+        }
+    }
+
+    /// Passes answers on, except those that report progress or completion.
+    fn each(&mut self, mut hand: impl FnMut(CommandResponse) -> io::Result<()>) -> Result<()> {
+        let mut failed = None;
+        let (progress, code) = (&mut self.progress, &mut self.code);
+        let mut say = |answer: CommandResponse| match answer {
+            CommandResponse::Progress { examined, meant } => {
+                show_progress(progress, examined, meant);
+                true
+            }
+            CommandResponse::End => true,
+            // The output has failed, so later refusals are not shown.
+            CommandResponse::Refused { .. } if failed.is_some() => true,
+            CommandResponse::Refused { fault, message } => {
+                *code = refused(&ControlError { fault, message });
+                true
+            }
+            other => {
+                if let Some(progress) = progress.take() {
+                    progress.finish_and_clear();
+                }
+                if let CommandResponse::Checked(found) = &other
+                    && found.problems > found.repaired
+                {
+                    *code = exit::FAILED;
+                }
+                let result = hand(other);
+                let is_ok = result.is_ok();
+                failed = result.err();
+                is_ok
+            }
+        };
+        let reached = carry_out(&self.target.job, &self.request, &mut say);
+        if let Some(progress) = self.progress.take() {
+            progress.finish_and_clear();
+        }
+        if let Err(problem) = reached
+            && failed.is_none()
+        {
+            self.code = refused(&problem);
+        }
+        match failed {
+            // The reader of the answers has closed the output.
+            Some(problem) if problem.kind() == io::ErrorKind::BrokenPipe => {
+                self.code = exit::OK;
+                Ok(())
+            }
+            Some(problem) => Err(problem).context("cannot write the answer"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Returns the user of this process; empty if unknown.
+pub(crate) fn user() -> String {
+    ["USER", "LOGNAME", "USERNAME"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()))
+        .or_else(by_number)
+        .unwrap_or_default()
+}
+
+/// Returns the user of this process in the form that a running crawl uses for clients without a name.
+fn by_number() -> Option<String> {
+    let process = std::fs::metadata("/proc/self").ok()?;
+    Some(format!("uid-{}", process.uid()))
+}
+
+fn show_progress(progress: &mut Option<ProgressBar>, examined: u64, meant: u64) {
+    if !io::stderr().is_terminal() {
+        return;
+    }
+    let bar = progress.get_or_insert_with(|| {
+        let bar = ProgressBar::new_spinner();
+        bar.enable_steady_tick(Duration::from_millis(250));
+        bar
+    });
+    bar.set_message(format!(
+        "{} examined, {} matched",
+        HumanCount(examined),
+        HumanCount(meant)
+    ));
+}
+
+/// Prints the reason that a command was not carried out. Returns the exit code.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
+pub(crate) fn refused(problem: &ControlError) -> u8 {
+    eprintln!("opilio: {problem}");
+    match problem.fault {
+        ErrorKind::Request => exit::USAGE,
+        ErrorKind::Unknown | ErrorKind::State | ErrorKind::Failure => exit::FAILED,
+    }
+}

@@ -1,0 +1,183 @@
+//! `opilio node`: the nodes of a cluster. The commands speak to NATS themselves, with `[cluster]` of the daemon's configuration, so
+//! they work without a daemon too.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, Subcommand};
+use opilio_cluster::{Cluster, ClusterConnection, ClusterError, MemberScope};
+use opilio_console::{ClusterFile, ListedNode, NodeState};
+
+use crate::daemon_config::ConfigArgs;
+use crate::{exit, terminal};
+
+/// Difference of clocks above which it is shown. The cluster itself reports the same difference.
+pub(crate) const CLOCK_SKEW_MAX_MS: i64 = 2_000;
+
+/// The command line.
+#[derive(Debug, Args)]
+pub(crate) struct NodeArgs {
+    #[command(subcommand)]
+    command: NodeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NodeCommand {
+    /// List the nodes with their states and versions.
+    List(ListArgs),
+    /// Show a node.
+    Show(ShowArgs),
+    /// Drain a node: its daemon starts no crawls any more. Running crawls continue.
+    Drain(DrainArgs),
+    /// Remove a node from the list that has left or is lost for good.
+    ///
+    /// A live node is not removed. If no other node has noticed that the node is gone, the command waits for the node's time to
+    /// live.
+    Remove(RemoveArgs),
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// Name of the node.
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+#[derive(Debug, Args)]
+struct DrainArgs {
+    /// Name of the node.
+    #[arg(value_name = "NODE")]
+    node: String,
+    /// End the draining: the daemon starts crawls again.
+    #[arg(long)]
+    undo: bool,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+#[derive(Debug, Args)]
+struct RemoveArgs {
+    /// Name of the node.
+    #[arg(value_name = "NODE")]
+    node: String,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: NodeArgs) -> Result<u8> {
+    match args.command {
+        NodeCommand::List(args) => {
+            let nodes = ListedNode::all(&cluster(&args.at).await?).await?;
+            list(&nodes, args.json)?;
+        }
+        NodeCommand::Show(args) => {
+            let node = ListedNode::one(&cluster(&args.at).await?, &args.node).await?;
+            match args.json {
+                true => terminal::outln!("{}", serde_json::to_string(&node)?),
+                false => show(&node),
+            }
+        }
+        NodeCommand::Drain(args) => {
+            let (cluster, node) = (cluster(&args.at).await?, &args.node);
+            match args.undo {
+                true => {
+                    cluster.undrain(node).await?;
+                    terminal::outln!("node {node:?} is no longer drained");
+                }
+                false => {
+                    cluster.drain(node).await?;
+                    terminal::outln!("node {node:?} is drained: its daemon starts no crawls");
+                }
+            }
+        }
+        NodeCommand::Remove(args) => cluster(&args.at).await?.remove(&args.node).await?,
+    }
+    Ok(exit::OK)
+}
+
+/// Finds the cluster of the daemon's configuration; `None` if no node has ever joined. Creates nothing.
+pub(crate) async fn find(file: &ClusterFile) -> Result<Option<Cluster>, ClusterError> {
+    let connection = ClusterConnection::open(file.settings()?).await?;
+    Cluster::find(connection, &MemberScope::Nodes).await
+}
+
+async fn cluster(at: &ConfigArgs) -> Result<Cluster> {
+    let Some(file) = at.load()?.cluster else {
+        bail!(
+            "the daemon's configuration has no [cluster]: name the file with --config, or add the section"
+        );
+    };
+    find(&file).await?.with_context(|| {
+        format!(
+            "no node has joined a cluster at {}: start `opilio serve` with this configuration",
+            file.servers.join(", ")
+        )
+    })
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a note for the person at the terminal, beside the list"
+)]
+fn list(nodes: &[ListedNode], as_json: bool) -> Result<()> {
+    if as_json {
+        for node in nodes {
+            terminal::outln!("{}", serde_json::to_string(node)?);
+        }
+        return Ok(());
+    }
+    let width = nodes.iter().map(|node| node.name.len()).max().unwrap_or(0);
+    for node in nodes {
+        let notes = notes(node);
+        terminal::outln!(
+            "{:<width$}  {:<4}  {}  renewed {:.0}{}{}",
+            node.name,
+            node.state.name(),
+            node.version,
+            node.renewed,
+            if notes.is_empty() { "" } else { "  " },
+            notes.join(", ")
+        );
+    }
+    let live = nodes.iter().filter(|node| node.state == NodeState::Live);
+    let versions: BTreeSet<&str> = live.map(|node| node.version.as_str()).collect();
+    if versions.len() > 1 {
+        eprintln!("opilio: the nodes have different versions: run the same version on all of them");
+    }
+    Ok(())
+}
+
+fn notes(node: &ListedNode) -> Vec<String> {
+    let leader = node.is_leader.then(|| "leader".to_owned());
+    let drained = node.is_drained.then(|| "drained".to_owned());
+    let is_skewed = node.clock_skew_ms.abs() > CLOCK_SKEW_MAX_MS;
+    let skew = is_skewed.then(|| format!("clock off by {} ms", node.clock_skew_ms));
+    [leader, drained, skew].into_iter().flatten().collect()
+}
+
+fn show(node: &ListedNode) {
+    let yes = |is_so: bool| if is_so { "yes" } else { "no" };
+    terminal::outln!("name      {}", node.name);
+    terminal::outln!("state     {}", node.state.name());
+    terminal::outln!("version   {}", node.version);
+    terminal::outln!("leader    {}", yes(node.is_leader));
+    terminal::outln!("drained   {}", yes(node.is_drained));
+    terminal::outln!("joined    {:.0}", node.since);
+    terminal::outln!("renewed   {:.0}", node.renewed);
+    terminal::outln!("clock     {:+} ms", node.clock_skew_ms);
+}

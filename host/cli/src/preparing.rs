@@ -1,0 +1,155 @@
+//! Progress of the preparation of plugins. Compiling the components of a profile for the first time takes up to a minute.
+//!
+//! Nothing is shown for the first second. Then a terminal shows a bar with the number and the name of the plugin, and other outputs
+//! get one line.
+
+use std::io::{self, IsTerminal};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use opilio_sandbox::{Preparation, observe_preparation};
+
+use crate::{DisplayArgs, live, terminal};
+
+/// Time for which a preparation is silent.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// Interval between two pictures of the bar's spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// The preparation that is in progress, if a component of it was compiled.
+static PREPARATION: Mutex<State> = Mutex::new(State {
+    plugins: None,
+    compiling: None,
+});
+
+/// Whether the output is JSON.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Whether a crawl has begun. It shows its own progress, and plugins that are replaced meanwhile are not shown.
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+struct State {
+    /// Number of the plugin that is prepared, and of all plugins, if a profile names them.
+    plugins: Option<(usize, usize)>,
+    compiling: Option<Compiling>,
+}
+
+/// A compilation, or several in a row.
+struct Compiling {
+    /// Name of the component.
+    name: String,
+    /// The bar, once it is shown.
+    bar: Option<ProgressBar>,
+    /// Ends the wait of the thread that shows the bar, when it is dropped.
+    _running: mpsc::Sender<()>,
+}
+
+/// Shows preparations of this process from now on.
+pub(crate) fn show(display: DisplayArgs) {
+    if !display.quiet {
+        IS_JSON.store(display.json, Ordering::Relaxed);
+        observe_preparation(observe);
+    }
+}
+
+/// Shows no more preparations.
+pub(crate) fn finish() {
+    IS_OVER.store(true, Ordering::Relaxed);
+}
+
+fn observe(step: Preparation<'_>) {
+    if IS_OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    let mut state = state();
+    match step {
+        Preparation::Plugin { number, of, .. } => state.plugins = Some((number, of)),
+        Preparation::Done => {
+            state.plugins = None;
+            state.end();
+        }
+        Preparation::Compiling(name) => state.begin(name),
+        // The next plugin of the profile follows.
+        Preparation::Compiled if state.plugins.is_some() => {}
+        Preparation::Compiled => state.end(),
+    }
+}
+
+fn state() -> MutexGuard<'static, State> {
+    PREPARATION.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl State {
+    fn begin(&mut self, name: &str) {
+        match &mut self.compiling {
+            Some(compiling) => name.clone_into(&mut compiling.name),
+            None => {
+                let (running, ended) = mpsc::channel();
+                self.compiling = Some(Compiling {
+                    name: name.to_owned(),
+                    bar: None,
+                    _running: running,
+                });
+                thread::spawn(move || {
+                    if ended.recv_timeout(SILENT) == Err(mpsc::RecvTimeoutError::Timeout) {
+                        state().appear();
+                    }
+                });
+            }
+        }
+        self.update();
+    }
+
+    /// Shows the preparation, after it has been silent.
+    fn appear(&mut self) {
+        let Some(compiling) = &mut self.compiling else {
+            return;
+        };
+        if io::stderr().is_terminal() && !IS_JSON.load(Ordering::Relaxed) {
+            let bar = match self.plugins {
+                Some((_, of)) => ProgressBar::new(of as u64).with_style(style()),
+                None => ProgressBar::new_spinner(),
+            };
+            bar.enable_steady_tick(TICK);
+            compiling.bar = Some(bar);
+            self.update();
+            return;
+        }
+        let name = terminal::line(&compiling.name);
+        let place = match self.plugins {
+            Some((number, of)) => format!(" (plugin {number} of {of})"),
+            None => String::new(),
+        };
+        let words =
+            format!("compiling {name}{place}; compiled plugins are kept for the next start");
+        let json = IS_JSON.load(Ordering::Relaxed);
+        live::note(&words, DisplayArgs { quiet: false, json });
+    }
+
+    fn update(&mut self) {
+        let Some(compiling) = &self.compiling else {
+            return;
+        };
+        if let Some(bar) = &compiling.bar {
+            if let Some((number, _)) = self.plugins {
+                bar.set_position(number as u64);
+            }
+            bar.set_message(format!("compiling {}", terminal::line(&compiling.name)));
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = self.compiling.take().and_then(|compiling| compiling.bar) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn style() -> ProgressStyle {
+    let style = ProgressStyle::with_template("{spinner:.green} [{bar:20}] {pos}/{len} {msg}");
+    style.unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,367 @@
+//! `opilio profile list|show|save|copy|compare|history|delete`: the store of named profiles that the daemon uses.
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Read as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use clap::Args;
+use opilio_console::{
+    ChangeNote, ExpectedProfile, ProfileChange, ProfileStore, ProfileStoreError, ProfileVersion,
+    profile_difference,
+};
+use opilio_crawl::{CrawlError, Diagnostics, NamedProfile, ProfileOrigin};
+use opilio_profile::{Profile, ProfileContext};
+use serde_json::json;
+
+use crate::crawl::component_cache;
+use crate::daemon_config::ConfigArgs;
+use crate::job::send::user;
+use crate::job_directory::existing_job;
+use crate::{exit, terminal};
+
+/// The command line of `list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    at: ConfigArgs,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command line of `show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Name of the profile; NAME@3 is its version 3.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// The command line of `save`.
+#[derive(Debug, Args)]
+pub(crate) struct SaveArgs {
+    /// TOML file; - reads standard input, and needs --name.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Name of the profile [default: the file's name without .toml].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Reason for the change, for the history.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// The command line of `copy`.
+#[derive(Debug, Args)]
+pub(crate) struct CopyArgs {
+    /// Name of a saved or shipped profile; NAME@3 is its version 3.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Name of the new profile.
+    #[arg(value_name = "NEW")]
+    new: String,
+    /// Reason for the change, for the history.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// The command line of `compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// Name of a saved or shipped profile; NAME@3 is its version 3. With --job it may be missing: then it is the profile from
+    /// which the job was made.
+    #[arg(value_name = "NAME", required_unless_present = "job")]
+    from: Option<String>,
+    /// The other profile or version [default: the newest version of the first].
+    #[arg(value_name = "OTHER", conflicts_with = "job")]
+    to: Option<String>,
+    /// Compare the profile of this job: its directory, or its name in the folder `jobs`.
+    #[arg(long, value_name = "JOB", value_parser = existing_job())]
+    job: Option<PathBuf>,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// The command line of `history`.
+#[derive(Debug, Args)]
+pub(crate) struct HistoryArgs {
+    /// Name of the profile.
+    #[arg(value_name = "NAME")]
+    name: String,
+    #[command(flatten)]
+    at: ConfigArgs,
+    /// Print JSON, one object per line.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The command line of `delete`.
+#[derive(Debug, Args)]
+pub(crate) struct DeleteArgs {
+    /// Name of the profile.
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Reason for the change, for the history.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Delete without confirmation.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    at: ConfigArgs,
+}
+
+/// Lists saved and shipped profiles.
+pub(super) fn list(args: &ListArgs) -> Result<u8> {
+    let store = store(&args.at)?;
+    let names = store.names();
+    let shipped: Vec<&str> = Profile::builtin_names()
+        .filter(|name| !names.iter().any(|own| own == name))
+        .collect();
+    let width = names.iter().map(|name| name.len());
+    let width = width.chain(shipped.iter().map(|name| name.len()));
+    let width = width.max().unwrap_or(0);
+    for name in &names {
+        let found = store.get(name);
+        let last = store
+            .versions(name)
+            .ok()
+            .and_then(|mut versions| versions.pop());
+        if args.json {
+            let changed = last.as_ref().map(|last| last.at);
+            let by = last.and_then(|last| last.by);
+            let problem = found.as_ref().err().map(ToString::to_string);
+            let version = found.ok().map(|found| found.version);
+            terminal::outln!(
+                "{}",
+                json!({"name": name, "ships": false, "version": version, "changed": changed, "changed_by": by, "problem": problem})
+            );
+            continue;
+        }
+        let said = match (found, last) {
+            (Err(problem), _) => problem.to_string(),
+            (Ok(found), None) => format!("version {}", found.version),
+            (Ok(_), Some(last)) => version_line(&last),
+        };
+        terminal::outln!("{name:width$}  {}", terminal::line(&said));
+    }
+    for name in shipped {
+        match args.json {
+            true => terminal::outln!("{}", json!({"name": name, "ships": true})),
+            false => terminal::outln!("{name:width$}  shipped"),
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Prints the text of a profile.
+pub(super) fn show(args: &ShowArgs) -> Result<u8> {
+    let (_, text) = text(&store(&args.at)?, &args.name)?;
+    terminal::out!("{text}");
+    Ok(exit::OK)
+}
+
+/// Saves a file as a profile.
+#[expect(
+    clippy::print_stderr,
+    reason = "errors are for the person at the terminal"
+)]
+pub(super) fn save(args: &SaveArgs) -> Result<u8> {
+    let is_input = args.file == Path::new("-");
+    let name = match (&args.name, args.file.file_stem()) {
+        (Some(name), _) => name.clone(),
+        (None, Some(stem)) if !is_input => stem.to_string_lossy().into_owned(),
+        _ => bail!("pass the name of the profile: --name NAME"),
+    };
+    let text = match is_input {
+        true => {
+            let mut text = String::new();
+            let read = io::stdin().read_to_string(&mut text);
+            read.context("cannot read standard input")?;
+            text
+        }
+        false => fs::read_to_string(&args.file)
+            .with_context(|| format!("cannot read {}", args.file.display()))?,
+    };
+    let store = store(&args.at)?;
+    let named = NamedProfile {
+        file: store.folder().join(format!("{name}.toml")),
+        text,
+        origin: ProfileOrigin {
+            name: name.clone(),
+            version: None,
+        },
+    };
+    if let Err(faults) = check(&named)? {
+        eprintln!("{faults}\nopilio: the profile was not saved");
+        return Ok(exit::USAGE);
+    }
+    let before = store.find(&name)?.map(|before| before.version);
+    let saved = noted(args.reason.as_deref(), |note| {
+        store.save(&name, &named.text, ExpectedProfile::Any, note)
+    })?;
+    let version = saved.version;
+    match before == Some(version) {
+        true => terminal::outln!("profile {name} has not changed; its version is {version}"),
+        false => terminal::outln!("saved version {version} of profile {name}"),
+    }
+    Ok(exit::OK)
+}
+
+/// Makes a profile from another one.
+pub(super) fn copy(args: &CopyArgs) -> Result<u8> {
+    let store = store(&args.at)?;
+    let (of, text) = text(&store, &args.name)?;
+    let saved = noted(args.reason.as_deref(), |note| {
+        store.copy(&args.new, &text, of.clone(), note)
+    })?;
+    terminal::outln!(
+        "saved version {} of profile {} as a copy of {of}",
+        saved.version,
+        saved.name
+    );
+    Ok(exit::OK)
+}
+
+/// Compares two texts.
+pub(super) fn compare(args: &CompareArgs) -> Result<u8> {
+    let store = store(&args.at)?;
+    let (from, to) = match (&args.job, &args.from) {
+        (Some(job), other) => {
+            let file = job.join("profile.toml");
+            let own = fs::read_to_string(&file)
+                .with_context(|| format!("cannot read {}", file.display()))?;
+            let origin = opilio_crawl::made(job)?.named;
+            let Some(other) = other.clone().or(origin.map(|origin| origin.name)) else {
+                bail!(
+                    "job {} was made from a file or a text; pass the profile to compare it with",
+                    job.display()
+                );
+            };
+            ((file.display().to_string(), own), text(&store, &other)?)
+        }
+        (None, Some(from)) => {
+            let newest = from.split('@').next().unwrap_or_default();
+            let to = args.to.as_deref().unwrap_or(newest);
+            (text(&store, from)?, text(&store, to)?)
+        }
+        (None, None) => bail!("pass a profile, or --job JOB"),
+    };
+    let diff = profile_difference((&from.0, &from.1), (&to.0, &to.1));
+    terminal::out!("{}", terminal::lines(&diff));
+    Ok(match diff.is_empty() {
+        true => exit::OK,
+        false => exit::FAILED,
+    })
+}
+
+/// Lists versions.
+pub(super) fn history(args: &HistoryArgs) -> Result<u8> {
+    for version in store(&args.at)?.versions(&args.name)? {
+        match args.json {
+            true => terminal::outln!("{}", serde_json::to_string(&version)?),
+            false => terminal::outln!("{}", terminal::line(&version_line(&version))),
+        }
+    }
+    Ok(exit::OK)
+}
+
+/// Deletes a profile.
+pub(super) fn delete(args: &DeleteArgs) -> Result<u8> {
+    let store = store(&args.at)?;
+    store.get(&args.name)?;
+    if !args.yes {
+        if !io::stdin().is_terminal() {
+            bail!("no terminal to confirm the deletion; pass --yes");
+        }
+        let question = format!("Delete profile {}? Its versions stay.", args.name);
+        if !dialoguer::Confirm::new().with_prompt(question).interact()? {
+            return Ok(exit::FAILED);
+        }
+    }
+    noted(args.reason.as_deref(), |note| {
+        store.delete(&args.name, ExpectedProfile::Any, note)
+    })?;
+    terminal::outln!(
+        "deleted profile {name}; its versions stay: opilio profile history {name}",
+        name = args.name
+    );
+    Ok(exit::OK)
+}
+
+fn store(at: &ConfigArgs) -> Result<ProfileStore> {
+    Ok(at.load()?.profile_store())
+}
+
+/// Reads a saved or shipped profile by its name, or a version of it as `NAME@3`. Returns it with its full name.
+fn text(store: &ProfileStore, what: &str) -> Result<(String, String)> {
+    if let Some((name, version)) = what.split_once('@') {
+        let version = version.parse();
+        let version = version.with_context(|| {
+            format!("invalid version in {what:?}; write a number, as in {name}@3")
+        })?;
+        return Ok((what.to_owned(), store.text(name, version)?));
+    }
+    match store.get(what) {
+        Ok(found) => Ok((format!("{what}@{}", found.version), found.text)),
+        Err(problem @ ProfileStoreError::Unknown { .. }) => match Profile::builtin_text(what) {
+            Some(text) => Ok((what.to_owned(), text.to_owned())),
+            None => Err(problem.into()),
+        },
+        Err(problem) => Err(problem.into()),
+    }
+}
+
+/// Checks a profile and the settings of its plugins.
+fn check(named: &NamedProfile) -> Result<Result<(), Diagnostics>> {
+    let given = ProfileContext {
+        builtins: opilio_crawl::builtin_plugins(),
+        seeds_elsewhere: true,
+        ..ProfileContext::default()
+    };
+    let profile = match named.load(&given) {
+        Ok(profile) => profile,
+        Err(faults) => return Ok(Err(faults)),
+    };
+    match opilio_crawl::check_plugins(&profile, component_cache()) {
+        Ok(()) => Ok(Ok(())),
+        Err(CrawlError::Profile(faults)) => Ok(Err(faults)),
+        Err(other) => Err(other.into()),
+    }
+}
+
+/// Changes the store in the name of this process's user.
+fn noted<T>(
+    reason: Option<&str>,
+    change: impl FnOnce(ChangeNote<'_>) -> Result<T, ProfileStoreError>,
+) -> Result<T> {
+    let by = user();
+    Ok(change(ChangeNote { by: &by, reason })?)
+}
+
+fn version_line(version: &ProfileVersion) -> String {
+    let ProfileVersion {
+        number, at, reason, ..
+    } = version;
+    let mut line = format!("version {number}  {at:.0}  ");
+    line += version.by.as_deref().unwrap_or("-");
+    match (version.change, &version.copied_from) {
+        (ProfileChange::Save, _) => {}
+        (ProfileChange::Copy, of) => {
+            line += &format!("  copied from {}", of.as_deref().unwrap_or("?"));
+        }
+        (ProfileChange::File, _) => line += "  file changed by other means",
+        (ProfileChange::Delete, _) => line += "  deleted",
+    }
+    if let Some(reason) = reason {
+        line += &format!("  {reason}");
+    }
+    line
+}

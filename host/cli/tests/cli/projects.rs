@@ -1,0 +1,214 @@
+//! Projects of plugins: they stand alone, and an author's loop builds and tries them. No toolchain is needed: a program in the
+//! project's own folder stands for the language's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use opilio_stories::until;
+
+use crate::command::Home;
+use crate::job::{Gate, job_log};
+
+const LANGUAGES: [&str; 7] = ["rust", "js", "ts", "python", "c", "cpp", "go"];
+
+/// Stands for Python, and makes a component of `built.component` in the project.
+const PYTHON: &str = "#!/bin/sh\n\
+    if [ \"$1\" = --version ]; then echo Python 3.11.0; exit; fi\n\
+    grep -q broken plugin.py && exit 1\n\
+    cp built.component \"$5\"\n";
+
+const STYLES: &str = "@import \"other.css\";";
+
+fn shipped(name: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.join("plugins/builtin/components").join(name)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| match path.is_dir() {
+            true => files(&path),
+            false => vec![path],
+        })
+        .collect()
+}
+
+/// A project `css` whose component is that of the shipped plugin, with a case.
+fn project(home: &Home) {
+    let new = ["plugin", "new", "--lang", "python", "--kind", "extractor"];
+    home.run(&[&new[..], &["css"]].concat()).code(0);
+    fs::copy(shipped("css.wasm"), home.path().join("css/built.component")).unwrap();
+    home.file(
+        "css/cases/css.json",
+        r#"[{"id": "import", "plugin": "css",
+             "call": {"extract": {"documents": [{"media-type": "text/css", "text": "@import 'a.css';"}]}},
+             "expected": [{"links": [{"uri": "a.css", "hop": "embed", "context": "css/@import"}], "finished": true}]}]"#,
+    );
+    fs::create_dir_all(home.path().join("css/.venv/bin")).unwrap();
+    // Another process writes the program: a file that is open in this one could not be run.
+    let write = "printf %s \"$1\" > css/.venv/bin/python3 && chmod +x css/.venv/bin/python3";
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", write, "sh", PYTHON])
+        .current_dir(home.path());
+    assert!(shell.status().unwrap().success());
+}
+
+#[test]
+fn a_new_project_names_nothing_outside_its_folder() {
+    let home = Home::new();
+    let checkout = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let checkout = checkout.canonicalize().unwrap().display().to_string();
+    let here = home.path().canonicalize().unwrap().display().to_string();
+    for language in LANGUAGES {
+        let new = ["plugin", "new", "--lang", language, "--kind", "extractor"];
+        home.run(&[&new[..], &[language]].concat()).code(0);
+        let folder = home.path().join(language);
+        let version = fs::read_to_string(folder.join("opilio-sdk/VERSION")).unwrap();
+        assert_eq!(version, "0.2.0\n", "{language}");
+        for file in [
+            ".editorconfig",
+            ".vscode/tasks.json",
+            ".vscode/settings.json",
+        ] {
+            assert!(folder.join(file).is_file(), "{language} has no {file}");
+        }
+        for file in files(&folder) {
+            let text = String::from_utf8_lossy(&fs::read(&file).unwrap()).into_owned();
+            for outside in [&checkout, &here] {
+                assert!(
+                    !text.contains(outside),
+                    "{} names {outside}",
+                    file.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn an_old_sdk_of_a_project_is_noted_and_replaced() {
+    let home = Home::new();
+    project(&home);
+    fs::write(home.path().join("css/opilio-sdk/VERSION"), "0.1.0\n").unwrap();
+    let built = home.run(&["plugin", "build", "css"]).code(0);
+    assert!(
+        built
+            .err
+            .contains("opilio-sdk has version 0.1.0, this program carries 0.2.0"),
+        "{built:?}"
+    );
+    let replaced = home.run(&["plugin", "sdk", "css"]).code(0);
+    assert_eq!(
+        replaced.out,
+        "css/opilio-sdk: version 0.2.0 in place of 0.1.0\n"
+    );
+    let built = home.run(&["plugin", "build", "css"]).code(0);
+    assert!(!built.err.contains("note"), "{built:?}");
+    let nothing = home.run(&["plugin", "sdk", "css/cases"]).code(2);
+    assert!(
+        nothing.err.contains("is not a plugin project"),
+        "{nothing:?}"
+    );
+}
+
+#[test]
+fn a_component_that_is_older_than_its_sources_is_noted() {
+    let home = Home::new();
+    project(&home);
+    home.file("page.css", STYLES);
+    home.run(&["plugin", "build", "css"]).code(0);
+    let run = ["plugin", "run", "./css", "page.css"];
+    let diff = ["plugin", "diff", "html", "./css", "--warc", "page.css"];
+    let ran = home.run(&run).code(0);
+    assert!(ran.out.contains("http://example.com/other.css"), "{ran:?}");
+    assert!(!ran.err.contains("older"), "{ran:?}");
+    let source = fs::File::options()
+        .write(true)
+        .open(home.path().join("css/plugin.py"));
+    let later = SystemTime::now() + Duration::from_secs(60);
+    source.unwrap().set_modified(later).unwrap();
+    for command in [&run[..], &diff[..]] {
+        let said = home.run(command).err;
+        assert!(
+            said.contains(
+                "css.wasm is older than its sources; `opilio plugin build ./css` rebuilds it"
+            ),
+            "{command:?}: {said}"
+        );
+    }
+}
+
+#[test]
+fn a_call_may_take_as_long_as_in_a_crawl_or_as_is_said() {
+    let home = Home::new();
+    home.file("page.html", "<a href=/x>x</a>".repeat(200_000));
+    let run = ["plugin", "run", "html", "page.html"];
+    let short = home.run(&[&run[..], &["--time", "1ms"]].concat()).code(1);
+    assert!(short.out.contains("ERROR timeout"), "{}", short.err);
+    let wrong = home.run(&[&run[..], &["--time", "soon"]].concat()).code(2);
+    assert!(wrong.err.contains("such as 500ms or 2s"), "{wrong:?}");
+}
+
+#[test]
+fn a_watched_project_is_built_tested_and_compared_after_a_change() {
+    let home = Home::new();
+    project(&home);
+    home.file("page.css", STYLES);
+    let mut watch = home.start_following_both(&["plugin", "watch", "css", "--on", "page.css"]);
+    watch.until_said("1 case passed");
+    watch.until_said("http://example.com/other.css");
+    watch.until_said("watching css");
+
+    // Another component in the place of the first: the case fails, and the link is lost.
+    watch.forget();
+    fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
+    home.file("css/plugin.py", "# changed");
+    watch.until_said("changed: plugin.py");
+    watch.until_said("1 case failed");
+    watch.until_said("lost links: 1");
+    watch.until_said("watching css");
+
+    watch.forget();
+    home.file("css/plugin.py", "# broken");
+    watch.until_said("does not build");
+    watch.until_said("watching css");
+
+    // A case is not built, but run.
+    watch.forget();
+    fs::remove_file(home.path().join("css/cases/css.json")).unwrap();
+    watch.until_said("changed: cases/css.json");
+    watch.until_said("no cases");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_project_replaces_its_plugin_in_a_running_job_if_cases_pass() {
+    let gate = Gate::serve(&[("/", "")]);
+    let home = Home::new();
+    project(&home);
+    home.profile(
+        "name = 'gate'\nplugins.styles.component = 'builtin:css'\nstacks.extract = ['styles']",
+    );
+    let mut running = home.start(&["crawl", "p.toml", "--job", "job", "--seed", &gate.url("/")]);
+    until("the seed is asked for", || gate.was_asked("/") == 1).await;
+
+    let watch = [
+        "plugin", "watch", "css", "--job", "job", "--plugin", "styles",
+    ];
+    let mut watch = home.start_following_both(&watch);
+    watch.until_said("1 case passed");
+    watch.until_said("styles was css ");
+    watch.until_said("watching css");
+    watch.forget();
+    fs::copy(shipped("js.wasm"), home.path().join("css/built.component")).unwrap();
+    home.file("css/plugin.py", "# changed");
+    watch.until_said("1 case failed");
+    watch.until_said("the job keeps its plugin: cases fail");
+    gate.open();
+    assert_eq!(running.wait(), 0);
+    assert_eq!(job_log(&home).matches("styles was css ").count(), 1);
+}

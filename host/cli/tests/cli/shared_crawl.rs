@@ -1,0 +1,216 @@
+//! A crawl that two nodes share over a real `nats-server`: each site has one node, and together they crawl what one would.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use opilio_stories::{captures, html, until};
+use opilio_test_nats::NatsServer;
+use opilio_test_web::{Reply, SeenRequest, Web};
+
+use crate::command::{Home, Running};
+
+const SITES: usize = 8;
+
+/// Pages of a site that are found on its first page.
+const PAGES: usize = 5;
+
+/// Time to live of sessions, so that a restart after a death does not wait for long.
+const TIME_TO_LIVE: &str = "5s";
+
+fn host(site: usize) -> String {
+    format!("www.site{site}.localhost")
+}
+
+/// Sites whose first pages name own pages and a page of the next site, which nothing else names.
+async fn web() -> Web {
+    let mut web = Web::builder();
+    for site in 0..SITES {
+        web.site(&host(site))
+            .page("/robots.txt", Reply::status(404))
+            .rest(move |seen| page(site, seen));
+    }
+    web.serve().await.unwrap()
+}
+
+fn page(site: usize, seen: &SeenRequest) -> Reply {
+    let host_and_port = seen.headers["host"].to_str().unwrap();
+    let port = host_and_port.rsplit(':').next().unwrap();
+    let next = host((site + 1) % SITES);
+    match seen.target.as_str() {
+        "/" => {
+            let own: String = (0..PAGES)
+                .map(|n| format!("<a href='/{n}.html'>{n}</a>"))
+                .collect();
+            html(&format!(
+                "{own}<a href='http://{next}:{port}/from-{site}.html'>next</a>"
+            ))
+        }
+        // The first page of the next site is named on every page.
+        _ => html(&format!("<a href='http://{next}:{port}/'>next</a>")),
+    }
+}
+
+fn all_uris(web: &Web) -> BTreeSet<String> {
+    let of_site = |site: usize| {
+        let pages = (0..PAGES).map(|n| format!("/{n}.html"));
+        let before = (site + SITES - 1) % SITES;
+        let others = ["/".to_owned(), format!("/from-{before}.html")];
+        let targets: Vec<String> = pages.chain(others).collect();
+        targets.into_iter().map(move |it| (site, it))
+    };
+    let uris = (0..SITES).flat_map(of_site);
+    uris.map(|(site, target)| web.url(&host(site), &target))
+        .collect()
+}
+
+/// Number of captures of each page.
+fn pages(job: &Path) -> BTreeMap<String, usize> {
+    let mut pages = BTreeMap::new();
+    for capture in captures(job) {
+        let is_page = capture.uri.starts_with("http") && !capture.uri.ends_with("/robots.txt");
+        if is_page && ["response", "revisit"].contains(&&*capture.kind) {
+            *pages.entry(capture.uri).or_default() += 1;
+        }
+    }
+    pages
+}
+
+/// A home with the configuration of a node and the profile of the crawl.
+fn home(server: &NatsServer, web: &Web, node: &str) -> Home {
+    let home = Home::new();
+    home.file(
+        "opilio.toml",
+        format!(
+            "[cluster]\nservers = [\"127.0.0.1:{}\"]\nnode = \"{node}\"\npartitions = 16\ntime-to-live = \"{TIME_TO_LIVE}\"\n",
+            server.port
+        ),
+    );
+    let seeds: Vec<String> = (0..SITES).map(|site| web.url(&host(site), "/")).collect();
+    home.profile(&format!("name = 'shared'\nseeds = {seeds:?}"));
+    home
+}
+
+fn crawl(home: &Home) -> Running {
+    home.start(&[
+        "crawl",
+        "p.toml",
+        "--job",
+        "job",
+        "--cluster-job",
+        "news",
+        "--nodes",
+        "a,b",
+    ])
+}
+
+fn sites(pages: &BTreeMap<String, usize>) -> BTreeSet<&str> {
+    pages
+        .keys()
+        .map(|uri| uri.split('/').nth(2).unwrap())
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_nodes_crawl_what_one_would_and_each_site_has_one_of_them() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let web = web().await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let mut a = crawl(&home_a);
+    // The first one waits for the other one.
+    until("the first node crawls", || web.requests().len() >= SITES).await;
+    let mut b = crawl(&home_b);
+    assert_eq!(b.wait(), 0);
+    assert_eq!(a.wait(), 0);
+    let (of_a, of_b) = (pages(&home_a.job()), pages(&home_b.job()));
+    let (sites_a, sites_b) = (sites(&of_a), sites(&of_b));
+    assert!(!sites_a.is_empty() && !sites_b.is_empty());
+    assert!(sites_a.is_disjoint(&sites_b), "{sites_a:?} {sites_b:?}");
+    let mut all = of_a.clone();
+    all.extend(of_b.clone());
+    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
+    assert!(all.values().all(|count| *count == 1), "{all:?}");
+
+    // The job is known, and only the same job can be resumed.
+    let again = ["crawl", "job"];
+    home_a.run(&again).code(0);
+    let other = [
+        "crawl",
+        "p.toml",
+        "--job",
+        "job",
+        "--cluster-job",
+        "news",
+        "--nodes",
+        "a,c",
+    ];
+    let ended = home_a.run(&other).code(1);
+    assert!(
+        ended.err.contains("was made for other nodes (a, b)"),
+        "{ended:?}"
+    );
+    let other = [
+        "crawl",
+        "p.toml",
+        "--job",
+        "other",
+        "--cluster-job",
+        "news",
+        "--nodes",
+        "b,c",
+    ];
+    let ended = home_a.run(&other).code(1);
+    assert!(
+        ended
+            .err
+            .contains("node \"a\" (cluster.node) is not one of"),
+        "{ended:?}"
+    );
+    let profile = std::fs::read_to_string(home_a.path().join("p.toml")).unwrap();
+    home_a.file("p.toml", profile.replace("'shared'", "'changed'"));
+    let other = [
+        "crawl",
+        "p.toml",
+        "--job",
+        "other",
+        "--cluster-job",
+        "news",
+        "--nodes",
+        "a,b",
+    ];
+    let ended = home_a.run(&other).code(1);
+    assert!(ended.err.contains("has another profile"), "{ended:?}");
+    assert!(!home_a.path().join("other").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_killed_goes_on_and_no_page_is_missing() {
+    let Some(server) = NatsServer::start() else {
+        return;
+    };
+    let web = web().await;
+    let (home_a, home_b) = (home(&server, &web, "a"), home(&server, &web, "b"));
+    let mut a = crawl(&home_a);
+    let mut b = crawl(&home_b);
+    let fetched = |least: usize| web.requests().len() >= least;
+    until("both crawl", || fetched(SITES)).await;
+    b.signal("KILL");
+    b.wait();
+    // Links to the dead node wait in NATS.
+    let mut b = crawl(&home_b);
+    until("they crawl on", || fetched(3 * SITES)).await;
+    a.signal("KILL");
+    a.wait();
+    let mut a = crawl(&home_a);
+    assert_eq!((a.wait(), b.wait()), (0, 0));
+    let mut all = pages(&home_a.job());
+    for (uri, count) in pages(&home_b.job()) {
+        assert!(!all.contains_key(&uri), "{uri} has two nodes");
+        all.insert(uri, count);
+    }
+    assert_eq!(all.keys().cloned().collect::<BTreeSet<_>>(), all_uris(&web));
+    let repeated = all.values().filter(|count| **count > 1).count();
+    // Those in flight at a death: a queue has one.
+    assert!(repeated <= 2 * SITES, "{all:?}");
+}

@@ -1,0 +1,153 @@
+//! Messages and sizes of a crawl of ten billion URIs, by the real batching of links and the real compression. The web is a model;
+//! its assumptions are constants here.
+
+use std::time::Duration;
+
+use opilio_cluster::partition::PartitionCount;
+use opilio_cluster::{LinkAdmission, LinkBatcher, LinkSource};
+
+use crate::network::Random;
+
+/// URIs that the crawl fetches.
+const URIS: f64 = 1e10;
+
+/// Time that it takes.
+const DAYS: f64 = 30.0;
+
+/// Links of a page to other partitions.
+const FOREIGN_LINKS: u64 = 10;
+
+/// Percentage of them that lead to popular URIs: home pages, social media, libraries.
+const POPULAR_PERCENT: u64 = 60;
+
+/// Number of popular URIs.
+const POPULAR_URIS: u64 = 200_000;
+
+/// New URIs of its own partition that a page brings.
+const OWN_LINKS: u64 = 4;
+
+/// Pages of one node that are simulated.
+const PAGES: u64 = 200_000;
+
+/// Bytes of a URI's record in the frontier's store; see "Frontier" in `docs/PERFORMANCE.md`.
+const RECORD_BYTES: f64 = 250.0;
+
+/// Time between two snapshots of a partition.
+const SNAPSHOT_HOURS: f64 = 6.0;
+
+/// Prints the table.
+pub(crate) fn print(nodes: u64, count: PartitionCount) {
+    let partitions: Vec<_> = count.all().collect();
+    let pages_per_second = URIS / (DAYS * 86_400.0);
+    let seconds = PAGES as f64 / (pages_per_second / nodes as f64);
+    let mut random = Random(7);
+    let mut batcher = LinkBatcher::default();
+    let mut totals = Totals::default();
+    for page in 0..PAGES {
+        let now = Duration::from_secs_f64(seconds / PAGES as f64 * page as f64);
+        let source = LinkSource {
+            partition: partitions[random.below(16) as usize],
+            log_index: page,
+        };
+        let mut entry = uri(&mut random, page);
+        for _ in 0..OWN_LINKS {
+            entry.extend(uri(&mut random, page));
+        }
+        for _ in 0..FOREIGN_LINKS {
+            let number = match random.chance(POPULAR_PERCENT) {
+                // Some are far more popular than others.
+                true => random
+                    .below(POPULAR_URIS)
+                    .min(random.below(POPULAR_URIS))
+                    .min(random.below(POPULAR_URIS)),
+                false => POPULAR_URIS + random.next() % 1_000_000_000,
+            };
+            let link = uri(&mut Random(number), number);
+            let partition = partitions[(number % partitions.len() as u64) as usize];
+            totals.links += 1;
+            if batcher.add(partition, link.clone(), source, now) == LinkAdmission::Queued {
+                totals.sent += 1;
+                entry.extend(link);
+            }
+        }
+        totals.log_bytes += compressed(&entry);
+        for batch in batcher.take_due(now) {
+            totals.messages += 1;
+            totals.link_bytes += compressed(&batch.links.concat());
+            batcher.finish(&batch);
+        }
+    }
+    let cluster = |count: u64| count as f64 / seconds * nodes as f64;
+    let per_page = |count: u64| count as f64 / PAGES as f64;
+    println!("| a crawl of 10 billion URIs in {DAYS} days | |");
+    println!("|---|---|");
+    println!("| pages a second, all nodes | {pages_per_second:.0} |");
+    println!(
+        "| URIs of a partition | {:.0} |",
+        URIS / f64::from(count.get())
+    );
+    println!("| appends to logs a second, at most one a page | {pages_per_second:.0} |");
+    println!(
+        "| bytes of the log a page | {:.0} |",
+        per_page(totals.log_bytes)
+    );
+    println!(
+        "| foreign links a page, and those that were not sent before | {FOREIGN_LINKS}, {:.1} |",
+        per_page(totals.sent)
+    );
+    println!(
+        "| messages with links a second | {:.0} |",
+        cluster(totals.messages)
+    );
+    println!(
+        "| links in a message | {:.2} |",
+        totals.sent as f64 / totals.messages as f64
+    );
+    println!(
+        "| bytes of links a page | {:.0} |",
+        per_page(totals.link_bytes)
+    );
+    println!(
+        "| log of a partition between two snapshots ({SNAPSHOT_HOURS} h) | {:.1} MB |",
+        per_page(totals.log_bytes) * pages_per_second * SNAPSHOT_HOURS * 3_600.0
+            / f64::from(count.get())
+            / 1e6
+    );
+    println!(
+        "| snapshot of a partition in the end, before compression | {:.0} MB |",
+        URIS / f64::from(count.get()) * RECORD_BYTES / 1e6
+    );
+    println!(
+        "| snapshots, bytes a second of all nodes in the end | {:.0} MB |",
+        URIS * RECORD_BYTES / (SNAPSHOT_HOURS * 3_600.0) / 1e6
+    );
+}
+
+#[derive(Default)]
+struct Totals {
+    links: u64,
+    sent: u64,
+    messages: u64,
+    link_bytes: u64,
+    log_bytes: u64,
+}
+
+/// A URI of usual length.
+fn uri(random: &mut Random, number: u64) -> Vec<u8> {
+    let words = [
+        "news", "article", "2026", "category", "archive", "people", "about", "images", "index",
+        "page",
+    ];
+    let mut text = format!("https://www.site-{}.example/", number % 50_000_000);
+    for _ in 0..2 + random.below(3) {
+        text.push_str(words[random.below(10) as usize]);
+        text.push('/');
+    }
+    text.push_str(&format!("{:x}.html\n", random.below(1 << 32)));
+    text.into_bytes()
+}
+
+/// Size after compression, as messages are compressed.
+fn compressed(bytes: &[u8]) -> u64 {
+    zstd::bulk::compress(bytes, 3).map_or(0, |bytes| bytes.len() as u64)
+}

@@ -1,0 +1,100 @@
+//! The clock of leases: time since the process started, which never goes back and also counts while the machine sleeps.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::Timestamp;
+
+/// The wall clock must be ahead of the monotonic one by more than this to count: smaller differences are adjustments.
+const SLEEP_MIN: Duration = Duration::from_millis(100);
+
+/// A clock that advances with the monotonic clock of the system, and with the wall clock if that advanced more. The monotonic
+/// clock of Linux stands still while a machine is suspended, so a lease would seem to hold after a night's sleep. A wall clock
+/// that jumps ahead ends leases early, which costs a pause and no second fetch.
+#[derive(Debug)]
+pub(crate) struct LeaseClock {
+    last: Mutex<Reading>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Reading {
+    monotonic: Instant,
+    wall: SystemTime,
+    elapsed: Duration,
+}
+
+impl Default for LeaseClock {
+    fn default() -> Self {
+        Self {
+            last: Mutex::new(Reading {
+                monotonic: Instant::now(),
+                wall: SystemTime::now(),
+                elapsed: Duration::ZERO,
+            }),
+        }
+    }
+}
+
+impl LeaseClock {
+    /// Time since the clock was made.
+    pub(crate) fn now(&self) -> Duration {
+        // A poisoned reading is still a whole one.
+        let mut last = self
+            .last
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        last.advance(Instant::now(), SystemTime::now());
+        last.elapsed
+    }
+}
+
+impl Reading {
+    fn advance(&mut self, monotonic: Instant, wall: SystemTime) {
+        let ticked = monotonic.saturating_duration_since(self.monotonic);
+        let by_wall = wall.duration_since(self.wall).unwrap_or_default();
+        let has_slept = by_wall > ticked + SLEEP_MIN;
+        self.elapsed += if has_slept { by_wall } else { ticked };
+        self.monotonic = monotonic;
+        self.wall = wall;
+    }
+}
+
+/// The wall clock in milliseconds since 1970, for records only.
+pub(crate) fn wall_clock_ms() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[track_caller]
+    fn check(steps: &[(u64, i64)], expected: u64) {
+        let (start, wall) = (Instant::now(), SystemTime::UNIX_EPOCH + 1_000_000 * SECOND);
+        let mut reading = Reading {
+            monotonic: start,
+            wall,
+            elapsed: Duration::ZERO,
+        };
+        for (monotonic, wall_seconds) in steps {
+            let wall = match u64::try_from(*wall_seconds) {
+                Ok(ahead) => wall + Duration::from_secs(ahead),
+                Err(_) => wall - Duration::from_secs(wall_seconds.unsigned_abs()),
+            };
+            reading.advance(start + Duration::from_secs(*monotonic), wall);
+        }
+        assert_eq!(reading.elapsed, Duration::from_secs(expected));
+    }
+
+    #[test]
+    fn sleep_counts_and_a_clock_set_back_does_not() {
+        check(&[(1, 1), (2, 2)], 2);
+        // Suspended for an hour.
+        check(&[(1, 1), (2, 3_602)], 3_602);
+        // Set back by an hour, and ahead again.
+        check(&[(1, -3_600), (2, -3_599), (3, 3)], 3_604);
+        check(&[(10, 5), (20, 15)], 20);
+    }
+}

@@ -1,0 +1,200 @@
+//! The records of the cluster's bucket, their keys, and the times that all nodes share. Records are JSON, so that `nats kv get`
+//! shows them.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::partition::Partition;
+
+/// A key of the cluster's bucket.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ClusterKey {
+    /// The session of a node; the node itself writes it.
+    Node(String),
+    /// Present while the operator drains the node.
+    Drain(String),
+    /// The leader.
+    Leader,
+    /// The lease of a partition.
+    Partition(Partition),
+}
+
+/// A record of the cluster's bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClusterRecord {
+    /// Under [`ClusterKey::Node`].
+    Node(NodeRecord),
+    /// Under [`ClusterKey::Drain`].
+    Drain,
+    /// Under [`ClusterKey::Leader`].
+    Leader(LeaderRecord),
+    /// Under [`ClusterKey::Partition`].
+    Partition(PartitionRecord),
+}
+
+/// The session of a node. All leases of a node depend on its session, so that one message renews them all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRecord {
+    /// Identifier of the session. A node that lost its session begins another one.
+    pub session: String,
+    /// State of the session.
+    pub state: SessionState,
+    /// Version of the program.
+    pub version: String,
+    /// Number of the renewal, counted from 1.
+    pub beat: u64,
+    /// The node's wall clock when it sent the record, in milliseconds since 1970.
+    pub clock_ms: i64,
+    /// The node's wall clock when the session began, in milliseconds since 1970.
+    pub since_ms: i64,
+}
+
+/// State of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SessionState {
+    /// The node renews it.
+    Live,
+    /// Another node declared it over because it was not renewed. All leases under it are void.
+    Expired,
+    /// The node ended it.
+    Left,
+}
+
+/// The leader. It is leader as long as its session is live.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderRecord {
+    /// Name of the node.
+    pub node: String,
+    /// Its session.
+    pub session: String,
+    /// Number of the term: each new leader has a greater one.
+    pub term: u64,
+}
+
+/// Owner of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseOwner {
+    /// Name of the node.
+    pub node: String,
+    /// Its session.
+    pub session: String,
+}
+
+/// The lease of a partition.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartitionRecord {
+    /// Fencing number: each new owner has a greater one.
+    pub epoch: u64,
+    /// The node that holds the lease; its session decides whether the lease is valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<LeaseOwner>,
+    /// Whether the owner has loaded the partition.
+    #[serde(default)]
+    pub ready: bool,
+    /// The node that is to own it next, by the leader's decision.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+}
+
+/// A write to the bucket that takes effect only if the key's last revision is as expected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyWrite {
+    /// The key.
+    pub key: ClusterKey,
+    /// The new record.
+    pub record: ClusterRecord,
+    /// Expected last revision of the key; 0 if it has none.
+    pub expected: u64,
+}
+
+/// Times of sessions. They must be the same on all nodes, and are part of the cluster's format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseTimings {
+    /// Time after which others may declare a session over that was not renewed.
+    pub time_to_live: Duration,
+    /// Time before the end of the session at which the node itself stops to issue URIs.
+    pub margin: Duration,
+    /// Time between two renewals.
+    pub renewal: Duration,
+}
+
+impl ClusterKey {
+    /// Reads a key of the bucket. Returns `None` for keys that later versions may add.
+    #[must_use]
+    pub fn parse(key: &str) -> Option<Self> {
+        let number = |text: &str| -> Option<Partition> {
+            crate::partition::PartitionCount::new(crate::partition::PARTITIONS_MAX)
+                .ok()?
+                .partition(text.parse().ok()?)
+        };
+        match key.split_once('.') {
+            None if key == "leader" => Some(Self::Leader),
+            Some(("nodes", name)) => Some(Self::Node(name.to_owned())),
+            Some(("drain", name)) => Some(Self::Drain(name.to_owned())),
+            Some(("partitions", text)) => number(text).map(Self::Partition),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ClusterKey {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node(name) => write!(formatter, "nodes.{name}"),
+            Self::Drain(name) => write!(formatter, "drain.{name}"),
+            Self::Leader => formatter.write_str("leader"),
+            Self::Partition(partition) => write!(formatter, "partitions.{partition}"),
+        }
+    }
+}
+
+impl ClusterRecord {
+    /// The record as JSON.
+    #[must_use]
+    pub fn to_json(&self) -> Vec<u8> {
+        let json = match self {
+            Self::Node(record) => serde_json::to_vec(record),
+            Self::Drain => Ok(b"{}".to_vec()),
+            Self::Leader(record) => serde_json::to_vec(record),
+            Self::Partition(record) => serde_json::to_vec(record),
+        };
+        // These types have string keys and no foreign `Serialize`.
+        json.unwrap_or_default()
+    }
+
+    /// Reads the record of a key.
+    ///
+    /// # Errors
+    /// The bytes are not a record of this kind.
+    pub fn parse(key: &ClusterKey, json: &[u8]) -> Result<Self, serde_json::Error> {
+        Ok(match key {
+            ClusterKey::Node(_) => Self::Node(serde_json::from_slice(json)?),
+            ClusterKey::Drain(_) => Self::Drain,
+            ClusterKey::Leader => Self::Leader(serde_json::from_slice(json)?),
+            ClusterKey::Partition(_) => Self::Partition(serde_json::from_slice(json)?),
+        })
+    }
+}
+
+impl Default for LeaseTimings {
+    /// 15 seconds: a dead node's partitions are fetched again within half a minute, and a restart of a NATS server, which takes a
+    /// few seconds, pauses nobody. The margin of a fifth allows for clocks of different speed.
+    fn default() -> Self {
+        Self::of(Duration::from_secs(15))
+    }
+}
+
+impl LeaseTimings {
+    /// The times that follow from a time to live: a fifth of it for the margin and between renewals.
+    #[must_use]
+    pub fn of(time_to_live: Duration) -> Self {
+        Self {
+            time_to_live,
+            margin: time_to_live / 5,
+            renewal: time_to_live / 5,
+        }
+    }
+}

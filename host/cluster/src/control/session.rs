@@ -1,0 +1,281 @@
+//! The session of this node: joining, renewing, and the time until which its leases hold.
+//!
+//! A renewal that was sent at `t` and stored allows work until `t + time_to_live - margin`. Others see it after `t`, and wait for
+//! `time_to_live` before they end the session. So the node has stopped before anybody can take its partitions, whatever the
+//! network does and whatever wall clocks say.
+
+use std::time::Duration;
+
+use super::records::{ClusterKey, ClusterRecord, KeyWrite, LeaseTimings, NodeRecord, SessionState};
+
+/// The session of this node.
+#[derive(Debug)]
+pub(super) struct Session {
+    name: String,
+    version: String,
+    timings: LeaseTimings,
+    seed: String,
+    generation: u64,
+    beat: u64,
+    /// The last renewal sent: its number, and when.
+    attempt: Option<(u64, Duration)>,
+    is_in_flight: bool,
+    next: Duration,
+    since_ms: i64,
+    phase: Phase,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Not a member. `rival` is a live session of the same name: its last revision, and when it was seen.
+    Joining { rival: Option<(u64, Duration)> },
+    /// A member until `guard_until`, unless renewed.
+    Live { guard_until: Duration },
+    /// Left for good.
+    Left,
+}
+
+/// A change of the session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SessionChange {
+    Joined,
+    Lost,
+    /// Another process renews a session of the same name.
+    NameInUse,
+    Left,
+}
+
+impl Session {
+    pub(super) fn new(name: &str, version: &str, seed: &str, timings: LeaseTimings) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: version.to_owned(),
+            timings,
+            seed: seed.to_owned(),
+            generation: 1,
+            beat: 0,
+            attempt: None,
+            is_in_flight: false,
+            next: Duration::ZERO,
+            since_ms: 0,
+            phase: Phase::Joining { rival: None },
+        }
+    }
+
+    /// Identifier of the session, or of the next one while the node is not a member.
+    pub(super) fn id(&self) -> String {
+        format!("{}-{}", self.seed, self.generation)
+    }
+
+    pub(super) fn is_member(&self) -> bool {
+        matches!(self.phase, Phase::Live { .. })
+    }
+
+    /// Time until which the leases of this session hold.
+    pub(super) fn guard_until(&self) -> Option<Duration> {
+        match self.phase {
+            Phase::Live { guard_until } => Some(guard_until),
+            Phase::Joining { .. } | Phase::Left => None,
+        }
+    }
+
+    /// Takes note of the record under the node's key, from the watch or from an accepted write.
+    pub(super) fn observe(
+        &mut self,
+        record: Option<&NodeRecord>,
+        revision: u64,
+        now: Duration,
+    ) -> Option<SessionChange> {
+        let is_live = record.is_some_and(|record| record.state == SessionState::Live);
+        let is_own = record.is_some_and(|record| record.session == self.id());
+        let beat = record.map_or(0, |record| record.beat);
+        match (&mut self.phase, is_own, is_live) {
+            (Phase::Left, ..) => None,
+            (_, true, true) => {
+                let reached = self.attempt.filter(|(sent, _)| *sent == beat);
+                let until =
+                    reached.map(|(_, at)| at + self.timings.time_to_live - self.timings.margin);
+                let was_member = self.is_member();
+                let before = self.guard_until().unwrap_or_default();
+                let guard_until = before.max(until.unwrap_or_default());
+                self.phase = Phase::Live { guard_until };
+                (!was_member).then_some(SessionChange::Joined)
+            }
+            (_, true, false) if record.is_some_and(|record| record.state == SessionState::Left) => {
+                self.phase = Phase::Left;
+                Some(SessionChange::Left)
+            }
+            (Phase::Joining { rival }, false, true) => {
+                let is_renewed = rival.is_some_and(|(known, _)| known < revision);
+                if rival.is_none_or(|(known, _)| known < revision) {
+                    *rival = Some((revision, now));
+                }
+                is_renewed.then_some(SessionChange::NameInUse)
+            }
+            (Phase::Joining { rival }, ..) => {
+                *rival = None;
+                None
+            }
+            (Phase::Live { .. }, ..) => {
+                self.generation += 1;
+                self.attempt = None;
+                self.next = now;
+                self.phase = Phase::Joining {
+                    rival: is_live.then_some((revision, now)),
+                };
+                Some(SessionChange::Lost)
+            }
+        }
+    }
+
+    /// The next write of the node's own record, if it is time for one. `current` is the record's last known revision.
+    pub(super) fn due_write(
+        &mut self,
+        current: u64,
+        now: Duration,
+        clock_ms: i64,
+    ) -> Option<KeyWrite> {
+        if self.is_in_flight || now < self.next {
+            return None;
+        }
+        let is_blocked = match self.phase {
+            Phase::Left => true,
+            Phase::Live { .. } => false,
+            Phase::Joining { rival } => rival.is_some_and(|(_, at)| {
+                now.saturating_sub(at) <= self.timings.time_to_live + self.timings.renewal
+            }),
+        };
+        if is_blocked {
+            return None;
+        }
+        if !self.is_member() {
+            self.since_ms = clock_ms;
+        }
+        self.next = now + self.timings.renewal;
+        Some(self.write(SessionState::Live, current, now, clock_ms))
+    }
+
+    /// The write that ends the session.
+    pub(super) fn leave(&mut self, current: u64, now: Duration, clock_ms: i64) -> Option<KeyWrite> {
+        let is_possible = self.is_member() && !self.is_in_flight;
+        is_possible.then(|| self.write(SessionState::Left, current, now, clock_ms))
+    }
+
+    /// Takes note that a write has a result. A failed one is tried again soon.
+    pub(super) fn finish_write(&mut self, is_accepted: bool, now: Duration) {
+        self.is_in_flight = false;
+        if !is_accepted {
+            self.next = now + self.timings.renewal / 3;
+        }
+    }
+
+    fn write(
+        &mut self,
+        state: SessionState,
+        current: u64,
+        now: Duration,
+        clock_ms: i64,
+    ) -> KeyWrite {
+        self.beat += 1;
+        self.attempt = Some((self.beat, now));
+        self.is_in_flight = true;
+        KeyWrite {
+            key: ClusterKey::Node(self.name.clone()),
+            record: ClusterRecord::Node(NodeRecord {
+                session: self.id(),
+                state,
+                version: self.version.clone(),
+                beat: self.beat,
+                clock_ms,
+                since_ms: self.since_ms,
+            }),
+            expected: current,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn session() -> Session {
+        Session::new("a", "1", "s", LeaseTimings::of(10 * SECOND))
+    }
+
+    fn record(write: KeyWrite) -> NodeRecord {
+        match write.record {
+            ClusterRecord::Node(record) => record,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_guard_counts_from_sending_and_not_from_the_answer() {
+        let mut session = session();
+        let first = record(session.due_write(0, 5 * SECOND, 0).unwrap());
+        session.finish_write(true, 9 * SECOND);
+        let change = session.observe(Some(&first), 1, 9 * SECOND);
+        assert_eq!(change, Some(SessionChange::Joined));
+        assert_eq!(session.guard_until(), Some(13 * SECOND));
+    }
+
+    #[test]
+    fn a_renewal_without_an_answer_extends_nothing_until_it_is_seen() {
+        let mut session = session();
+        let first = record(session.due_write(0, Duration::ZERO, 0).unwrap());
+        session.finish_write(true, Duration::ZERO);
+        session.observe(Some(&first), 1, Duration::ZERO);
+        let second = record(session.due_write(1, 4 * SECOND, 0).unwrap());
+        session.finish_write(false, 5 * SECOND);
+        assert_eq!(session.guard_until(), Some(8 * SECOND));
+        session.observe(Some(&second), 2, 6 * SECOND);
+        assert_eq!(session.guard_until(), Some(12 * SECOND));
+    }
+
+    #[test]
+    fn a_session_that_another_ended_is_lost_and_the_next_has_another_identifier() {
+        let mut session = session();
+        let first = record(session.due_write(0, Duration::ZERO, 0).unwrap());
+        session.finish_write(true, Duration::ZERO);
+        session.observe(Some(&first), 1, Duration::ZERO);
+        let ended = NodeRecord {
+            state: SessionState::Expired,
+            ..first
+        };
+        let change = session.observe(Some(&ended), 2, 30 * SECOND);
+        assert_eq!(
+            (change, session.guard_until()),
+            (Some(SessionChange::Lost), None)
+        );
+        let next = record(session.due_write(2, 30 * SECOND, 0).unwrap());
+        assert_ne!(next.session, ended.session);
+    }
+
+    #[test]
+    fn a_silent_session_of_the_same_name_is_replaced_and_a_renewed_one_is_not() {
+        let rival = NodeRecord {
+            session: "other".to_owned(),
+            state: SessionState::Live,
+            version: String::new(),
+            beat: 7,
+            clock_ms: 0,
+            since_ms: 0,
+        };
+        let mut silent = session();
+        silent.observe(Some(&rival), 5, Duration::ZERO);
+        assert_eq!(silent.due_write(5, 12 * SECOND, 0), None);
+        assert_eq!(
+            silent
+                .due_write(5, 13 * SECOND, 0)
+                .map(|write| write.expected),
+            Some(5)
+        );
+        let mut renewed = session();
+        renewed.observe(Some(&rival), 5, Duration::ZERO);
+        let change = renewed.observe(Some(&rival), 6, 3 * SECOND);
+        assert_eq!(change, Some(SessionChange::NameInUse));
+        assert_eq!(renewed.due_write(6, 13 * SECOND, 0), None);
+    }
+}

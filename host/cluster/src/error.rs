@@ -1,0 +1,367 @@
+//! Errors of the cluster. Each is one sentence with the remedy.
+
+use std::error::Error as StdError;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use async_nats::jetstream;
+
+use crate::partition::PartitionCountError;
+
+/// Cause of a [`ClusterError`], as the client of NATS gives it.
+pub type NatsError = Box<dyn StdError + Send + Sync>;
+
+/// The reason why a node cannot work with its cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// A setting is wrong.
+    #[error("{0}")]
+    Config(String),
+    /// The number of partitions is wrong.
+    #[error("cluster.partitions")]
+    Partitions(#[source] PartitionCountError),
+    /// A file of the settings cannot be read.
+    #[error("cannot read {}: check cluster.{setting} and the file's permissions", file.display())]
+    File {
+        /// The setting that names it.
+        setting: &'static str,
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No server answers.
+    #[error(
+        "no NATS server answers at {servers}: start nats-server there, or correct cluster.servers"
+    )]
+    Unreachable {
+        /// The addresses.
+        servers: String,
+        /// The cause of the last attempt.
+        #[source]
+        source: NatsError,
+    },
+    /// TLS failed.
+    #[error(
+        "cannot set up TLS with NATS at {servers}: check the files in [cluster.tls] and the server's certificate"
+    )]
+    Tls {
+        /// The addresses.
+        servers: String,
+        /// The cause.
+        #[source]
+        source: NatsError,
+    },
+    /// The server refuses the credentials.
+    #[error("NATS at {servers} refuses {user}: correct {remedy}")]
+    Refused {
+        /// The addresses.
+        servers: String,
+        /// The login that was sent.
+        user: String,
+        /// The settings to correct.
+        remedy: &'static str,
+    },
+    /// The server has no JetStream, or the account may not use it.
+    #[error("JetStream is disabled {place}: {remedy}")]
+    JetStreamDisabled {
+        /// In the server, or for the account.
+        place: &'static str,
+        /// The change to make.
+        remedy: &'static str,
+    },
+    /// There are fewer servers than replicas.
+    #[error(
+        "NATS cannot keep {replicas} replicas: run {replicas} servers in one NATS cluster, or set cluster.replicas = 1"
+    )]
+    Replicas {
+        /// The setting.
+        replicas: usize,
+        /// The cause.
+        #[source]
+        source: NatsError,
+    },
+    /// The bucket is of another version of Opilio.
+    #[error(
+        "the cluster has format {found}, this version of Opilio has {expected}: run the same version on all nodes"
+    )]
+    Format {
+        /// Format of the bucket.
+        found: u32,
+        /// Format of this program.
+        expected: u32,
+    },
+    /// The cluster was created with other settings.
+    #[error(
+        "cluster.{setting} is {wanted}, but the cluster was created with {found}: write {found}"
+    )]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// Its value here.
+        wanted: String,
+        /// Its value in the cluster.
+        found: String,
+    },
+    /// Another process has the node's name.
+    #[error(
+        "another process is in the cluster as node {node:?}: stop it, or choose another name in cluster.node"
+    )]
+    NameInUse {
+        /// The name.
+        node: String,
+    },
+    /// The node took too long to join.
+    #[error(
+        "node {node:?} has not become a member of the cluster within {waited:?}: check that NATS has a leader for stream KV_{bucket}"
+    )]
+    JoinTimeout {
+        /// The name.
+        node: String,
+        /// The time.
+        waited: Duration,
+        /// The bucket of the cluster.
+        bucket: String,
+    },
+    /// There is no such node.
+    #[error("no node {node:?} in the cluster: `opilio node list` shows the nodes")]
+    UnknownNode {
+        /// The name.
+        node: String,
+    },
+    /// The node is alive.
+    #[error(
+        "node {node:?} is alive: drain it with `opilio node drain {node}`, stop it, then remove it"
+    )]
+    NodeAlive {
+        /// The name.
+        node: String,
+    },
+    /// There is a job of this name.
+    #[error("the cluster has a job {job:?} already: choose another name, or remove that job first")]
+    JobExists {
+        /// The name.
+        job: String,
+    },
+    /// The job of this name has another file.
+    #[error(
+        "job {job:?} of the cluster has another {file}: use the same profile, seeds and nodes on all nodes, or another name for the job"
+    )]
+    OtherFile {
+        /// The name.
+        job: String,
+        /// The file.
+        file: String,
+    },
+    /// There is no job of this name.
+    #[error("the cluster has no job {job:?}: check the name, or start the job on one of the nodes")]
+    UnknownJob {
+        /// The name.
+        job: String,
+    },
+    /// A stored file differs from its digest.
+    #[error(
+        "file {name:?} in the object store does not have digest {digest}: start the job again to store the file anew"
+    )]
+    Damaged {
+        /// The file.
+        name: String,
+        /// Its SHA-256, as hexadecimal digits.
+        digest: String,
+    },
+    /// Another node owns the partition.
+    #[error("partition {partition} belongs to another node since epoch {epoch}: drop it")]
+    Fenced {
+        /// The partition's number.
+        partition: u16,
+        /// Epoch of the new owner; 0 if unknown.
+        epoch: u64,
+    },
+    /// JetStream lost acknowledged entries of a log.
+    #[error(
+        "the log of partition {partition} ends at entry {found}, but entry {expected} was acknowledged: save a snapshot"
+    )]
+    LogBehind {
+        /// The partition's number.
+        partition: u16,
+        /// The last entry that the log has.
+        found: u64,
+        /// The last entry that it acknowledged.
+        expected: u64,
+    },
+    /// Entries in the middle of a log are missing.
+    #[error(
+        "the log of partition {partition} lacks entries {from} to {to}: restore NATS from its backup"
+    )]
+    LogGap {
+        /// The partition's number.
+        partition: u16,
+        /// The first missing entry.
+        from: u64,
+        /// The last missing entry.
+        to: u64,
+    },
+    /// A stored message cannot be read.
+    #[error(
+        "malformed {kind} at sequence {sequence} of stream {stream}: another version may have written it; run the same version on all nodes"
+    )]
+    Malformed {
+        /// Kind of message.
+        kind: &'static str,
+        /// Name of the stream.
+        stream: String,
+        /// Its sequence.
+        sequence: u64,
+    },
+    /// A message is larger than NATS accepts.
+    #[error(
+        "{kind} of {bytes} bytes exceeds the {max} bytes that NATS accepts: raise max_payload of nats-server"
+    )]
+    TooLarge {
+        /// Kind of message.
+        kind: &'static str,
+        /// Its size.
+        bytes: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// JetStream has no room.
+    #[error(
+        "JetStream has no room for {kind}: raise max_file_store of nats-server or the limits of the stream, or free disk"
+    )]
+    Full {
+        /// Kind of message.
+        kind: &'static str,
+    },
+    /// NATS did not answer, or answered with an error that time may cure.
+    #[error("NATS did not accept {kind}: check nats-server and its log, then try again")]
+    Unavailable {
+        /// Kind of message or request.
+        kind: &'static str,
+        /// The cause.
+        #[source]
+        source: NatsError,
+    },
+}
+
+impl ClusterError {
+    /// Whether the same request may succeed later, without anybody's doing.
+    #[must_use]
+    pub fn is_temporary(&self) -> bool {
+        matches!(
+            self,
+            Self::Unavailable { .. } | Self::Full { .. } | Self::Unreachable { .. }
+        )
+    }
+
+    /// The error for a failed request of this kind.
+    pub(crate) fn of_request(kind: &'static str, source: impl Into<NatsError>) -> Self {
+        let source = source.into();
+        match jetstream_code(source.as_ref()) {
+            Some(code) if is_full(code, source.as_ref()) => Self::Full { kind },
+            Some(10_039 | 10_076) => Self::JetStreamDisabled {
+                place: "for the account",
+                remedy: "enable it for the account in the configuration of nats-server",
+            },
+            _ => Self::Unavailable {
+                kind,
+                source: outermost(source.as_ref()),
+            },
+        }
+    }
+}
+
+/// An error without its causes. The errors of the client have their causes in their texts, so that a chain of them says everything
+/// several times.
+pub(crate) fn outermost(error: &(dyn StdError + 'static)) -> NatsError {
+    error.to_string().into()
+}
+
+/// The error code of JetStream in an error's chain of causes. The client keeps it in the cause or in the kind, and its kinds lack
+/// codes of newer servers.
+pub(crate) fn jetstream_code(error: &(dyn StdError + 'static)) -> Option<u64> {
+    use jetstream::context::{
+        AccountError, AccountErrorKind, CreateStreamError, CreateStreamErrorKind, GetStreamError,
+        GetStreamErrorKind,
+    };
+    use jetstream::stream::{
+        ConsumerError, ConsumerErrorKind, LastRawMessageError, LastRawMessageErrorKind, PurgeError,
+        PurgeErrorKind,
+    };
+    macro_rules! code {
+        ($error:expr, $($type:ty => $kind:path),*) => {
+            $(if let Some(error) = $error.downcast_ref::<$type>()
+                && let $kind(inner) = error.kind()
+            {
+                return Some(inner.error_code().0);
+            })*
+        };
+    }
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<jetstream::Error>() {
+            return Some(error.error_code().0);
+        }
+        code!(error,
+            AccountError => AccountErrorKind::JetStream,
+            CreateStreamError => CreateStreamErrorKind::JetStream,
+            GetStreamError => GetStreamErrorKind::JetStream,
+            ConsumerError => ConsumerErrorKind::JetStream,
+            LastRawMessageError => LastRawMessageErrorKind::JetStream,
+            PurgeError => PurgeErrorKind::JetStream
+        );
+        cause = error.source();
+    }
+    None
+}
+
+/// Whether an error says that the last sequence is another one. Servers answer 10071 when they look into the store, and 10164
+/// when a write of the same subject is under way (2.12 and later), which `async-nats` 0.51 does not know.
+pub(crate) fn is_wrong_sequence(error: &(dyn StdError + 'static)) -> bool {
+    matches!(jetstream_code(error), Some(10_071 | 10_164))
+}
+
+/// Whether a limit of storage is reached: of memory, account, server or stream.
+fn is_full(code: u64, error: &(dyn StdError + 'static)) -> bool {
+    let says = |text: &str| error.to_string().contains(text);
+    match code {
+        10_002 | 10_023 | 10_028 | 10_047 | 10_122 => true,
+        10_077 => {
+            says("maximum bytes exceeded")
+                || says("maximum messages exceeded")
+                || says("no space left")
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+
+    use super::*;
+
+    fn refusal(code: u64, description: &str) -> PublishError {
+        let json = format!(r#"{{"code":400,"err_code":{code},"description":"{description}"}}"#);
+        let error: jetstream::Error = serde_json::from_str(&json).unwrap();
+        PublishError::with_source(PublishErrorKind::Other, error)
+    }
+
+    #[test]
+    fn a_wrong_sequence_has_two_codes() {
+        let codes = [10_071, 10_164, 10_077].map(|code| is_wrong_sequence(&refusal(code, "")));
+        assert_eq!(codes, [true, true, false]);
+    }
+
+    #[test]
+    fn a_full_store_is_told_from_a_broken_one() {
+        let is_full = |code, description| {
+            let error = ClusterError::of_request("a test", refusal(code, description));
+            matches!(error, ClusterError::Full { .. })
+        };
+        assert!(is_full(10_047, "insufficient storage resources available"));
+        assert!(is_full(10_077, "maximum bytes exceeded"));
+        assert!(!is_full(10_077, "no message found"));
+    }
+}

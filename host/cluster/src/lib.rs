@@ -1,0 +1,56 @@
+//! One crawl on many machines, over NATS JetStream: membership, leases of partitions, links between them, their logs and
+//! snapshots, files of jobs, commands, budgets.
+//!
+//! The crate knows nothing of crawling: partitions, links, log entries and commands are bytes to it. `host/crawl` owns the
+//! partitions that a [`Member`] claims, and gives each a [`PartitionLog`].
+//!
+//! - [`control`] has the decisions, as state machines without I/O and clock: sessions, leases, leader, assignment. So do
+//!   [`LinkBatcher`], [`BudgetAccount`] and [`RateShares`].
+//! - The other modules carry them out over NATS.
+//!
+//! Invariants:
+//! - No two nodes issue URIs of one partition at the same time: ask the [`LeaseGuard`] before each.
+//! - A node that lost a partition cannot append to its log, save its snapshot or trim it.
+//! - What was acknowledged is replayed to the next owner, as long as JetStream keeps what it acknowledges. If it does not, that is
+//!   noticed and reported, and a snapshot of the owner's own state replaces what was lost.
+//! - A link that a log has reaches the owner of its target at least once.
+//! - A command takes effect once on each node, in the same order on all.
+
+mod bucket;
+mod budget;
+mod budgets;
+mod clock;
+mod commands;
+mod config;
+mod connection;
+pub mod control;
+mod error;
+mod frame;
+mod guard;
+mod job;
+mod link_batch;
+mod links;
+mod log;
+mod member;
+mod nodes;
+pub mod partition;
+mod rates;
+mod rest;
+mod snapshot;
+
+pub use budget::{BudgetAccount, BudgetError};
+pub use budgets::BudgetChangeError;
+pub use commands::{CommandReader, JobCommand};
+pub use config::{ClusterConfig, NODE_NAME_BYTES_MAX, NatsLogin, NatsTls};
+pub use connection::{ClusterConnection, LinkState};
+pub use error::{ClusterError, NatsError};
+pub use guard::LeaseGuard;
+pub use job::{ClusterJob, JobManifest, JobStorage, StoredFile};
+pub use link_batch::{LinkAdmission, LinkBatch, LinkBatcher, LinkSource, SENT_LINKS_MAX};
+pub use links::{LinkDelivery, LinkReader, LinkSender};
+pub use log::{LogPosition, PartitionLog};
+pub use member::{Availability, Member, MemberEvent, MemberEvents, MemberStatus};
+pub use nodes::{Cluster, MemberScope, NodeOverview};
+pub use rates::RateShares;
+pub use rest::JobProgress;
+pub use snapshot::PartitionSnapshot;

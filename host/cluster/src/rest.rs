@@ -1,0 +1,99 @@
+//! The end of a job whose nodes work independently: each says when it has nothing left to do, and any of them can tell that this is
+//! true of all.
+//!
+//! A node is at rest if its frontier is empty, everything that it had to send is stored by NATS, and it will take nothing from NATS
+//! before it has said that it is at work again. The job is finished if all nodes are at rest, no link waits, and all nodes have rested
+//! in between. The number of each change shows that: a node that worked for a moment has another number.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bucket::BucketError;
+use crate::error::ClusterError;
+use crate::job::ClusterJob;
+
+/// Attempts to write a node's state. Nobody else writes it.
+const ATTEMPTS_MAX: usize = 5;
+
+/// Progress of a job, as far as one reading shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum JobProgress {
+    /// All nodes are at rest, and no link waits.
+    Finished,
+    /// These nodes have not said that they are at rest.
+    NodesAtWork(Vec<String>),
+    /// All nodes are at rest, but links wait: a node has ended that has to go on.
+    LinksWait(u64),
+}
+
+/// State of a node's work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct NodeWork {
+    is_at_rest: bool,
+    /// Number of the change.
+    change: u64,
+}
+
+impl ClusterJob {
+    /// Says that this node is at rest, or at work. Say that it is at work before it takes links, and wait until this returns.
+    ///
+    /// # Errors
+    /// NATS fails. The state may have been written.
+    pub async fn set_rest(&self, is_at_rest: bool) -> Result<(), ClusterError> {
+        let key = format!("rest.{}", self.cluster.config().node);
+        for _ in 0..ATTEMPTS_MAX {
+            let entry = self.state.read(&key).await?;
+            let revision = entry.as_ref().map_or(0, |entry| entry.revision);
+            let known = entry.and_then(|entry| entry.value);
+            let known = known.and_then(|value| serde_json::from_slice::<NodeWork>(&value).ok());
+            let work = NodeWork {
+                is_at_rest,
+                change: known.map_or(0, |work| work.change) + 1,
+            };
+            let json = serde_json::to_vec(&work).unwrap_or_default();
+            match self.state.write(&key, json, revision).await {
+                Ok(_) => return Ok(()),
+                Err(BucketError::Conflict) => {}
+                Err(BucketError::Failed(error)) => return Err(error),
+            }
+        }
+        Err(ClusterError::Unavailable {
+            kind: "the state of a node's work",
+            source: "another process writes it at the same time".into(),
+        })
+    }
+
+    /// Whether these nodes have finished the job. Call [`Self::set_rest`] before.
+    ///
+    /// # Errors
+    /// NATS fails.
+    pub async fn progress(&self, nodes: &[String]) -> Result<JobProgress, ClusterError> {
+        let before = self.work().await?;
+        let at_work = |node: &&String| before.get(*node).is_none_or(|work| !work.is_at_rest);
+        let at_work: Vec<String> = nodes.iter().filter(at_work).cloned().collect();
+        if !at_work.is_empty() {
+            return Ok(JobProgress::NodesAtWork(at_work));
+        }
+        let waiting = self.waiting_link_messages().await?;
+        let after = self.work().await?;
+        let changed = |node: &&String| before.get(*node) != after.get(*node);
+        let changed: Vec<String> = nodes.iter().filter(changed).cloned().collect();
+        Ok(match (changed.is_empty(), waiting) {
+            (false, _) => JobProgress::NodesAtWork(changed),
+            (true, 0) => JobProgress::Finished,
+            (true, waiting) => JobProgress::LinksWait(waiting),
+        })
+    }
+
+    /// The state of all nodes' work. The list needs a key that exists; this node has written one.
+    async fn work(&self) -> Result<BTreeMap<String, NodeWork>, ClusterError> {
+        let entries = self.state.list(&["rest.*"]).await?;
+        let work = entries.into_iter().filter_map(|entry| {
+            let node = entry.key.strip_prefix("rest.")?.to_owned();
+            let work = serde_json::from_slice(entry.value.as_deref()?).ok()?;
+            Some((node, work))
+        });
+        Ok(work.collect())
+    }
+}

@@ -1,0 +1,14 @@
+//! The control plane in virtual time, and the crate over real `nats-server` processes on loopback.
+
+#![expect(clippy::unwrap_used, reason = "a test fails where it cannot go on")]
+
+mod bad_input;
+mod control;
+mod jobs;
+mod membership;
+#[path = "../../examples/control_plane/network.rs"]
+mod network;
+mod proxy;
+mod replicas;
+mod rest;
+mod server;

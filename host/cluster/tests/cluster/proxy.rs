@@ -1,0 +1,63 @@
+//! A network between a node and NATS that can be slow, or cut without a word.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+/// State of the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Network {
+    /// Everything passes after so long.
+    Open(Duration),
+    /// Nothing passes; connections stay as they are.
+    Cut,
+}
+
+/// A proxy in front of a server.
+pub(crate) struct Proxy {
+    pub(crate) port: u16,
+    state: watch::Sender<Network>,
+}
+
+impl Proxy {
+    pub(crate) async fn start(server: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (state, receiver) = watch::channel(Network::Open(Duration::ZERO));
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let server = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+                let ((a, b), (c, d)) = (client.into_split(), server.into_split());
+                tokio::spawn(carry(a, d, receiver.clone()));
+                tokio::spawn(carry(c, b, receiver.clone()));
+            }
+        });
+        Self { port, state }
+    }
+
+    pub(crate) fn set(&self, network: Network) {
+        self.state.send_replace(network);
+    }
+}
+
+async fn carry(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut state: watch::Receiver<Network>,
+) {
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(count @ 1..) = from.read(&mut buffer).await {
+        let open = state.wait_for(|network| *network != Network::Cut).await;
+        let delay = match open.map(|network| *network) {
+            Ok(Network::Open(delay)) => delay,
+            _ => return,
+        };
+        tokio::time::sleep(delay).await;
+        if to.write_all(&buffer[..count]).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,52 @@
+// Two profiles side by side, or two versions of one: what differs, as a unified diff.
+
+import { get, profile as path } from "../api.js";
+import { diffView } from "../diff.js";
+import { h, put } from "../dom.js";
+import { choice, field } from "../notice.js";
+import { offerVersions, profilePlace } from "./profiles.js";
+
+/** Opens the page. */
+export async function open(page) {
+  const { profiles } = await get("profiles", {}, page.signal);
+  const names = profiles.map((profile) => profile.name);
+  const wanted = { profile: names[0], with: names[0], ...page.query };
+  // A deleted profile still has versions.
+  for (const name of [wanted.profile, wanted.with]) if (!names.includes(name)) names.push(name);
+  const result = h("div", { role: "status" });
+  const sides = [
+    ["profile", "version"],
+    ["with", "with_version"],
+  ].map(([name, number]) => ({ name, number, profile: choice({}, names, wanted[name]), version: h("select") }));
+  const readVersions = async (side, chosen) => {
+    const { versions } = await get(path(side.profile.value, "versions"), {}, page.signal).catch(() => ({ versions: [] }));
+    offerVersions(side.version, versions, chosen);
+  };
+  const compare = async () => {
+    const query = Object.fromEntries(sides.flatMap((side) => [[side.name, side.profile.value], [side.number, side.version.value]]));
+    page.remember(query);
+    const { profile, ...rest } = query;
+    try {
+      const { from, to, diff } = await get(path(profile, "compare"), rest, page.signal);
+      put(result, diffView(diff, `Difference from ${from} to ${to}`, `${from} and ${to} are equal.`));
+    } catch (problem) {
+      if (problem.name !== "AbortError") put(result, h("p.form-error", {}, problem.message));
+    }
+  };
+  for (const side of sides) {
+    side.profile.addEventListener("change", async () => {
+      await readVersions(side);
+      await compare();
+    });
+    side.version.addEventListener("change", compare);
+  }
+  await Promise.all(sides.map((side) => readVersions(side, wanted[side.number])));
+  put(
+    page.main,
+    h("p.crumbs", {}, h("a", { href: "#/profiles" }, "Profiles"), wanted.profile === wanted.with && [" / ", h("a", { href: profilePlace(wanted.profile) }, wanted.profile)]),
+    h("div.head", {}, h("h1", {}, "Compare profiles")),
+    h("div.toolbar", {}, field("From profile", sides[0].profile), field("From version", sides[0].version), field("To profile", sides[1].profile), field("To version", sides[1].version)),
+    result,
+  );
+  await compare();
+}

@@ -1,0 +1,141 @@
+// A profile as a form and as TOML, both in step. The daemon changes the text for the form, so that comments and layout stay; what
+// is typed into the text is read back into the form.
+
+import { get, send } from "./api.js";
+import { h, put } from "./dom.js";
+import { Editor } from "./editor.js";
+import { failed } from "./notice.js";
+import { SettingsForm } from "./settings-form.js";
+
+const PAUSE = 400;
+
+/** Faults of a profile; `profile` is the one of which it is a new text. */
+export async function checkProfile(toml, profile) {
+  const answer = await send("POST", "profiles/check", { toml, profile });
+  return answer.faults;
+}
+
+/**
+ * The schema of profiles, and a promise of the shipped plugins, which the daemon may have to compile first. Both stay the same while
+ * the daemon runs.
+ */
+let known;
+export function readKnown() {
+  known ??= { schema: get("profile-schema"), plugins: get("plugin-catalogue").then(({ plugins }) => plugins) };
+  // After a failure they are asked for again.
+  for (const part of [known.schema, known.plugins]) part.catch(() => (known = undefined));
+  const { schema, plugins } = known;
+  return schema.then((schema) => ({ schema, plugins }));
+}
+
+/** Both; `profile` is the name of the saved profile, if there is one. */
+export class ProfileEditor {
+  constructor({ value, profile, isReadOnly = false, onchange, onshow, onfaults }) {
+    this.profile = profile;
+    this.isReadOnly = isReadOnly;
+    this.onshow = onshow;
+    this.onfaults = onfaults;
+    this.pending = [];
+    this.faults = [];
+    this.editor = new Editor({
+      label: "Profile (TOML)",
+      value,
+      rows: 34,
+      isReadOnly,
+      check: (toml) => this.check(toml),
+      onchange: (text, isTyped) => {
+        onchange?.(text);
+        if (isTyped) this.refreshLater();
+      },
+    });
+    this.place = h("div", {}, h("p.muted", { role: "status" }, "Loading …"));
+    this.element = h(
+      "div.two-ways",
+      {},
+      h("section", { "aria-label": "Settings as a form" }, this.place),
+      h("section.as-text", { "aria-label": "Settings as TOML" }, h("h2", {}, "TOML"), !isReadOnly && h("p.hint", {}, "Ctrl+Space suggests settings."), this.editor.element),
+    );
+    this.begin();
+  }
+
+  get value() {
+    return this.editor.value;
+  }
+
+  set value(text) {
+    this.editor.value = text;
+    this.apply([]);
+  }
+
+  async begin() {
+    try {
+      const { schema, plugins } = await readKnown();
+      this.editor.schema = schema;
+      this.form = new SettingsForm({ schema, plugins, isReadOnly: this.isReadOnly, onchange: (changes) => this.apply(changes) });
+      await this.apply([]);
+      put(this.place, this.form.element);
+      this.form.tell(this.faults);
+    } catch (problem) {
+      put(this.place, h("p.form-error", {}, problem.message));
+    }
+  }
+
+  /** Has the text checked. Those who may only read have nothing to correct. */
+  async check(toml) {
+    if (this.isReadOnly) return [];
+    this.faults = await checkProfile(toml, this.profile);
+    this.form?.tell(this.faults);
+    this.onfaults?.(this.faults);
+    return this.faults;
+  }
+
+  refreshLater() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.apply([]), PAUSE);
+  }
+
+  /**
+   * Writes changes of the form into the text, one after the other, and shows what the text says when all are written. A change that
+   * depends on other settings is a function of the form as it is when its turn comes.
+   */
+  apply(change) {
+    this.pending.push(change);
+    if (!this.isBusy && this.form) this.work = this.carryOut();
+    return this.work;
+  }
+
+  /** Until the text has every change of the form. */
+  async settled() {
+    while (this.isBusy) await this.work;
+  }
+
+  async carryOut() {
+    this.isBusy = true;
+    try {
+      while (this.pending.length > 0) {
+        const before = this.editor.value;
+        const first = this.pending[0];
+        const changes = typeof first !== "function" ? first : this.state?.toml === before ? first(this.state) : [];
+        const answer = await this.fill(before, changes);
+        // Something was typed meanwhile: once more, from there.
+        if (this.editor.value !== before) continue;
+        // A function whose form was not known yet has its turn now.
+        if (typeof first !== "function" || this.state?.toml === before) this.pending.shift();
+        this.state = answer;
+        if (answer.toml !== before) this.editor.replace(answer.toml);
+        if (this.pending.length > 0) continue;
+        this.form.show(answer);
+        this.onshow?.(answer);
+      }
+    } catch (problem) {
+      failed(problem, "The setting was not written");
+      this.pending = [];
+    } finally {
+      this.isBusy = false;
+    }
+  }
+
+  fill(toml, changes) {
+    return send("POST", "profiles/form", { toml, changes, profile: this.profile });
+  }
+}

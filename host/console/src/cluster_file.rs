@@ -1,0 +1,207 @@
+//! `[cluster]` of the daemon's configuration: the NATS servers of a cluster, and this machine's name in it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use opilio_cluster::partition::{PARTITIONS_DEFAULT, PartitionCount};
+use opilio_cluster::{ClusterConfig, ClusterError, NatsLogin, NatsTls};
+use opilio_profile::parse_duration;
+use serde::{Deserialize, Deserializer, de};
+
+use crate::secret_file;
+
+/// The cluster of a daemon.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ClusterFile {
+    /// Addresses of NATS servers. One is enough: it tells the others of its cluster.
+    pub servers: Vec<String>,
+    /// Name of this machine, unique in the cluster.
+    pub node: String,
+    /// A credentials file with a JWT and a key. Default: none.
+    pub credentials: Option<PathBuf>,
+    /// User of NATS, with `password-file`. Default: none.
+    pub user: Option<String>,
+    /// A file with the user's password, which others must not be able to read.
+    pub password_file: Option<PathBuf>,
+    /// Certificates for NATS. Default: none; the system's authorities apply if a server asks for TLS.
+    pub tls: Option<ClusterTlsFiles>,
+    /// Replicas of all data in NATS. Default 1: a single NATS server can keep no more.
+    #[serde(default = "replicas")]
+    pub replicas: usize,
+    /// Number of partitions of a crawl. Default 1,024. The same on all nodes.
+    #[serde(default = "partitions")]
+    pub partitions: u16,
+    /// Time after which a silent node counts as gone. Default `"15s"`. The same on all nodes.
+    #[serde(default = "time_to_live", deserialize_with = "duration")]
+    pub time_to_live: Duration,
+}
+
+/// Certificates for TLS with NATS, in PEM.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
+pub struct ClusterTlsFiles {
+    /// Certificate authorities, instead of the system's.
+    pub authorities: Option<PathBuf>,
+    /// Certificate of this machine, for servers that ask for one.
+    pub certificate: Option<PathBuf>,
+    /// Key of the certificate.
+    pub key: Option<PathBuf>,
+}
+
+impl ClusterFile {
+    /// The settings for a connection. Reads the password.
+    ///
+    /// # Errors
+    /// A setting is wrong, or the password cannot be read.
+    pub fn settings(&self) -> Result<ClusterConfig, ClusterError> {
+        self.check()?;
+        let read = self.password_file.as_ref().map(|file| {
+            secret_file::read(file).map_err(|source| ClusterError::File {
+                setting: "password-file",
+                file: file.clone(),
+                source,
+            })
+        });
+        self.with_password(read.transpose()?)
+    }
+
+    /// Checks the settings, and reads no file.
+    ///
+    /// # Errors
+    /// A setting is wrong.
+    pub(crate) fn check(&self) -> Result<(), ClusterError> {
+        let password = self.password_file.as_ref().map(|_| String::new());
+        self.with_password(password)?.check()
+    }
+
+    /// All files that it names.
+    pub(crate) fn files(&mut self) -> impl Iterator<Item = &mut PathBuf> {
+        let own = [&mut self.credentials, &mut self.password_file];
+        let tls = self
+            .tls
+            .iter_mut()
+            .flat_map(|tls| [&mut tls.authorities, &mut tls.certificate, &mut tls.key]);
+        own.into_iter().chain(tls).flatten()
+    }
+
+    fn with_password(&self, password: Option<String>) -> Result<ClusterConfig, ClusterError> {
+        let wrong = |problem: &str| ClusterError::Config(problem.to_owned());
+        let login = match (&self.credentials, &self.user, password) {
+            (Some(_), Some(_), _) => {
+                return Err(wrong(
+                    "cluster.credentials and cluster.user exclude each other: remove one of the two",
+                ));
+            }
+            (_, Some(_), None) => {
+                return Err(wrong("cluster.user needs cluster.password-file: add it"));
+            }
+            (_, None, Some(_)) => {
+                return Err(wrong("cluster.password-file needs cluster.user: add it"));
+            }
+            (Some(file), None, None) => NatsLogin::Credentials(file.clone()),
+            (None, Some(user), Some(password)) => NatsLogin::Password {
+                user: user.clone(),
+                password,
+            },
+            (None, None, None) => NatsLogin::Anonymous,
+        };
+        Ok(ClusterConfig {
+            login,
+            tls: self.tls.as_ref().map(|tls| NatsTls {
+                authorities: tls.authorities.clone(),
+                certificate: tls.certificate.clone(),
+                key: tls.key.clone(),
+            }),
+            replicas: self.replicas,
+            partitions: PartitionCount::new(self.partitions).map_err(ClusterError::Partitions)?,
+            time_to_live: self.time_to_live,
+            ..ClusterConfig::new(&*self.node, self.servers.clone())
+        })
+    }
+}
+
+fn replicas() -> usize {
+    1
+}
+
+fn partitions() -> u16 {
+    PARTITIONS_DEFAULT
+}
+
+fn time_to_live() -> Duration {
+    ClusterConfig::new("", Vec::new()).time_to_live
+}
+
+fn duration<'d, D: Deserializer<'d>>(from: D) -> Result<Duration, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_duration(&text)
+        .map_err(|_| de::Error::custom(format!("{text:?} is not a duration such as \"15s\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEAST: &str = "servers = [\"nats://127.0.0.1:4222\"]\nnode = \"a\"\n";
+
+    fn parse(more: &str) -> ClusterFile {
+        toml::from_str(&format!("{LEAST}{more}")).unwrap()
+    }
+
+    #[track_caller]
+    fn refused(more: &str, expected: &str) {
+        let problem = parse(more).check().unwrap_err();
+        let problem = opilio_control::chain(&problem);
+        assert!(problem.contains(expected), "{problem}");
+    }
+
+    #[test]
+    fn two_settings_are_enough() {
+        let config = parse("").settings().unwrap();
+        assert_eq!(config.login, NatsLogin::Anonymous);
+        assert_eq!(config.replicas, 1);
+        assert_eq!(config.partitions.get(), 1_024);
+        assert_eq!(config.time_to_live, Duration::from_secs(15));
+    }
+
+    #[test]
+    fn wrong_settings_are_named_with_a_remedy() {
+        refused(
+            "credentials = \"c\"\nuser = \"u\"\n",
+            "exclude each other: remove one",
+        );
+        refused("user = \"u\"\n", "cluster.password-file: add it");
+        refused("password-file = \"p\"\n", "cluster.user: add it");
+        refused("partitions = 1000\n", "write a power of two");
+        refused("replicas = 9\n", "cluster.replicas is 9: write 1");
+        refused("[tls]\nkey = \"k\"\n", "certificate and key together");
+        refused("time-to-live = \"10ms\"\n", "write 1s to 600s");
+        let problem = toml::from_str::<ClusterFile>("servers = []\n").unwrap_err();
+        assert!(problem.message().contains("missing field `node`"));
+    }
+
+    #[test]
+    fn the_password_is_that_of_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("password");
+        let file = ClusterFile {
+            user: Some("u".to_owned()),
+            password_file: Some(path.clone()),
+            ..parse("")
+        };
+        let problem = file.settings().unwrap_err().to_string();
+        assert!(problem.contains("check cluster.password-file"), "{problem}");
+        std::fs::write(&path, "secret\n").unwrap();
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+        }
+        let login = NatsLogin::Password {
+            user: "u".to_owned(),
+            password: "secret".to_owned(),
+        };
+        assert_eq!(file.settings().unwrap().login, login);
+    }
+}

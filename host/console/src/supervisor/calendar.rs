@@ -1,0 +1,89 @@
+//! Makes and begins the jobs of the calendar when they are due.
+
+use jiff::Timestamp;
+use opilio_crawl::ProcessRecord;
+
+use super::Supervisor;
+use crate::calendar::{CalendarEntry, Due};
+use crate::folder::{JobsFolderError, NewJob};
+use crate::orders::Orders;
+
+impl Supervisor {
+    /// Makes a job of the calendar, and orders it to begin.
+    async fn make(&self, entry: &CalendarEntry, due: &Due) -> Result<(), String> {
+        let (job, by) = (due.job.as_str(), format!("calendar {}", entry.name));
+        let (daemon, name) = (self.daemon.clone(), entry.profile.clone());
+        let profile = tokio::task::spawn_blocking(move || daemon.profile(&name)).await;
+        let profile = profile.map_err(|panic| panic.to_string())?;
+        let profile = profile.map_err(|problem| problem.detail().to_owned())?;
+        let new = NewJob {
+            name: job.to_owned(),
+            profile,
+            seeds: entry.seeds.clone(),
+            contact_url: None,
+        };
+        let folder = self.daemon.folder.clone();
+        let made = tokio::task::spawn_blocking(move || folder.make(new)).await;
+        match made {
+            Ok(Ok(_)) => {}
+            // A job that a daemon made before it died is begun too. A job of somebody else is left alone.
+            Ok(Err(JobsFolderError::Taken(_))) => {
+                let directory = self.daemon.folder.path().join(job);
+                let orders = Orders::read(&directory).ok().flatten();
+                if orders.is_some_and(|orders| orders.by == by && orders.since >= due.at) {
+                    return Ok(());
+                }
+                if !matches!(ProcessRecord::read(&directory), Ok(None)) {
+                    return Err("a job of this name exists and was started before".to_owned());
+                }
+            }
+            Ok(Err(problem)) => return Err(problem.to_string()),
+            Err(panic) => return Err(panic.to_string()),
+        }
+        self.daemon
+            .order(job, |orders| *orders = Orders::new(true, &by));
+        Ok(())
+    }
+
+    /// Makes and begins the due jobs of the calendar. Failed ones are retried, within the time limit for missed occurrences.
+    pub(super) async fn see_to_calendar(&mut self, now: Timestamp) {
+        let before = self.seen_to.clone();
+        for entry in self.daemon.config.calendar.clone() {
+            let since = self.seen_to.since(&entry.name, now);
+            let Some(due) = entry.due(since, now) else {
+                if self.hindered.remove(&entry.name).is_some() {
+                    tracing::error!(
+                        entry = entry.name,
+                        "the job is skipped: it could not be created for a day"
+                    );
+                    self.daemon.calendar_problem(&entry.name, None);
+                }
+                continue;
+            };
+            match self.make(&entry, &due).await {
+                Ok(()) => {
+                    self.seen_to.done(&entry.name, due.at);
+                    self.hindered.remove(&entry.name);
+                    self.daemon.calendar_problem(&entry.name, None);
+                    tracing::info!(entry = entry.name, job = due.job, "made");
+                }
+                Err(problem) => {
+                    let problem = format!("cannot create job {}: {problem}", due.job);
+                    if self.hindered.get(&entry.name) != Some(&problem) {
+                        tracing::error!(entry = entry.name, "{problem}");
+                        self.daemon
+                            .calendar_problem(&entry.name, Some(problem.clone()));
+                        self.hindered.insert(entry.name.clone(), problem);
+                    }
+                }
+            }
+        }
+        if before != self.seen_to
+            && let Err(problem) = self
+                .seen_to
+                .write(&self.daemon.config.own().join("calendar.json"))
+        {
+            tracing::error!("cannot write calendar.json: {problem}");
+        }
+    }
+}

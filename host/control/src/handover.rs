@@ -1,0 +1,86 @@
+//! Hand-over of the files of a job that is not running, and the list of all files with their state.
+
+use std::path::{Path, PathBuf};
+
+use opilio_crawl::{HandoverFile, HandoverStep, HandoverTotals, hand_over_job, handover_files};
+use opilio_job::directory::JobLock;
+use opilio_profile::Profile;
+
+use super::delivery::{hold_at_rest, must_be_job, note, profile};
+use super::{Author, ControlError, ErrorKind};
+
+/// Hand-over of a job that no process runs. It holds the job: a running crawl hands its files over by itself.
+pub struct HandoverAtRest {
+    job: PathBuf,
+    profile: Profile,
+    _held: JobLock,
+}
+
+/// Receivers and files of a hand-over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HandoverList {
+    /// The URL of the store, and `on-close` for the command.
+    pub receivers: Vec<String>,
+    /// The files, by name.
+    pub files: Vec<HandoverFile>,
+}
+
+impl HandoverAtRest {
+    /// Holds the job in `job`, and notes the hand-over in its log.
+    ///
+    /// # Errors
+    /// The directory is not a job, its profile names neither a store nor a command, or a process holds the job.
+    pub fn begin(job: &Path, by: &Author) -> Result<HandoverAtRest, ControlError> {
+        must_be_job(job)?;
+        let held = hold_at_rest(job, "hand its files over")?;
+        let profile = profile(job)?;
+        if receivers(&profile).is_empty() {
+            return Err(ControlError::new(
+                ErrorKind::State,
+                "the profile of the job names neither archive.store nor archive.on-close; set one, as with `opilio job set JOB archive.store.url=s3://BUCKET/PREFIX`"
+                    .to_owned(),
+            ));
+        }
+        // Before: the log is stored, too, and would have changed afterwards.
+        note(job, &by.to_string(), "handover", "begun")?;
+        Ok(HandoverAtRest {
+            job: job.to_owned(),
+            profile,
+            _held: held,
+        })
+    }
+
+    /// Hands over all files that were not handed over yet, with one attempt each. `say` receives the result for each file.
+    /// Returns the totals of the store and of the command.
+    ///
+    /// # Errors
+    /// A key of the store is missing, or files of the job cannot be read.
+    pub async fn run(
+        self,
+        say: &mut dyn FnMut(HandoverStep),
+    ) -> Result<Vec<HandoverTotals>, ControlError> {
+        let done = hand_over_job(&self.profile, &self.job, say).await;
+        done.map_err(|problem| ControlError::failure(&problem))
+    }
+}
+
+/// Lists the files of a job that are handed over, with their state, also while the job runs.
+///
+/// # Errors
+/// The directory is not a job, or its files cannot be read.
+pub fn handover_list(job: &Path) -> Result<HandoverList, ControlError> {
+    must_be_job(job)?;
+    let profile = profile(job)?;
+    let files = handover_files(&profile, job).map_err(|problem| ControlError::failure(&problem))?;
+    Ok(HandoverList {
+        receivers: receivers(&profile),
+        files,
+    })
+}
+
+fn receivers(profile: &Profile) -> Vec<String> {
+    let archive = &profile.archive;
+    let store = archive.store.iter().map(|store| store.place.url());
+    let command = (!archive.on_close.is_empty()).then(|| "on-close".to_owned());
+    store.chain(command).collect()
+}

@@ -1,0 +1,499 @@
+//! Overrides of a job: list them, and add, change, move and remove live ones. `touched.rs` finds the URIs that a change would touch.
+//!
+//! Overrides of the profile are fixed. They come first. Live overrides are those that operators have made since
+//! ([`opilio_job::overrides`]); the last one that matches wins.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use opilio_job::history::{Changed, OverrideAction};
+use opilio_job::overrides::{self, LiveOverride};
+use opilio_job::profile::TrialChange;
+use opilio_profile::{MatchFile, Origin, SettingInText, WrittenOverride, dotted_key, toml_value};
+use serde::{Deserialize, Serialize};
+
+use super::perform::{Say, listened};
+use super::settings::{NAME, Plugins, SetRequest, words_of};
+use super::touched::TouchedBy;
+use super::{
+    Author, ChangedSettings, CommandResponse, ControlError, Effect, ErrorKind, JobAdmin,
+    OverrideChange, SettingChanged, changing,
+};
+
+/// Override of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct ListedOverride {
+    /// Number of a live override; not set for an override of the profile, which cannot be changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// File that has the override, as named in errors.
+    pub file: String,
+    /// Line in that file.
+    pub line: usize,
+    /// Conditions, by the names that a profile gives them.
+    #[schema(value_type = Object)]
+    pub matching: serde_json::Map<String, serde_json::Value>,
+    /// Settings, by name.
+    pub settings: Vec<OverrideSetting>,
+    /// User who made or last changed a live override.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Time at which a live override was made or last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Timestamp>,
+    /// Reason that the user gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// Setting of an override.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct OverrideSetting {
+    /// Name with its tables, such as `politeness.min-delay`.
+    pub key: String,
+    /// Value as TOML.
+    pub toml: String,
+    /// Time at which a change takes effect.
+    pub effect: Effect,
+}
+
+/// Change of the live overrides, before it is checked.
+struct Revision {
+    /// Live overrides before the change.
+    before: Vec<LiveOverride>,
+    /// Live overrides with the change. The text of a new or changed one is checked under the name of the change.
+    after: Vec<LiveOverride>,
+    /// Number of the affected override; 0 for a new one.
+    id: u64,
+    action: OverrideAction,
+    changed: Vec<SettingChanged>,
+    /// Settings that the operator has written.
+    said: Vec<SettingInText>,
+}
+
+impl JobAdmin<'_> {
+    /// Lists the overrides.
+    pub(super) fn overrides(&self, say: Say<'_>) -> Result<String, ControlError> {
+        let live = self.live_overrides()?;
+        let all = self.profile.written_overrides();
+        let fixed = all.len().saturating_sub(live.len());
+        for (number, (place, written)) in all.into_iter().enumerate() {
+            let one = number.checked_sub(fixed).and_then(|at| live.get(at));
+            let (file, line) = match place {
+                Origin::Written { file, line } => (file, line),
+                Origin::Default => (String::new(), 0),
+            };
+            let settings = written.settings.iter().map(|one| OverrideSetting {
+                key: dotted_key(one),
+                toml: one.toml.clone(),
+                effect: Effect::of(&one.pointer),
+            });
+            listened(say(CommandResponse::Override(Box::new(ListedOverride {
+                id: one.map(|one| one.id),
+                file,
+                line,
+                settings: settings.collect(),
+                matching: written.matching.conditions(),
+                by: one.map(|one| one.by.clone()),
+                at: one.map(|one| one.at),
+                reason: one.and_then(|one| one.reason.clone()),
+            }))))?;
+        }
+        Ok(String::new())
+    }
+
+    /// Adds the override that a change of settings consists of.
+    pub(super) fn add_override(
+        &self,
+        text: &str,
+        said: &[SettingInText],
+        request: &SetRequest<'_>,
+        by: &Author,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let written = WrittenOverride::read(text);
+        if written.len() != 1 || !said.iter().all(|one| one.in_override) {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                "nothing was changed: a change is either one override or settings of the whole job; make one change for each",
+            ));
+        }
+        // A preview changes nothing and may take long: other changes need not wait for it.
+        let running = self.running.filter(|_| !request.only_check);
+        let _changing = running.map(|running| running.live.changing());
+        let before = self.live_overrides()?;
+        let mut after = before.clone();
+        after.push(LiveOverride {
+            id: 0,
+            by: String::new(),
+            at: Timestamp::UNIX_EPOCH,
+            reason: None,
+            toml: text.to_owned(),
+        });
+        let revision = Revision {
+            before,
+            after,
+            id: 0,
+            action: OverrideAction::Add,
+            changed: said.iter().map(|one| changed(one, None)).collect(),
+            said: said.to_vec(),
+        };
+        self.revise(revision, (by, request.reason), request.only_check, say)
+    }
+
+    /// Changes a live override.
+    pub(super) fn change_override(
+        &self,
+        id: u64,
+        change: &OverrideChange,
+        who: (&Author, Option<&str>),
+        only_check: bool,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        // A preview changes nothing and may take long: other changes need not wait for it.
+        let running = self.running.filter(|_| !only_check);
+        let _changing = running.map(|running| running.live.changing());
+        let before = self.live_overrides()?;
+        let mut after = before.clone();
+        let at = place_of(&before, id)?;
+        let mut one = after.remove(at);
+        let (written, was) = (first(&one.toml), first(&one.toml).settings);
+        let revision = match change {
+            OverrideChange::Remove => Revision {
+                action: OverrideAction::Remove,
+                changed: was.iter().map(removed).collect(),
+                said: Vec::new(),
+                before,
+                after,
+                id,
+            },
+            OverrideChange::Move { before: next } => {
+                let to = match next {
+                    None => after.len(),
+                    Some(next) if *next == id => at,
+                    Some(next) => place_of(&after, *next)?,
+                };
+                if to == at {
+                    return Err(ControlError::new(
+                        ErrorKind::State,
+                        format!("nothing was changed: override {id} is already in this place"),
+                    ));
+                }
+                after.insert(to, one);
+                Revision {
+                    action: OverrideAction::Move,
+                    changed: Vec::new(),
+                    said: Vec::new(),
+                    before,
+                    after,
+                    id,
+                }
+            }
+            OverrideChange::Edit {
+                set,
+                unset,
+                matching,
+            } => {
+                let edited = self.edited(written, set, unset, matching.as_deref(), say)?;
+                one.toml = edited.toml();
+                let said = opilio_profile::said(&one.toml);
+                let changed = difference(&was, &said);
+                if one.toml == before[at].toml {
+                    return Err(ControlError::new(
+                        ErrorKind::State,
+                        format!(
+                            "nothing was changed: override {id} already has these settings and conditions"
+                        ),
+                    ));
+                }
+                after.insert(at, one);
+                Revision {
+                    action: OverrideAction::Change,
+                    changed,
+                    said,
+                    before,
+                    after,
+                    id,
+                }
+            }
+        };
+        self.revise(revision, who, only_check, say)
+    }
+
+    /// Applies an edit to an override. The result is checked later, with the whole profile.
+    fn edited(
+        &self,
+        one: WrittenOverride,
+        set: &[String],
+        unset: &[String],
+        matching: Option<&MatchFile>,
+        say: Say<'_>,
+    ) -> Result<WrittenOverride, ControlError> {
+        let text = changing(set, None);
+        if toml_value(&text).is_none() {
+            // The check of the text as settings of the job reports every invalid line with its place.
+            let trial = TrialChange::Settings {
+                name: NAME,
+                text: &text,
+            };
+            self.accept(trial, (&text, &[]), Plugins::None, say)?;
+        }
+        edit(one, &text, unset, matching)
+    }
+
+    /// Checks a change of live overrides, keeps it and applies it, or reports the URIs that it would touch.
+    fn revise(
+        &self,
+        revision: Revision,
+        (by, reason): (&Author, Option<&str>),
+        only_check: bool,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let Revision {
+            before,
+            mut after,
+            id,
+            action,
+            changed,
+            said,
+        } = revision;
+        let is_new_text = matches!(action, OverrideAction::Add | OverrideAction::Change);
+        let layers = after.iter().map(|one| {
+            let is_written = one.id == id && is_new_text;
+            let name = if is_written {
+                NAME.to_owned()
+            } else {
+                one.name()
+            };
+            (name, one.toml.clone())
+        });
+        let layers: Vec<(String, String)> = layers.collect();
+        let place = after.iter().position(|one| one.id == id);
+        let was = before.iter().position(|one| one.id == id);
+        let text = place
+            .filter(|_| is_new_text)
+            .map(|at| after[at].toml.clone());
+        let text = text.unwrap_or_default();
+        // A change of the order may change the settings of every plugin that a live override has settings of.
+        let affected = match action {
+            OverrideAction::Add => Plugins::of(&said),
+            _ => Plugins::of(&said_by(before.iter().chain(&after))),
+        };
+        let trial = TrialChange::Overrides(&layers);
+        let accepted = self.accept(trial, (&text, &said), affected, say)?;
+        let mut answer = ChangedSettings {
+            changed,
+            notices: accepted.notices(),
+            override_id: Some(id).filter(|id| *id != 0),
+            ..ChangedSettings::default()
+        };
+        let mut words = words_of(&answer.changed);
+        if only_check {
+            let number = |all: usize, live: &[LiveOverride], at: Option<usize>| {
+                at.map(|at| all.saturating_sub(live.len()) + at)
+            };
+            let (now, then) = (
+                self.profile.written_overrides(),
+                accepted.profile.written_overrides(),
+            );
+            let touched = self.touched(
+                &TouchedBy {
+                    after: &accepted.profile,
+                    number_before: number(now.len(), &before, was),
+                    number_after: number(then.len(), &after, place),
+                },
+                say,
+            )?;
+            answer.touched = Some(touched);
+            say(CommandResponse::Set(Box::new(answer)));
+            return Ok(words);
+        }
+        let at = Timestamp::now();
+        let next = opilio_job::history::next_number(self.job)
+            .map_err(|problem| ControlError::file(self.job, &problem))?;
+        let id = if id == 0 { next } else { id };
+        if let Some(one) = place.map(|at| &mut after[at]) {
+            one.id = id;
+            if is_new_text {
+                one.toml = first(&one.toml).toml();
+            }
+            one.by = by.to_string();
+            one.at = at;
+            one.reason = reason.map(str::to_owned).or(one.reason.take());
+        }
+        let affected = place.map(|at| &after[at]).or(was.map(|at| &before[at]));
+        let what = Changed::Override {
+            id,
+            action,
+            toml: affected.map_or_else(String::new, |one| one.toml.clone()),
+        };
+        let number = self.keep((by, reason), at, what, |_, job| {
+            overrides::write(job, &after)
+        })?;
+        self.put_in_force(accepted.loaded)?;
+        answer.number = Some(number);
+        answer.override_id = Some(id);
+        say(CommandResponse::Set(Box::new(answer)));
+        if words.is_empty() {
+            words = "moved".to_owned();
+        }
+        Ok(format!("change {number}, override {id}: {words}"))
+    }
+
+    fn live_overrides(&self) -> Result<Vec<LiveOverride>, ControlError> {
+        overrides::read(self.job).map_err(|problem| ControlError::file(self.job, &problem))
+    }
+}
+
+/// Text of a live override before an edit and after it, for callers that refuse settings before the command is carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EditedOverrideText {
+    /// The override as it is.
+    pub before: String,
+    /// The override as the edit would make it. Lines that are not TOML stand at its end.
+    pub after: String,
+}
+
+impl EditedOverrideText {
+    /// Applies an edit to the live override `id` of a job, and keeps nothing.
+    ///
+    /// # Errors
+    /// The job has no such live override, the edit removes settings that the override does not have, or leaves none.
+    pub fn of(
+        job: &Path,
+        id: u64,
+        set: &[String],
+        unset: &[String],
+        matching: Option<&MatchFile>,
+    ) -> Result<EditedOverrideText, ControlError> {
+        let live = overrides::read(job).map_err(|problem| ControlError::file(job, &problem))?;
+        let before = first(&live[place_of(&live, id)?].toml);
+        let text = changing(set, None);
+        let written = before.toml();
+        let after = match toml_value(&text) {
+            Some(_) => edit(before, &text, unset, matching)?.toml(),
+            None => {
+                let mut after = before;
+                if let Some(matching) = matching {
+                    after.matching = matching.clone();
+                }
+                after.toml() + &text
+            }
+        };
+        Ok(EditedOverrideText {
+            before: written,
+            after,
+        })
+    }
+}
+
+/// Applies an edit to an override: `text` has the new settings.
+fn edit(
+    mut one: WrittenOverride,
+    text: &str,
+    unset: &[String],
+    matching: Option<&MatchFile>,
+) -> Result<WrittenOverride, ControlError> {
+    let request = |problem: String| ControlError::new(ErrorKind::Request, problem);
+    if let Some(matching) = matching {
+        one.matching = matching.clone();
+    }
+    for key in unset {
+        let before = one.settings.len();
+        one.settings.retain(|setting| {
+            let name = dotted_key(setting);
+            let rest = name.strip_prefix(key.as_str());
+            !rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        if one.settings.len() == before {
+            let keys = one.settings.iter().map(dotted_key);
+            let keys = keys.collect::<Vec<_>>().join(", ");
+            return Err(request(format!(
+                "nothing was changed: the override does not set {key}; it sets {keys}"
+            )));
+        }
+    }
+    for said in opilio_profile::said(text) {
+        if said.in_override || said.pointer == "/override" {
+            return Err(request(
+                "nothing was changed: an override cannot contain overrides".to_owned(),
+            ));
+        }
+        let known = one.settings.iter_mut();
+        let mut known = known.filter(|setting| setting.pointer == said.pointer);
+        match known.next() {
+            Some(setting) => *setting = said,
+            None => one.settings.push(said),
+        }
+    }
+    one.settings.sort_by(|a, b| a.pointer.cmp(&b.pointer));
+    match one.settings.is_empty() {
+        true => Err(request(
+            "nothing was changed: the override would have no settings; to remove it, use opilio job unset --override ID without names of settings".to_owned(),
+        )),
+        false => Ok(one),
+    }
+}
+
+fn place_of(live: &[LiveOverride], id: u64) -> Result<usize, ControlError> {
+    let found = live.iter().position(|one| one.id == id);
+    found.ok_or_else(|| {
+        let known = live.iter().map(|one| one.id.to_string());
+        let known = known.collect::<Vec<_>>().join(", ");
+        let known = match known.is_empty() {
+            true => "the job has no live overrides".to_owned(),
+            false => format!("live overrides: {known}"),
+        };
+        ControlError::new(
+            ErrorKind::Unknown,
+            format!("override {id} not found; {known}"),
+        )
+    })
+}
+
+/// Reads the override of a text that was checked when it was kept.
+fn first(toml: &str) -> WrittenOverride {
+    let mut written = WrittenOverride::read(toml);
+    match written.is_empty() {
+        true => WrittenOverride::default(),
+        false => written.remove(0),
+    }
+}
+
+fn said_by<'o>(overrides: impl Iterator<Item = &'o LiveOverride>) -> Vec<SettingInText> {
+    overrides
+        .flat_map(|one| first(&one.toml).settings)
+        .collect()
+}
+
+fn changed(one: &SettingInText, before: Option<String>) -> SettingChanged {
+    SettingChanged {
+        key: one.key.clone(),
+        before,
+        after: Some(one.toml.clone()),
+        effect: Effect::of(&one.pointer),
+    }
+}
+
+fn removed(one: &SettingInText) -> SettingChanged {
+    SettingChanged {
+        after: None,
+        ..changed(one, Some(one.toml.clone()))
+    }
+}
+
+/// Settings that differ between an override and its edited form.
+fn difference(was: &[SettingInText], now: &[SettingInText]) -> Vec<SettingChanged> {
+    let value_in = |of: &[SettingInText], pointer: &str| {
+        let found = of.iter().find(|one| one.pointer == pointer);
+        found.map(|one| one.toml.clone())
+    };
+    let set = now.iter().filter_map(|one| {
+        let before = value_in(was, &one.pointer);
+        (before.as_ref() != Some(&one.toml)).then(|| changed(one, before))
+    });
+    let unset = was
+        .iter()
+        .filter(|one| value_in(now, &one.pointer).is_none());
+    set.chain(unset.map(removed)).collect()
+}

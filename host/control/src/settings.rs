@@ -1,0 +1,551 @@
+//! Settings of a job: their values, and changes while the job runs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use opilio_job::changes;
+use opilio_profile::{Diagnostics, Level, MatchFile, Origin, Profile, SettingInText};
+use opilio_sandbox::{Engine, EngineConfig, Tables};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::perform::{Say, listened};
+use super::{Author, ChangedSettings, CommandResponse, ControlError, ErrorKind, JobAdmin};
+use opilio_crawl::CrawlError;
+use opilio_crawl::load::sources;
+use opilio_crawl::settings::{self, Effect};
+use opilio_job::component_cache;
+use opilio_job::history::{self, Change, Changed};
+use opilio_job::profile::{ProfileError, TrialChange, changed_profile};
+use opilio_stacks::components::JobPlugins;
+use opilio_stacks::on_plugin_thread;
+use opilio_stacks::{Loaded, Loading};
+
+/// Setting of a job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SettingInForce {
+    /// Name with its tables, such as `politeness.min-delay`.
+    pub key: String,
+    /// Value that applies except where an override sets another.
+    pub value: Value,
+    /// The value as TOML.
+    pub toml: String,
+    /// File that sets the value, as named in errors; not set if the setting has its default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// Line in that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Stage at which the setting is needed, which limits the conditions of overrides: `job`, `queue`, `uri`, `response`.
+    pub stage: String,
+    /// Severity of an invalid value: `info`, `warning` or `error`.
+    pub level: String,
+    /// Whether the setting is rarely changed.
+    pub expert: bool,
+    /// Time at which a change takes effect.
+    pub effect: Effect,
+    /// Description of the setting; empty for settings of plugins.
+    pub description: String,
+}
+
+/// Changed setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct SettingChanged {
+    /// Name with its tables.
+    pub key: String,
+    /// Previous value as TOML; not set if there was none, or if the change applies only to some URIs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// New value as TOML; not set if an override no longer sets a value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Time at which the change takes effect.
+    pub effect: Effect,
+}
+
+/// Error in a change, or a warning about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct FaultFound {
+    /// `info`, `warning` or `error`.
+    pub level: String,
+    /// File, as named in errors; `set` for the submitted change.
+    pub file: String,
+    /// Line in the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// Column in the line.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    /// JSON Pointer to the setting.
+    pub setting: String,
+    /// Description of the error.
+    pub problem: String,
+    /// Suggested correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suggestion: Option<String>,
+}
+
+impl From<&opilio_profile::Diagnostic> for FaultFound {
+    fn from(fault: &opilio_profile::Diagnostic) -> FaultFound {
+        FaultFound {
+            level: fault.level.as_str().to_owned(),
+            file: fault.file.clone(),
+            line: fault.place.as_ref().map(|place| place.line),
+            column: fault.place.as_ref().map(|place| place.column),
+            setting: fault.pointer.clone(),
+            problem: fault.problem.clone(),
+            suggestion: fault.suggestion.clone(),
+        }
+    }
+}
+
+/// File name of a change until the change is kept.
+pub(super) const NAME: &str = "set";
+
+/// Longest reason of a change, in characters.
+const REASON_CHARS_MAX: usize = 1000;
+
+impl JobAdmin<'_> {
+    pub(super) fn settings(&self, say: Say<'_>) -> String {
+        let entries = self.profile.catalogue().into_iter();
+        let settings = entries.map(|entry| {
+            let (file, line) = match &entry.place {
+                Origin::Default => (None, None),
+                Origin::Written { file, line } => (Some(file.clone()), Some(*line)),
+            };
+            SettingInForce {
+                toml: entry.toml(),
+                effect: Effect::of(&entry.pointer),
+                key: entry.key,
+                value: entry.value,
+                file,
+                line,
+                stage: entry.stage.to_owned(),
+                level: entry.level.as_str().to_owned(),
+                expert: entry.expert,
+                description: entry.description,
+            }
+        });
+        say(CommandResponse::Settings {
+            settings: settings.collect(),
+        });
+        String::new()
+    }
+
+    /// Checks a change as a whole profile is checked, keeps it, and applies what can take effect at once.
+    pub(super) fn set(
+        &self,
+        request: &SetRequest<'_>,
+        by: &Author,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let SetRequest {
+            set,
+            matching,
+            only_check,
+            reason,
+        } = *request;
+        if set.is_empty() {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                "no settings given; give at least one key = value",
+            ));
+        }
+        let text = changing(set, matching);
+        let said = opilio_profile::said(&text);
+        if said.iter().any(|one| one.in_override) {
+            return self.add_override(&text, &said, request, by, say);
+        }
+        let _changing = self.running.map(|running| running.live.changing());
+        let trial = TrialChange::Settings {
+            name: NAME,
+            text: &text,
+        };
+        let accepted = self.accept(trial, (&text, &said), Plugins::of(&said), say)?;
+        if said.is_empty() {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                "nothing was changed: no settings given; give at least one key = value",
+            ));
+        }
+        let mut answer = ChangedSettings {
+            changed: self.changed(&said),
+            notices: accepted.notices(),
+            ..ChangedSettings::default()
+        };
+        let words = words_of(&answer.changed);
+        if !only_check {
+            let at = Timestamp::now();
+            let what = Changed::Set { toml: text.clone() };
+            let write = |number, job: &Path| {
+                changes::keep_change(job, number, &format!("# {at:.0} {by}\n{text}"))
+            };
+            answer.number = Some(self.keep((by, reason), at, what, write)?);
+            self.put_in_force(accepted.loaded)?;
+        }
+        let number = answer.number;
+        say(CommandResponse::Set(Box::new(answer)));
+        Ok(match number {
+            Some(number) => format!("change {number}: {words}"),
+            None => words,
+        })
+    }
+
+    /// Checks a change as a whole profile is checked, and configures the plugins that it affects. `text` is the part that the
+    /// operator has written, with the settings in it.
+    pub(super) fn accept(
+        &self,
+        trial: TrialChange<'_>,
+        (text, said): (&str, &[SettingInText]),
+        plugins: Plugins,
+        say: Say<'_>,
+    ) -> Result<Accepted, ControlError> {
+        let refused = |faults: Diagnostics, say: Say<'_>| {
+            say(CommandResponse::Faults {
+                faults: faults.iter().map(FaultFound::from).collect(),
+            });
+            ControlError::new(ErrorKind::Request, format!("nothing was changed\n{faults}"))
+        };
+        let mut faults = unchangeable(text, said);
+        let checked = match changed_profile(self.job, Some(trial)) {
+            Ok(profile) => profile.check_job().map(|()| profile),
+            Err(ProfileError::Faults(faults)) => Err(faults),
+            Err(other) => return Err(ControlError::failure(&other)),
+        };
+        if let Ok(profile) = &checked {
+            faults.append(self.replaced(profile, text, said)?);
+            faults.sort();
+        }
+        let profile = match checked {
+            Ok(profile) if faults.is_empty() => profile,
+            Ok(_) => return Err(refused(faults, say)),
+            Err(more) => {
+                // Warnings and notices of the profile and of earlier changes were reported before.
+                let is_news = |fault: &opilio_profile::Diagnostic| {
+                    fault.level == Level::Error || fault.file == NAME
+                };
+                faults.append(more.into_iter().filter(is_news).collect());
+                faults.sort();
+                return Err(refused(faults, say));
+            }
+        };
+        // Plugins are configured before anything is kept: an error of a plugin refuses the change.
+        let loaded = match self.load(&plugins, &profile) {
+            Ok(loaded) => loaded,
+            Err(Unloaded::Faults(faults)) => return Err(refused(faults, say)),
+            Err(Unloaded::Other(problem)) => return Err(problem),
+        };
+        if let Some(running) = self.running {
+            let fetchers = running.context.network.fetchers.changed(&profile);
+            fetchers.map_err(|problem| {
+                ControlError::new(
+                    ErrorKind::Request,
+                    format!("nothing was changed: {}", opilio_stacks::chain(&problem)),
+                )
+            })?;
+        }
+        Ok(Accepted { profile, loaded })
+    }
+
+    /// Finds plugin settings that would have no effect, because the plugin's replacement came with other settings. Overrides add
+    /// to those, and so have an effect.
+    fn replaced(
+        &self,
+        profile: &Profile,
+        text: &str,
+        said: &[SettingInText],
+    ) -> Result<Diagnostics, ControlError> {
+        let kept = JobPlugins::read(self.job).map_err(|problem| ControlError::failure(&problem))?;
+        let fault = |one: &SettingInText| {
+            let name = settings_of(&one.pointer).filter(|_| !one.in_override)?;
+            let instance = profile.plugins.get(name)?;
+            let replaced = kept.kept(instance)?.replacement.as_ref()?;
+            let settings = replaced.settings.as_ref()?;
+            let problem = format!(
+                "{} would have no effect: {} replaced {name} with its own settings, {settings}",
+                one.key, replaced.by
+            );
+            let instead = format!(
+                "replace it again with all its settings: opilio plugin replace JOB {name} COMPONENT --settings JSON"
+            );
+            Some(opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem,
+                Some(instead),
+            ))
+        };
+        Ok(said.iter().filter_map(fault).collect())
+    }
+
+    /// Returns the changes of the job, with author and time.
+    pub(super) fn history(
+        &self,
+        after: u64,
+        limit: u64,
+        say: Say<'_>,
+    ) -> Result<String, ControlError> {
+        let path = self.job.join(history::FILE);
+        let all = history::read(self.job).map_err(|problem| ControlError::file(&path, &problem))?;
+        let mut behind = all.into_iter().filter(|change| change.number > after);
+        let mut last = after;
+        for change in behind
+            .by_ref()
+            .take(usize::try_from(limit).unwrap_or(usize::MAX))
+        {
+            last = change.number;
+            listened(say(CommandResponse::Change(Box::new(change))))?;
+        }
+        if behind.next().is_some() {
+            say(CommandResponse::More {
+                after: last.to_string(),
+            });
+        }
+        Ok(String::new())
+    }
+
+    /// Keeps a change of the job under the next number, and adds it to the history.
+    pub(super) fn keep(
+        &self,
+        (by, reason): (&Author, Option<&str>),
+        at: Timestamp,
+        what: Changed,
+        write: impl FnOnce(u64, &Path) -> io::Result<()>,
+    ) -> Result<u64, ControlError> {
+        let failed = |problem: io::Error| ControlError::file(self.job, &problem);
+        if reason.is_some_and(|reason| reason.chars().count() > REASON_CHARS_MAX) {
+            return Err(ControlError::new(
+                ErrorKind::Request,
+                format!("reason longer than {REASON_CHARS_MAX} characters; shorten it"),
+            ));
+        }
+        let number = history::next_number(self.job).map_err(failed)?;
+        write(number, self.job).map_err(failed)?;
+        let change = Change {
+            number,
+            at,
+            by: by.to_string(),
+            reason: reason.map(str::to_owned),
+            what,
+        };
+        history::add(self.job, &change).map_err(failed)?;
+        Ok(number)
+    }
+
+    fn changed(&self, said: &[SettingInText]) -> Vec<SettingChanged> {
+        let before: HashMap<String, String> = self
+            .profile
+            .catalogue()
+            .into_iter()
+            .map(|entry| (entry.pointer.clone(), entry.toml()))
+            .collect();
+        let changed = said.iter().map(|one| SettingChanged {
+            key: one.key.clone(),
+            before: before
+                .get(&one.pointer)
+                .filter(|_| !one.in_override)
+                .cloned(),
+            after: Some(one.toml.clone()),
+            effect: Effect::of(&one.pointer),
+        });
+        changed.collect()
+    }
+}
+
+/// Change of settings as an operator requests it.
+#[derive(Clone, Copy)]
+pub(super) struct SetRequest<'r> {
+    /// Settings, each as `key = value`.
+    pub(super) set: &'r [String],
+    /// Conditions of a new override.
+    pub(super) matching: Option<&'r MatchFile>,
+    /// Whether the change is only checked.
+    pub(super) only_check: bool,
+    /// Reason for the change.
+    pub(super) reason: Option<&'r str>,
+}
+
+/// Change of settings that has passed all checks.
+pub(super) struct Accepted {
+    /// The job's profile with the change.
+    pub(super) profile: Profile,
+    /// Changed plugins, for a running crawl.
+    pub(super) loaded: Option<Loaded>,
+}
+
+impl Accepted {
+    /// Notes and warnings about the change itself.
+    pub(super) fn notices(&self) -> Vec<FaultFound> {
+        let notices = self.profile.notices.iter();
+        let notices = notices.filter(|fault| fault.file == NAME);
+        notices.map(FaultFound::from).collect()
+    }
+}
+
+/// Formats changed settings in one sentence for the job's log.
+pub(super) fn words_of(changed: &[SettingChanged]) -> String {
+    let words = changed.iter().map(|one| {
+        let when = match one.effect {
+            Effect::AtOnce => "at once",
+            _ => "when the job resumes",
+        };
+        match &one.after {
+            Some(after) => format!("{} = {after} {when}", one.key),
+            None => format!("{} unset {when}", one.key),
+        }
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// Plugins that a change affects.
+pub(super) enum Plugins {
+    /// No plugin is affected.
+    None,
+    /// Only these plugins are affected: their own settings, limits or breakers.
+    Some(BTreeSet<String>),
+    /// All plugins are affected: for instance, the list of plugins or a stack changes.
+    All,
+}
+
+impl Plugins {
+    pub(super) fn of(said: &[SettingInText]) -> Plugins {
+        let mut names = BTreeSet::new();
+        for one in said {
+            let mut keys = one.pointer.split('/').skip(1);
+            match (keys.next(), keys.next(), keys.next()) {
+                (Some("plugins"), Some(name), Some("settings" | "limits" | "breaker")) => {
+                    names.insert(name.to_owned());
+                }
+                (Some("plugins" | "stacks"), ..) => return Plugins::All,
+                (Some("limits"), Some("outlinks" | "plugin-variants"), _) => return Plugins::All,
+                _ => {}
+            }
+        }
+        match names.is_empty() {
+            true => Plugins::None,
+            false => Plugins::Some(names),
+        }
+    }
+}
+
+/// Reason why the plugins do not accept a change.
+enum Unloaded {
+    Faults(Diagnostics),
+    Other(ControlError),
+}
+
+impl JobAdmin<'_> {
+    /// Loads the changed plugins. Returns `None` if they do not change, or no process runs the job.
+    fn load(&self, plugins: &Plugins, profile: &Profile) -> Result<Option<Loaded>, Unloaded> {
+        if matches!(plugins, Plugins::None) {
+            return Ok(None);
+        }
+        let loaded = on_plugin_thread("settings", || match self.running {
+            Some(running) => running.context.plugins_of(profile).map(Some),
+            None => self.check_at_rest(plugins, profile).map(|()| None),
+        });
+        let failure = |problem| Unloaded::Other(ControlError::new(ErrorKind::Failure, problem));
+        match loaded.map_err(failure)? {
+            Ok(loaded) => Ok(loaded),
+            Err(CrawlError::Profile(faults)) => Err(Unloaded::Faults(faults)),
+            Err(other) => Err(Unloaded::Other(ControlError::failure(&other))),
+        }
+    }
+
+    fn check_at_rest(&self, plugins: &Plugins, profile: &Profile) -> Result<(), CrawlError> {
+        let kept = JobPlugins::read(self.job)
+            .map_err(|problem| CrawlError::Kept(opilio_stacks::chain(&problem)))?;
+        let engine = Engine::new(EngineConfig {
+            cache_dir: component_cache(),
+            ..EngineConfig::default()
+        })?;
+        let sources = sources(self.job);
+        let tables = Tables::default();
+        let check = |only: Option<&str>| {
+            let loading = Loading {
+                engine: &engine,
+                profile,
+                seed_prefixes: &[],
+                tables: &tables,
+                sources: &sources,
+                job: Some(&kept),
+                only,
+            };
+            opilio_stacks::load(loading)
+                .map(drop)
+                .map_err(CrawlError::Profile)
+        };
+        match plugins {
+            Plugins::Some(names) => names.iter().try_for_each(|name| check(Some(name))),
+            _ => check(None),
+        }
+    }
+
+    /// Applies the kept settings to the running crawl.
+    pub(super) fn put_in_force(&self, loaded: Option<Loaded>) -> Result<(), ControlError> {
+        let Some(running) = self.running else {
+            return Ok(());
+        };
+        let profile =
+            changed_profile(self.job, None).map_err(|problem| ControlError::failure(&problem))?;
+        running
+            .context
+            .put_in_force(Arc::new(profile), loaded)
+            .map_err(|problem| ControlError::failure(&problem))?;
+        running.live.nudge();
+        Ok(())
+    }
+}
+
+/// Formats a change of settings as the profile text that is parsed. `set` contains TOML settings, or `key = value` as an operator
+/// types it. The settings apply where `matching` matches, or everywhere. A check before the change reads this text, because
+/// exactly this text is taken.
+pub fn changing(set: &[String], matching: Option<&MatchFile>) -> String {
+    let mut text = String::new();
+    if let Some(matching) = matching {
+        text.push_str(&format!("[[override]]\n{}\n", matching.toml()));
+    }
+    for one in set {
+        text.push_str(&opilio_profile::assignment(one));
+        text.push('\n');
+    }
+    text
+}
+
+/// Returns the plugin whose settings a JSON Pointer refers to.
+fn settings_of(pointer: &str) -> Option<&str> {
+    let mut keys = pointer.split('/').skip(1);
+    match (keys.next(), keys.next(), keys.next()) {
+        (Some("plugins"), Some(name), Some("settings")) => Some(name),
+        _ => None,
+    }
+}
+
+/// Finds settings that a job cannot change.
+fn unchangeable(text: &str, said: &[SettingInText]) -> Diagnostics {
+    let is_nothing = |one: &SettingInText| one.pointer == "/override" && one.toml == "[]";
+    let fixed = said
+        .iter()
+        .filter(|one| is_nothing(one) || Effect::of(&one.pointer) == Effect::Never);
+    let fault = |one: &SettingInText| {
+        if is_nothing(one) {
+            let problem = "a change adds an override to the existing ones, and this adds none";
+            let instead = "opilio job overrides lists the overrides, opilio job unset --override ID removes one, and opilio job set --host (--surt …) adds one";
+            return opilio_profile::fault_in(
+                NAME,
+                text,
+                &one.at,
+                problem.to_owned(),
+                Some(instead.to_owned()),
+            );
+        }
+        let problem = format!("{} was frozen when the job was created", one.key);
+        let why = settings::why_never(&one.pointer);
+        opilio_profile::fault_in(NAME, text, &one.at, problem, Some(why.to_owned()))
+    };
+    fixed.map(fault).collect()
+}

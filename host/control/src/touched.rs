@@ -1,0 +1,204 @@
+//! URIs that a change of an override would touch, for a look before the change is made.
+
+use jiff::Timestamp;
+use opilio_frontier::{UriRecord, UriState};
+use opilio_job::transfer::Selection;
+use opilio_profile::{Profile, SettingExplanation, UriContext};
+use opilio_uri::Uri;
+use serde::{Deserialize, Serialize};
+
+use super::perform::{Say, listened};
+use super::{CommandResponse, ControlError, JobAdmin};
+
+/// Maximum number of URIs that are examined, some seconds of work.
+const EXAMINED_MAX: u64 = 200_000;
+
+/// Number of URIs after which the progress is reported.
+const PROGRESS_STEP: u64 = 10_000;
+
+/// Maximum number of examples.
+const EXAMPLES_MAX: usize = 5;
+
+/// URIs that a change of an override would touch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TouchedUris {
+    /// Number of known URIs examined, in SURT order. If the conditions name sites, only URIs of these sites are examined.
+    pub examined: u64,
+    /// Whether the examination stopped at its limit, before the last URI.
+    pub stopped: bool,
+    /// Number of URIs that match the override.
+    pub matched: u64,
+    /// Of these, URIs in a queue.
+    pub queued: u64,
+    /// Of these, URIs whose settings change. For others, later overrides set the same settings, or the values are the same.
+    pub changed: u64,
+    /// Time for which the settings were compared: now, or the next time at which the override applies.
+    pub at: Timestamp,
+    /// Some of the URIs, with their changes. URIs whose settings change come first.
+    pub examples: Vec<TouchedUri>,
+}
+
+/// URI that a change of an override would touch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TouchedUri {
+    /// The URI.
+    pub uri: String,
+    /// Whether the URI is in a queue.
+    pub is_queued: bool,
+    /// Settings of the URI that change.
+    pub changes: Vec<TouchedValue>,
+}
+
+/// Setting of a URI that would change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TouchedValue {
+    /// Name with its tables.
+    pub key: String,
+    /// Present value as TOML; not set if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// Value after the change as TOML; not set if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+/// Change of an override.
+pub(super) struct TouchedBy<'t> {
+    /// Profile with the change.
+    pub(super) after: &'t Profile,
+    /// Number of the override in the present profile; `None` if the change adds it.
+    pub(super) number_before: Option<usize>,
+    /// Number of the override in the profile with the change; `None` if the change removes it.
+    pub(super) number_after: Option<usize>,
+}
+
+impl JobAdmin<'_> {
+    /// Finds the URIs that a change of an override would touch. Reads the store's present state without locking the frontier.
+    pub(super) fn touched(
+        &self,
+        by: &TouchedBy<'_>,
+        say: Say<'_>,
+    ) -> Result<TouchedUris, ControlError> {
+        let before = self.profile;
+        let sides = [(&**before, by.number_before), (by.after, by.number_after)];
+        let sides: Vec<(&Profile, usize)> = sides
+            .into_iter()
+            .filter_map(|(profile, number)| Some((profile, number?)))
+            .collect();
+        let now = Timestamp::now();
+        let moment = sides.last().map_or(now, |(profile, number)| {
+            profile.override_moment(*number, now)
+        });
+        let mut found = TouchedUris {
+            examined: 0,
+            stopped: false,
+            matched: 0,
+            queued: 0,
+            changed: 0,
+            at: moment,
+            examples: Vec::new(),
+        };
+        let mut unchanged = Vec::new();
+        for prefix in key_prefixes(&sides) {
+            let records = self.frontier().records_behind(&prefix, "");
+            for record in records {
+                if found.examined == EXAMINED_MAX {
+                    found.stopped = true;
+                    break;
+                }
+                found.examined += 1;
+                if found.examined.is_multiple_of(PROGRESS_STEP) {
+                    listened(say(CommandResponse::Progress {
+                        examined: found.examined,
+                        meant: found.matched,
+                    }))?;
+                }
+                let (_, record) = record?;
+                let Ok(uri) = Uri::parse(&record.uri) else {
+                    continue;
+                };
+                let context = context(&uri, &record, moment);
+                let mut sides = sides.iter();
+                if !sides.any(|(profile, number)| profile.override_matches(*number, &context)) {
+                    continue;
+                }
+                let is_queued = matches!(record.place, UriState::Queued { .. });
+                found.matched += 1;
+                found.queued += u64::from(is_queued);
+                let differs = before.differs_for(by.after, &context);
+                found.changed += u64::from(differs);
+                let examples = match differs {
+                    true => &mut found.examples,
+                    false => &mut unchanged,
+                };
+                if examples.len() < EXAMPLES_MAX {
+                    let changes = match differs {
+                        true => changes(before, by.after, &context),
+                        false => Vec::new(),
+                    };
+                    examples.push(TouchedUri {
+                        uri: record.uri.clone(),
+                        is_queued,
+                        changes,
+                    });
+                }
+            }
+        }
+        found.examples.extend(unchanged);
+        found.examples.truncate(EXAMPLES_MAX);
+        Ok(found)
+    }
+}
+
+/// Prefixes of the keys of all records that can match. None is a prefix of another one.
+fn key_prefixes(sides: &[(&Profile, usize)]) -> Vec<String> {
+    let mut keys = Vec::new();
+    for (profile, number) in sides {
+        let overrides = profile.written_overrides();
+        let matching = overrides.get(*number).map(|(_, one)| &one.matching);
+        match matching.and_then(|matching| matching.surt_prefixes()) {
+            None => keys.push(String::new()),
+            Some(prefixes) => {
+                let key = |prefix: &String| Selection::new(prefix, None).key_prefix().to_owned();
+                keys.extend(prefixes.iter().map(key));
+            }
+        }
+    }
+    keys.sort();
+    keys.dedup_by(|later, earlier| later.starts_with(earlier.as_str()));
+    keys
+}
+
+fn context<'c>(uri: &'c Uri, record: &'c UriRecord, moment: Timestamp) -> UriContext<'c> {
+    UriContext {
+        source: record.source.as_deref(),
+        media_type: Some(&*record.media_type).filter(|known| !known.is_empty()),
+        now: Some(moment),
+        ..UriContext::of(uri)
+    }
+}
+
+/// Settings of a URI that differ between two profiles.
+fn changes(before: &Profile, after: &Profile, context: &UriContext<'_>) -> Vec<TouchedValue> {
+    let (before, after) = (before.explain_with(context), after.explain_with(context));
+    let value_in = |of: &[SettingExplanation], key: &str| {
+        let found = of.iter().find(|one| one.key == key);
+        found.map(SettingExplanation::toml)
+    };
+    let now = after.iter().map(|one| TouchedValue {
+        before: value_in(&before, &one.key),
+        after: Some(one.toml()),
+        key: one.key.clone(),
+    });
+    let gone = before
+        .iter()
+        .filter(|one| value_in(&after, &one.key).is_none());
+    let gone = gone.map(|one| TouchedValue {
+        before: Some(one.toml()),
+        after: None,
+        key: one.key.clone(),
+    });
+    now.chain(gone)
+        .filter(|one| one.before != one.after)
+        .collect()
+}

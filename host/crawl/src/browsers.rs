@@ -1,0 +1,120 @@
+//! The browsers of a crawl: found and started when the first page needs one.
+
+use std::path::{Path, PathBuf};
+
+use opilio_browser::{BrowserError, BrowserExecutable, BrowserPool, BrowserSettings, Viewport};
+use opilio_profile::{Diagnostic, Profile};
+use tokio::sync::Mutex;
+
+use crate::rendered_captures::RenderedCaptures;
+
+/// Name of the folder in a job that has the profiles of its browsers.
+const FOLDER: &str = "browsers";
+
+/// The browsers of a crawl.
+pub(crate) struct Browsers {
+    settings: BrowserSettings,
+    folder: PathBuf,
+    pool: Mutex<Option<BrowserPool>>,
+    /// Captures that their pages have brought.
+    pub(crate) captures: RenderedCaptures,
+}
+
+impl Browsers {
+    /// Prepares the browsers of a job. Nothing is started.
+    pub(crate) fn new(profile: &Profile, job: &Path) -> Browsers {
+        Browsers {
+            settings: settings(profile),
+            folder: job.join(FOLDER),
+            pool: Mutex::default(),
+            captures: RenderedCaptures::default(),
+        }
+    }
+
+    /// Returns the pool of browsers. An error is tried again with the next page.
+    pub(crate) async fn pool(&self) -> Result<BrowserPool, BrowserError> {
+        let mut pool = self.pool.lock().await;
+        if let Some(pool) = pool.as_ref() {
+            return Ok(pool.clone());
+        }
+        let new = BrowserPool::new(self.settings.clone(), &self.folder).await?;
+        Ok(pool.insert(new).clone())
+    }
+
+    /// Ends all browsers, and removes their folder.
+    pub(crate) async fn close(&self) {
+        let Some(pool) = self.pool.lock().await.take() else {
+            return;
+        };
+        pool.close().await;
+        let refused = pool.figures().refused;
+        if !refused.is_empty() {
+            tracing::debug!(?refused, "requests of browsers of their own, all refused");
+        }
+        // It is empty, unless somebody put something there.
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// Looks for Chromium if the profile wants pages rendered. The error is at the setting that wants it. Blocks.
+pub fn check_browser(profile: &Profile) -> Option<Diagnostic> {
+    let pointer = profile.renders_by()?;
+    let settings = settings(profile);
+    let find = move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build();
+        let runtime = runtime.map_err(|problem| problem.to_string())?;
+        let found = runtime.block_on(BrowserExecutable::find(&settings));
+        found.map(drop).map_err(|problem| problem.to_string())
+    };
+    // A runtime cannot be started on a thread of another one.
+    let found = std::thread::scope(|scope| scope.spawn(find).join());
+    let problem = match found {
+        Ok(found) => found.err()?,
+        Err(_) => "the search for Chromium panicked".to_owned(),
+    };
+    let mut fault = profile.fault_at(&pointer, problem);
+    let remedy = "install Chromium, set browser.executable, or set browser.render to \"never\"";
+    fault.suggestion = Some(remedy.to_owned());
+    Some(fault)
+}
+
+/// The settings of the browsers, which hold for the whole job.
+fn settings(profile: &Profile) -> BrowserSettings {
+    let browser = &profile.settings().browser;
+    BrowserSettings {
+        executable: browser.executable.clone(),
+        sandbox: browser.sandbox,
+        processes: browser.processes,
+        memory_max: browser.memory.bytes(),
+        page_time_max: browser.page_time,
+        load_time_max: browser.load_time,
+        requests_max: browser.page_requests,
+        pages_max: browser.pages_per_process,
+        viewport: Viewport {
+            width: browser.width,
+            height: browser.height,
+            scale: browser.device_scale,
+        },
+        user_agent_suffix: suffix(&profile.user_agent),
+        ..BrowserSettings::default()
+    }
+}
+
+/// The part of the user agent that names the crawler, to be added to that of Chromium.
+fn suffix(user_agent: &str) -> String {
+    let own = user_agent.strip_prefix("Mozilla/5.0").unwrap_or(user_agent);
+    own.trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crawler_is_named_once_beside_chromium() {
+        let default = "Mozilla/5.0 (compatible; opilio/1.0 +https://a.org/)";
+        assert_eq!(suffix(default), "(compatible; opilio/1.0 +https://a.org/)");
+        assert_eq!(suffix("archive-bot/2"), "archive-bot/2");
+    }
+}

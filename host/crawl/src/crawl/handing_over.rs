@@ -1,0 +1,164 @@
+//! Tasks of a running crawl that hand over its closed files, and what is left at its end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use opilio_archive::Writers;
+use tokio::sync::watch;
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::context::CrawlContext;
+use crate::handover::Handover;
+use opilio_job::End;
+use opilio_job::alerts::{AlertKind, Severity};
+use opilio_job::events::Occurrence;
+use opilio_job::handover::HandedOver;
+use opilio_job::progress::HandoverTotals;
+
+/// Interval at which finished files are collected, and files that are too old are finished.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Finishes files that are too old, and queues finished files for hand-over, until the crawl ends.
+pub(crate) async fn look_after(
+    writers: Arc<Writers>,
+    handovers: Vec<Arc<Handover>>,
+    mut ended: watch::Receiver<()>,
+) {
+    while ended.has_changed().is_ok() {
+        let writers = writers.clone();
+        let looked = tokio::task::spawn_blocking(move || {
+            let ticked = writers.tick(Timestamp::now());
+            (ticked, writers.take_finished())
+        });
+        if let Ok((ticked, finished)) = looked.await {
+            if let Err(problem) = ticked {
+                // The file keeps its `.open`, and is tried again at the end.
+                tracing::error!("{}", opilio_stacks::chain(&problem));
+            }
+            for handover in &handovers {
+                handover.add(finished.clone());
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            _ = ended.changed() => {}
+        }
+    }
+}
+
+/// Hands over queued files until the crawl ends.
+pub(crate) async fn hand_over(
+    handover: Arc<Handover>,
+    context: Arc<CrawlContext>,
+    ended: watch::Receiver<()>,
+) {
+    let mut lanes = JoinSet::new();
+    for _ in 0..handover.lanes() {
+        let (handover, context, mut ended) = (handover.clone(), context.clone(), ended.clone());
+        lanes.spawn(async move {
+            while ended.has_changed().is_ok() {
+                if let Some(file) = handover.take(false) {
+                    let result = handover.hand(&file).await;
+                    tell(&handover, &file, result, &context);
+                    continue;
+                }
+                tokio::select! {
+                    () = tokio::time::sleep(LOOK) => {}
+                    _ = ended.changed() => {}
+                }
+            }
+        });
+    }
+    lanes.join_all().await;
+}
+
+/// Hands over the files that are left when the last one is closed, each with one more attempt, and then logs and reports.
+/// `tasks` are those of [`hand_over`], for each receiver. Returns the totals of each receiver. A crawl that is terminated leaves
+/// all of this to its next start.
+pub(crate) async fn finish(
+    context: &Arc<CrawlContext>,
+    end: &End,
+    tasks: Vec<JoinHandle<()>>,
+) -> Vec<HandoverTotals> {
+    let outputs = &context.outputs;
+    let finished = outputs.writers.take_finished();
+    let mut totals = Vec::new();
+    for (handover, task) in outputs.handovers.iter().zip(tasks) {
+        handover.add(finished.clone());
+        match end {
+            End::Terminated => task.abort(),
+            _ => finish_one(handover, context, task).await,
+        }
+        let totals_of = handover.totals();
+        let left = totals_of.left;
+        if left > 0 {
+            let words = format!(
+                "{left} files were not handed over to {}; the next start of the job or `opilio job handover` tries again",
+                handover.name()
+            );
+            tracing::warn!("{words}");
+            context.job_log.crawl("handover", &words);
+        }
+        totals.push(totals_of);
+    }
+    totals
+}
+
+/// Logs the result for a file, and raises or clears the alert.
+fn tell(
+    handover: &Handover,
+    file: &Path,
+    result: Result<HandedOver, String>,
+    context: &CrawlContext,
+) {
+    match result {
+        Ok(done) => {
+            let to = done.url.as_deref().unwrap_or("taken");
+            let what = format!("handed over {}", file.display());
+            context.job_log.crawl(&what, to);
+            context.tell(|| Occurrence::File { file: done.clone() });
+            if handover.is_well() {
+                context.clear(AlertKind::Handover, handover.name());
+            }
+        }
+        Err(why) => {
+            let waiting = handover.totals().left;
+            let why = format!("{why}; {waiting} files wait, and the hand-over is retried");
+            context.raise(
+                AlertKind::Handover,
+                handover.name(),
+                Severity::Warning,
+                &why,
+            );
+        }
+    }
+}
+
+/// Ends the hand-over to one receiver: within the store's time limit, or within the limits of the command.
+async fn finish_one(
+    handover: &Arc<Handover>,
+    context: &Arc<CrawlContext>,
+    mut task: JoinHandle<()>,
+) {
+    let all = async {
+        // The files that are being handed over.
+        if let Err(panic) = (&mut task).await {
+            tracing::error!("{panic}");
+        }
+        let each = |file: &Path, result| tell(handover, file, result, context);
+        handover.hand_each(each).await;
+        if let Err(problem) = handover.put_other_files(&context.profile).await {
+            tracing::warn!("{problem}");
+        }
+    };
+    let Some(limit) = handover.finish_within() else {
+        all.await;
+        return;
+    };
+    if tokio::time::timeout(limit, all).await.is_err() {
+        task.abort();
+        tracing::warn!("stopped handing over after {} s", limit.as_secs());
+    }
+}

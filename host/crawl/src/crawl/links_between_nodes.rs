@@ -1,0 +1,280 @@
+//! Links between the nodes that share a job. Links to other parts are in the frontier's outbox; they go to the nodes of those parts
+//! over NATS JetStream, and theirs come here.
+//!
+//! - A link leaves the outbox when NATS has stored it, and leaves NATS when the frontier that it leads to has it. Nothing is lost by a
+//!   death at any moment; a link may come twice, which changes nothing.
+//! - The crawl ends when every node is at rest and no link waits (`host/cluster/src/rest.rs`).
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use opilio_cluster::partition::Partition;
+use opilio_cluster::{
+    Availability, ClusterError, JobProgress, LinkAdmission, LinkDelivery, LinkReader, LinkSender,
+    LinkSource,
+};
+use opilio_frontier::{Candidate, FrontierError};
+use opilio_uri::Hop;
+use tokio::sync::watch;
+
+use crate::context::CrawlContext;
+use crate::error::Halt;
+use crate::membership::JobMembership;
+
+/// Entries of the outbox that are read at a time.
+const OUTBOX_READ: usize = 1_000;
+
+/// Pause between two looks at the outbox.
+const PERIOD: Duration = Duration::from_millis(250);
+
+/// Pause between two looks at the state of the other nodes, and after NATS has failed.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Time for leaving. After it the session ends by itself.
+const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Interval of the note about nodes that the crawl waits for.
+const NOTE_INTERVAL: Duration = Duration::from_secs(60);
+
+impl CrawlContext {
+    /// Whether this process crawls a candidate. All nodes of a shared job have the same seeds, so that each takes its own.
+    pub(crate) fn has_own(&self, candidate: &Candidate) -> bool {
+        self.membership
+            .as_ref()
+            .is_none_or(|membership| membership.subject_of(candidate) == membership.own_subject())
+    }
+}
+
+/// Sends and takes links, and finds the end of the crawl, until the crawl ends here. Then the process leaves the job.
+pub(super) async fn keep(context: Arc<CrawlContext>, mut ended: watch::Receiver<()>) {
+    let Some(membership) = context.membership.clone() else {
+        return;
+    };
+    tokio::select! {
+        () = send_links(&context, &membership) => {}
+        () = take_links(&context, &membership) => {}
+        () = find_end(&context, &membership) => {}
+        () = wake(&context, &membership) => {}
+        // Resolves when the sender is dropped.
+        _ = ended.changed() => {}
+    }
+    membership.member.leave().await;
+    let mut status = membership.member.status();
+    let left = status.wait_for(|status| status.availability == Availability::Outside);
+    if tokio::time::timeout(LEAVE_TIME_MAX, left).await.is_err() {
+        tracing::warn!("NATS does not answer: the node leaves the job when its session ends");
+    }
+}
+
+/// Sends the outbox, for ever.
+async fn send_links(context: &CrawlContext, membership: &JobMembership) {
+    let sender = LinkSender::new(&membership.job);
+    let own = membership.own_subject();
+    let began = Instant::now();
+    let (mut read, mut removed) = (0, 0);
+    let mut failing = false;
+    loop {
+        let sent = async {
+            read = collect(context, membership, &sender, own, read, began.elapsed())?;
+            match membership.is_at_rest() {
+                true => sender.send_all().await?,
+                false => sender.send_due(began.elapsed()).await?,
+            }
+            Ok::<(), LinkError>(())
+        };
+        let sent = sent.await;
+        note_failure("links are not sent", &mut failing, sent);
+        let through = sender.sent_through(own, read);
+        if through > removed {
+            match context.frontier().remove_sent(through) {
+                Ok(()) => removed = through,
+                Err(problem) => tracing::error!("{}", opilio_stacks::chain(&problem)),
+            }
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+/// Reads the outbox behind an entry. Returns the last entry that waits for its message, or is sent.
+fn collect(
+    context: &CrawlContext,
+    membership: &JobMembership,
+    sender: &LinkSender,
+    own: Partition,
+    mut read: u64,
+    now: Duration,
+) -> Result<u64, LinkError> {
+    loop {
+        let entries = context.frontier().outbox(read, OUTBOX_READ)?;
+        if entries.is_empty() {
+            return Ok(read);
+        }
+        for entry in entries {
+            let source = LinkSource {
+                partition: own,
+                log_index: entry.number,
+            };
+            let owner = membership.subject_of(&entry.candidate);
+            let link = entry.candidate.to_bytes()?;
+            if sender.add(owner, link, source, now) == LinkAdmission::Full {
+                return Ok(read);
+            }
+            read = entry.number;
+        }
+    }
+}
+
+/// Schedules the links that arrive, for ever.
+async fn take_links(context: &CrawlContext, membership: &JobMembership) {
+    let own = membership.own_subject();
+    let mut failing = false;
+    loop {
+        let taken = async {
+            let mut reader = LinkReader::open(&membership.job, own).await?;
+            loop {
+                let delivery = reader.next().await?;
+                // Held until NATS has forgotten the links: the cluster must not take this node for one at rest meanwhile.
+                let mut known_rest = membership.known_rest.lock().await;
+                membership.tell(&mut known_rest, false).await?;
+                schedule(context, &delivery).await?;
+                membership.deliver();
+                context.live.nudge();
+                reader.acknowledge(delivery.sequence).await?;
+            }
+        };
+        let taken: Result<(), LinkError> = taken.await;
+        note_failure("links are not taken", &mut failing, taken);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Gives the links of a delivery to the frontier. They are on the disk when this returns.
+async fn schedule(context: &CrawlContext, delivery: &LinkDelivery) -> Result<(), LinkError> {
+    let mut candidates = Vec::with_capacity(delivery.links.len());
+    for link in &delivery.links {
+        match Candidate::from_bytes(link) {
+            Ok(candidate) => candidates.push(candidate),
+            Err(_) => tracing::error!(
+                "node {} sent a link that this version cannot read: run the same version on all nodes",
+                delivery.node
+            ),
+        }
+    }
+    for candidate in &candidates {
+        // A seed of another node redirects here.
+        if candidate.seed && candidate.hop_path.last() == Some(Hop::Redirect) {
+            let seed = candidate.source.as_deref().or(candidate.via.as_deref());
+            let seed = seed.unwrap_or(candidate.uri.as_str());
+            context.seed_moved(seed, &candidate.uri).await?;
+        }
+    }
+    let mut frontier = context.frontier();
+    frontier.schedule(candidates, Timestamp::now())?;
+    frontier.persist()?;
+    Ok(())
+}
+
+/// Finds the end of the crawl, for ever: says whether this node is at rest, and asks for the others.
+async fn find_end(context: &CrawlContext, membership: &JobMembership) {
+    let mut failing = false;
+    let mut noted = Instant::now();
+    loop {
+        let progress = look_around(context, membership).await;
+        let waits_for = match &progress {
+            Ok(Some(JobProgress::Finished)) => {
+                membership.finish();
+                context.live.nudge();
+                None
+            }
+            Ok(Some(JobProgress::NodesAtWork(nodes))) => {
+                Some(format!("waits for nodes at work: {}", nodes.join(", ")))
+            }
+            Ok(Some(JobProgress::LinksWait(messages))) => Some(format!(
+                "waits for nodes that have ended: {messages} messages with links have not been taken; start the job on all nodes"
+            )),
+            Ok(None) | Err(_) => None,
+        };
+        if let Some(words) = waits_for.filter(|_| noted.elapsed() > NOTE_INTERVAL) {
+            context.job_log.crawl("cluster", &words);
+            noted = Instant::now();
+        }
+        let progress = progress.map(drop);
+        note_failure("the state of the job is unknown", &mut failing, progress);
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+/// Says whether this node is at rest. If it is, returns the progress of all nodes.
+async fn look_around(
+    context: &CrawlContext,
+    membership: &JobMembership,
+) -> Result<Option<JobProgress>, LinkError> {
+    let mut known_rest = membership.known_rest.lock().await;
+    // At rest nothing is in process, so that the outbox only gets shorter.
+    let is_at_rest = membership.is_at_rest() && context.frontier().outbox(0, 1)?.is_empty();
+    membership.tell(&mut known_rest, is_at_rest).await?;
+    drop(known_rest);
+    match is_at_rest {
+        true => Ok(Some(
+            membership.job.progress(&membership.nodes().nodes).await?,
+        )),
+        false => Ok(None),
+    }
+}
+
+/// Wakes the dispatcher when the state of the membership changes, for ever.
+async fn wake(context: &CrawlContext, membership: &JobMembership) {
+    let mut status = membership.member.status();
+    let mut known = status.borrow_and_update().availability;
+    while status.changed().await.is_ok() {
+        let now = status.borrow_and_update().availability;
+        if now == known {
+            continue;
+        }
+        known = now;
+        context.job_log.crawl("cluster", state_words(now));
+        context.live.nudge();
+    }
+    std::future::pending().await
+}
+
+fn state_words(state: Availability) -> &'static str {
+    match state {
+        Availability::Outside => "not a member: nothing is fetched",
+        Availability::Working => "NATS answers",
+        Availability::Slow => "NATS answers slowly",
+        Availability::Riding => "NATS does not answer; the crawl goes on until its session ends",
+        Availability::Paused => {
+            "NATS does not answer, and the session has ended: nothing is fetched"
+        }
+        Availability::Full => "JetStream has no room",
+    }
+}
+
+/// The reason why links are not exchanged now. It is tried again.
+#[derive(Debug, thiserror::Error)]
+enum LinkError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Frontier(#[from] FrontierError),
+    #[error(transparent)]
+    Scope(#[from] Halt),
+}
+
+/// Logs a failure once, and its end.
+fn note_failure(what: &str, failing: &mut bool, result: Result<(), LinkError>) {
+    match result {
+        Ok(()) if *failing => {
+            tracing::info!("the cluster works again; before, {what}");
+            *failing = false;
+        }
+        Ok(()) => {}
+        Err(problem) if !*failing => {
+            tracing::warn!("{what}: {}", opilio_stacks::chain(&problem));
+            *failing = true;
+        }
+        Err(_) => {}
+    }
+}

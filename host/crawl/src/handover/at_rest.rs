@@ -1,0 +1,176 @@
+//! Hand-over of the files of a job that no process runs, and the list of all files with their state.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use jiff::Timestamp;
+use opilio_archive::index_path;
+use opilio_job::handover::{HandedOver, Receiver, handed_over};
+use opilio_profile::Profile;
+use serde::Serialize;
+
+use super::{Destination, finished, other_files};
+use crate::error::{CrawlError, io_error};
+use opilio_job::progress::HandoverTotals;
+
+/// Attempt to hand over one file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HandoverStep {
+    /// The file was handed over.
+    Done(HandedOver),
+    /// The file was not handed over, for this reason. The message names the file.
+    Failed(String),
+}
+
+/// State of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HandoverState {
+    /// The file is in the store, or was taken by the command, as it is in the job.
+    Done,
+    /// The file is in the store, or was taken by the command, and is not in the job any more.
+    Moved,
+    /// The file was not handed over yet, or has changed since.
+    Waiting,
+}
+
+/// File of a job, and what became of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HandoverFile {
+    /// Path of the file in the job's directory; an absolute path if it is elsewhere.
+    pub file: String,
+    /// State of the file.
+    pub state: HandoverState,
+    /// Size in bytes.
+    pub size: u64,
+    /// `sha256:` and hexadecimal digits. Not set before the hand-over.
+    pub digest: Option<String>,
+    /// URL of the copy in the store. Not set before the hand-over, and for the command `archive.on-close`.
+    pub url: Option<String>,
+    /// Time of the hand-over.
+    pub at: Option<Timestamp>,
+}
+
+/// Hands over all files of a job that were not handed over yet, with one attempt each, to the command and the store of its
+/// profile. `say` receives the result for each file. The caller holds the job.
+///
+/// # Errors
+/// The profile names neither, a key of the store is missing, or files of the job cannot be read.
+pub async fn hand_over_job(
+    profile: &Profile,
+    job: &Path,
+    say: &mut dyn FnMut(HandoverStep),
+) -> Result<Vec<HandoverTotals>, CrawlError> {
+    let mut totals = Vec::new();
+    for handover in super::open(profile, job)? {
+        let tell = |_: &Path, result| {
+            say(match result {
+                Ok(done) => HandoverStep::Done(done),
+                Err(why) => HandoverStep::Failed(why),
+            });
+        };
+        handover.hand_each(tell).await;
+        let mut left = handover.lock().len() as u64;
+        if let Destination::Store(queue) = &handover.to {
+            for file in other_files(profile, job) {
+                if handover.is_done(&file) {
+                    continue;
+                }
+                let stored = queue.store.put(&file, &handover.record, true).await;
+                say(match stored {
+                    Ok(done) => {
+                        handover.count.fetch_add(1, Ordering::Relaxed);
+                        HandoverStep::Done(done)
+                    }
+                    Err(problem) => {
+                        left += 1;
+                        let why = opilio_stacks::chain(&problem);
+                        HandoverStep::Failed(format!("{}: {why}", file.display()))
+                    }
+                });
+            }
+        }
+        totals.push(HandoverTotals {
+            to: handover.name().to_owned(),
+            files: handover.count.load(Ordering::Relaxed),
+            left,
+        });
+    }
+    Ok(totals)
+}
+
+/// Lists the files of a job that are handed over, with their state, by name. With a store these are archive files, indexes, logs,
+/// reports and packages; with a command alone, archive files.
+///
+/// # Errors
+/// Files of the job cannot be read.
+pub fn handover_files(profile: &Profile, job: &Path) -> Result<Vec<HandoverFile>, CrawlError> {
+    let store = profile.archive.store.as_ref();
+    let receiver = match store {
+        Some(_) => Receiver::Store,
+        None => Receiver::Command,
+    };
+    let base = store.map(|store| store.place.url());
+    let known = handed_over(job).map_err(|source| io_error(job, source))?;
+    let mut known: BTreeMap<PathBuf, HandedOver> = known
+        .into_iter()
+        .filter(|it| it.receiver() == receiver)
+        .map(|it| (it.path(job), it))
+        .collect();
+    let mut local = Vec::new();
+    if store.is_some() || !profile.archive.on_close.is_empty() {
+        let finished = finished(profile, job)?;
+        local = finished.archives;
+        if store.is_some() {
+            let indexes: Vec<_> = local.iter().map(|file| index_path(file)).collect();
+            local.extend(indexes);
+            local.extend(finished.indexes);
+            local.extend(other_files(profile, job));
+        }
+    }
+    let mut files = Vec::new();
+    for path in local {
+        let Ok(now) = fs::metadata(&path) else {
+            continue;
+        };
+        let taken = known.remove(&path).filter(|taken| {
+            let in_store = base.as_ref().zip(taken.url.as_ref());
+            let is_here = in_store.is_none_or(|(base, url)| {
+                let rest = url.strip_prefix(base.as_str());
+                rest.is_some_and(|rest| rest.starts_with('/'))
+            });
+            is_here && now.modified().is_ok_and(|at| taken.is_of(now.len(), at))
+        });
+        let inside = path.strip_prefix(job).unwrap_or(&path);
+        files.push(match taken {
+            Some(taken) => HandoverFile::of(taken, HandoverState::Done),
+            None => HandoverFile {
+                file: inside.to_string_lossy().into_owned(),
+                state: HandoverState::Waiting,
+                size: now.len(),
+                digest: None,
+                url: None,
+                at: None,
+            },
+        });
+    }
+    let moved = known.into_values();
+    files.extend(moved.map(|taken| HandoverFile::of(taken, HandoverState::Moved)));
+    files.sort_by(|one, other| one.file.cmp(&other.file));
+    Ok(files)
+}
+
+impl HandoverFile {
+    fn of(taken: HandedOver, state: HandoverState) -> HandoverFile {
+        HandoverFile {
+            file: taken.file,
+            state,
+            size: taken.size,
+            digest: Some(taken.digest),
+            url: taken.url,
+            at: Some(taken.at),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Parts with which plugins are replaced while a crawl runs: engine, sources, and the components that the job keeps.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use opilio_profile::{ComponentReference, Profile};
+use opilio_sandbox::{Component, Engine};
+use opilio_source::{ComponentConditions, ResolvedComponent, Sha256, Sources};
+use serde_json::Value;
+
+use opilio_stacks::components::{JobPlugins, ReplacementComponent};
+use opilio_stacks::{Pool, Replacement, chain};
+
+/// Engine, sources and copies with which plugins are made while a crawl runs.
+pub struct PluginFactory {
+    /// Engine that runs the plugins.
+    pub engine: Engine,
+    /// Sources of components.
+    pub sources: Sources,
+    /// Directory of the job.
+    pub job: PathBuf,
+    /// Plugins that the job keeps.
+    pub kept: Mutex<JobPlugins>,
+}
+
+/// Request to replace a plugin.
+#[derive(Clone, Debug)]
+pub struct ReplacementRequest {
+    /// The instance's name in the profile.
+    pub instance: String,
+    /// Source of the new component.
+    pub component: ComponentReference,
+    /// Digest that the component must have.
+    pub sha256: Option<Sha256>,
+    /// Settings in place of those in effect, as given.
+    pub settings: Option<Value>,
+}
+
+/// A component that has been obtained and checked.
+pub struct ObtainedComponent {
+    found: ResolvedComponent,
+    component: Component,
+}
+
+impl PluginFactory {
+    /// Checks that the job has a plugin of this name.
+    pub fn known(&self, profile: &Profile, name: &str) -> Result<(), String> {
+        if profile.plugins.contains_key(name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = profile.plugins.keys().map(String::as_str).collect();
+        Err(format!(
+            "the job has no plugin {name:?}; it has: {}",
+            names.join(", ")
+        ))
+    }
+
+    /// Obtains and loads the requested component. Blocks for as long as a registry takes.
+    pub fn get(&self, request: &ReplacementRequest) -> Result<ObtainedComponent, String> {
+        let load = |found: &ResolvedComponent| {
+            let loaded = self.engine.load(&found.bytes, &found.origin);
+            loaded.map_err(|problem| chain(&problem))
+        };
+        let mut plugins_of = |found: &ResolvedComponent| {
+            let component = load(found)?;
+            let plugins = component.plugins().iter();
+            Ok(plugins.map(|plugin| plugin.name.clone()).collect())
+        };
+        let terms = ComponentConditions {
+            sha256: request.sha256,
+            insecure: false,
+        };
+        let found = self
+            .sources
+            .resolve(&request.component, &terms, &mut plugins_of);
+        let found = found.map_err(|problem| chain(&problem))?;
+        let component = load(&found)?;
+        Ok(ObtainedComponent { found, component })
+    }
+
+    /// Returns the plugins with one replaced, and the result in words. The job keeps the replacement, unless it comes from the
+    /// file that the profile has watched. Blocks.
+    pub fn replaced(
+        &self,
+        profile: &Profile,
+        current: &Pool,
+        request: &ReplacementRequest,
+        candidate: &ObtainedComponent,
+        by: &str,
+    ) -> Result<(Pool, String), String> {
+        let name = &request.instance;
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = current.replaced(
+            profile,
+            Replacement {
+                name: name.clone(),
+                component: candidate.component.clone(),
+                plugin: request.component.plugin().map(str::to_owned),
+                settings: request.settings.clone(),
+            },
+        )?;
+        let (Some(instance), Some(before), Some(after)) = (
+            profile.plugins.get(name),
+            current.plugin(name),
+            pool.plugin(name),
+        ) else {
+            return Err(format!("the job has no plugin {name:?}"));
+        };
+        let mut words = format!(
+            "{name} was {} {} (sha256 {}), is {} {} (sha256 {})",
+            before.name(),
+            before.version(),
+            before.component_sha256(),
+            after.name(),
+            after.version(),
+            after.component_sha256(),
+        );
+        if let Some(settings) = pool.written(name)
+            && *settings != instance.settings
+        {
+            words.push_str(&format!(
+                "; its settings are {settings}, which are not the profile's"
+            ));
+        }
+        let is_from_watched_file =
+            instance.watch && request.component == instance.component && request.settings.is_none();
+        if !is_from_watched_file {
+            let earlier = kept
+                .kept(instance)
+                .and_then(|kept| kept.replacement.as_ref()?.settings.clone());
+            let replaced = ReplacementComponent {
+                component: candidate.found.origin.clone(),
+                sha256: candidate.found.sha256,
+                plugin: Some(after.name().to_owned()),
+                settings: request.settings.clone().or(earlier),
+                at: Timestamp::now(),
+                by: by.to_owned(),
+            };
+            kept.replace(&self.job, instance, replaced, &candidate.found.bytes)
+                .map_err(|problem| chain(&problem))?;
+        }
+        Ok((pool, words))
+    }
+}

@@ -1,0 +1,100 @@
+//! Captures that pages in browsers have brought lately. Pages share scripts, styles and fonts, and each page requests them anew,
+//! since each has an empty cache. The archive gets such a payload once for each URI, whatever `archive.duplicates` says; further
+//! captures are revisit records.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::Timestamp;
+use opilio_visit::EarlierCapture;
+
+/// URIs and payloads that are remembered. Beyond them all are forgotten, and payloads are stored once more.
+const CAPTURES_MAX: usize = 20_000;
+
+/// Captures of this process.
+#[derive(Default)]
+pub(crate) struct RenderedCaptures {
+    /// By URI and SHA-1 of the payload.
+    payloads: Mutex<HashMap<(String, [u8; 20]), EarlierCapture>>,
+    /// Time of the last capture of a URI.
+    times: Mutex<HashMap<String, Timestamp>>,
+}
+
+impl RenderedCaptures {
+    /// The capture of a URI that has this payload.
+    pub(crate) fn earlier(&self, uri: &str, payload: [u8; 20]) -> Option<EarlierCapture> {
+        let key = (uri.to_owned(), payload);
+        lock(&self.payloads).get(&key).cloned()
+    }
+
+    /// Remembers a capture with its whole payload.
+    pub(crate) fn remember(&self, payload: [u8; 20], capture: EarlierCapture) {
+        let mut payloads = lock(&self.payloads);
+        if payloads.len() >= CAPTURES_MAX {
+            payloads.clear();
+        }
+        payloads.insert((capture.uri.clone(), payload), capture);
+    }
+
+    /// The time of a capture that began at `started`. No other capture of the URI has the same: URI and millisecond identify
+    /// captures, and pages request a URI many times.
+    pub(crate) fn own_time(&self, uri: &str, started: Timestamp) -> Timestamp {
+        let mut times = lock(&self.times);
+        if times.len() >= CAPTURES_MAX {
+            times.clear();
+        }
+        let last = times.get(uri).map(|last| last.as_millisecond());
+        let millisecond = last.map_or(i64::MIN, |last| last + 1);
+        let own = Timestamp::from_millisecond(millisecond.max(started.as_millisecond()));
+        let own = own.unwrap_or(started);
+        times.insert(uri.to_owned(), own);
+        own
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_frontier::WarcLocation;
+
+    use super::*;
+
+    #[test]
+    fn a_payload_is_known_for_its_uri_only() {
+        let captures = RenderedCaptures::default();
+        let capture = EarlierCapture {
+            uri: "http://a.org/app.js".to_owned(),
+            at: WarcLocation {
+                file: "a.warc.gz".to_owned(),
+                offset: 7,
+                record_id: String::new(),
+                date: Timestamp::UNIX_EPOCH,
+            },
+        };
+        captures.remember([1; 20], capture.clone());
+        let earlier = captures.earlier("http://a.org/app.js", [1; 20]);
+        assert_eq!(earlier, Some(capture));
+        assert_eq!(captures.earlier("http://a.org/app.js", [2; 20]), None);
+        assert_eq!(captures.earlier("http://b.org/app.js", [1; 20]), None);
+    }
+
+    #[test]
+    fn captures_of_a_uri_in_one_millisecond_have_times_of_their_own() {
+        let captures = RenderedCaptures::default();
+        let own = |uri: &str, at: i64| {
+            let at = Timestamp::from_millisecond(at).unwrap();
+            captures.own_time(uri, at).as_millisecond()
+        };
+        let times = [
+            own("a", 5),
+            own("a", 5),
+            own("b", 5),
+            own("a", 5),
+            own("a", 9),
+        ];
+        assert_eq!(times, [5, 6, 5, 7, 9]);
+    }
+}

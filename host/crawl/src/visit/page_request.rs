@@ -1,0 +1,332 @@
+//! One request of a rendered page: its parts as the browser sent them, the exchange with the server, and the way of its
+//! response to the browser.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use http_body_util::BodyExt as _;
+use opilio_browser::{FetchRejection, PageBody};
+use opilio_fetch::{
+    Exchange, ExchangeProgress, HeadVerdict, PayloadTap, Request, RequestBody, ResponseHead,
+};
+use opilio_uri::Uri;
+use opilio_visit::Permit;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{CrawlVisit, page_bodies};
+use crate::error::Halt;
+
+/// Longest body of a request. Pages upload more only for their users.
+const REQUEST_BODY_BYTES_MAX: usize = 16 << 20;
+
+/// Headers of the browser that are made anew for the server.
+const OWN_HEADERS: [HeaderName; 4] = [
+    header::HOST,
+    header::CONTENT_LENGTH,
+    header::COOKIE,
+    header::CONTENT_TYPE,
+];
+
+/// A request, with its body.
+pub(super) struct PageRequest {
+    pub(super) method: Method,
+    pub(super) uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+/// The way of a response to the browser. Dropping it ends the body.
+pub(super) struct ResponseSender {
+    head: Mutex<Option<HeadSender>>,
+    payload: mpsc::Sender<Bytes>,
+}
+
+type HeadSender = oneshot::Sender<Result<ResponseHead, FetchRejection>>;
+
+/// Whether exchanges with this method are archived. The others have no content, and replay would take them for the content.
+pub(super) fn is_archived(method: &Method) -> bool {
+    !matches!(*method, Method::HEAD | Method::OPTIONS)
+}
+
+impl PageRequest {
+    /// Reads a request of the browser.
+    pub(super) async fn read(
+        request: http::Request<PageBody>,
+    ) -> Result<PageRequest, FetchRejection> {
+        let (parts, body) = request.into_parts();
+        let uri = Uri::parse(&parts.uri.to_string());
+        let uri = uri.map_err(|problem| FetchRejection::refused(problem.to_string()))?;
+        Ok(PageRequest {
+            method: parts.method,
+            uri,
+            headers: parts.headers,
+            body: collect(body).await?,
+        })
+    }
+
+    /// Whether it asks for the document of this page. Browsers may write a URI in another way than the crawl does, and go to
+    /// `https` by themselves.
+    pub(super) fn is_for(&self, page: &Uri) -> bool {
+        self.method == Method::GET
+            && self.uri.scheme() == page.scheme()
+            && self.uri.host() == page.host()
+            && self.uri.port_or_default() == page.port_or_default()
+    }
+
+    /// The headers for the server: those of the browser, and those of `decided` that it does not have.
+    fn headers(&self, decided: Vec<(String, String)>) -> Vec<(String, String)> {
+        let sent: HashSet<&str> = self.headers.keys().map(HeaderName::as_str).collect();
+        let is_cookie = |name: &str| name.eq_ignore_ascii_case("cookie");
+        let jar = decided.iter().find(|(name, _)| is_cookie(name));
+        let cookies = self.cookies(jar.map(|(_, value)| value.as_str()));
+        let missing = decided
+            .iter()
+            .filter(|(name, _)| !is_cookie(name) && !sent.contains(&*name.to_ascii_lowercase()))
+            .cloned();
+        let own = self
+            .headers
+            .iter()
+            .filter(|(name, _)| !OWN_HEADERS.contains(name))
+            .map(|(name, value)| (name.as_str().to_owned(), text(value)));
+        let cookies = cookies.map(|cookies| ("Cookie".to_owned(), cookies));
+        missing.chain(own).chain(cookies).collect()
+    }
+
+    /// The cookies of the browser, and those of the crawl that it does not have under the same name.
+    fn cookies(&self, of_crawl: Option<&str>) -> Option<String> {
+        let own = self.headers.get_all(header::COOKIE).iter().map(text);
+        let own: Vec<String> = own.collect();
+        let mut cookies: BTreeMap<&str, &str> = BTreeMap::new();
+        for list in of_crawl.into_iter().chain(own.iter().map(String::as_str)) {
+            for cookie in list.split(';').map(str::trim).filter(|it| !it.is_empty()) {
+                cookies.insert(cookie.split('=').next().unwrap_or_default(), cookie);
+            }
+        }
+        let all: Vec<&str> = cookies.into_values().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    fn body(&self) -> Option<RequestBody> {
+        let content_type = self.headers.get(header::CONTENT_TYPE).map(text);
+        (!self.body.is_empty()).then(|| RequestBody {
+            content_type: content_type.unwrap_or_default(),
+            content: self.body.clone(),
+        })
+    }
+}
+
+impl ResponseSender {
+    /// Makes the way of a response whose payload is sent to `payload`. Returns its end for the head.
+    pub(super) fn new(
+        payload: mpsc::Sender<Bytes>,
+    ) -> (
+        ResponseSender,
+        oneshot::Receiver<Result<ResponseHead, FetchRejection>>,
+    ) {
+        let (sender, head) = oneshot::channel();
+        let sender = ResponseSender {
+            head: Mutex::new(Some(sender)),
+            payload,
+        };
+        (sender, head)
+    }
+
+    /// Reports that there is no response, unless its head has been sent.
+    pub(super) fn reject(&self, rejection: FetchRejection) {
+        self.send(Err(rejection));
+    }
+
+    /// Resolves once the browser does not want the response any more.
+    pub(super) async fn gone(&self) {
+        self.payload.closed().await;
+    }
+
+    /// Resolves once the browser does not want the response any more, unless its head has been sent.
+    async fn gone_before_head(&self) {
+        self.gone().await;
+        let is_sent = self.lock().is_none();
+        if is_sent {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    fn send(&self, head: Result<ResponseHead, FetchRejection>) {
+        let sender = self.lock().take();
+        if let Some(sender) = sender {
+            // The browser may have gone.
+            let _ = sender.send(head);
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<HeadSender>> {
+        self.head.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl CrawlVisit<'_> {
+    /// The exchange for a request of a page. `None`: the browser had gone before anything came.
+    pub(super) async fn exchange_for_page(
+        &self,
+        request: &PageRequest,
+        permit: &Permit,
+        sender: &ResponseSender,
+    ) -> Result<Option<Exchange>, Halt> {
+        let network = &self.context.network;
+        let uri = &self.pipeline.issue.uri;
+        let decided = self.request(uri, permit, network.credentials.authorization(uri));
+        let asked = Request {
+            method: Some(request.method.clone()),
+            headers: request.headers(decided.headers),
+            body: request.body(),
+            tap: Some(PayloadTap::new(sender.payload.clone())),
+            // The browser decides about it, and its cache is empty.
+            referer: None,
+            if_none_match: None,
+            if_modified_since: None,
+            login: None,
+            received: ExchangeProgress::default(),
+            addresses: decided.addresses,
+            uri: decided.uri,
+        };
+        let fetcher = network.fetchers.of(&self.pipeline.settings.fetch);
+        let fetcher = fetcher.map_err(|problem| Halt::Fetcher(opilio_stacks::chain(&problem)))?;
+        let on_head = async |head: &ResponseHead| {
+            sender.send(Ok(head.clone()));
+            HeadVerdict::Continue
+        };
+        tokio::select! {
+            exchange = Box::pin(fetcher.http(asked, on_head)) => Ok(Some(exchange)),
+            () = sender.gone_before_head() => Ok(None),
+        }
+    }
+}
+
+/// The whole body of a request.
+async fn collect(mut body: PageBody) -> Result<Bytes, FetchRejection> {
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|problem| FetchRejection::failed(problem.to_string()))?;
+        bytes.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+        if bytes.len() > REQUEST_BODY_BYTES_MAX {
+            let reason = format!("a request with more than {REQUEST_BODY_BYTES_MAX} bytes");
+            return Err(FetchRejection::refused(reason));
+        }
+    }
+    Ok(bytes.into())
+}
+
+/// The response of an exchange that is over.
+pub(super) fn plain_response(
+    exchange: &Exchange,
+) -> Result<http::Response<PageBody>, FetchRejection> {
+    let Some(head) = &exchange.head else {
+        return Err(FetchRejection::failed("no response"));
+    };
+    let mut response = response(head, page_bodies::recorded(exchange.payload.clone()))?;
+    // It may have been cut.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    Ok(response)
+}
+
+/// A response for the browser.
+pub(super) fn response(
+    head: &ResponseHead,
+    body: PageBody,
+) -> Result<http::Response<PageBody>, FetchRejection> {
+    let mut response = http::Response::new(body);
+    *response.status_mut() = http::StatusCode::from_u16(head.status)
+        .map_err(|problem| FetchRejection::failed(problem.to_string()))?;
+    for (name, value) in &head.headers {
+        // Bytes outside ASCII were read as ISO-8859-1. Fields that HTTP does not allow are left out.
+        let bytes: Vec<u8> = value
+            .chars()
+            .filter_map(|it| u8::try_from(it).ok())
+            .collect();
+        let name = HeaderName::from_bytes(name.as_bytes());
+        if let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(&bytes)) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    Ok(response)
+}
+
+/// A header's value, with bytes outside ASCII as ISO-8859-1.
+fn text(value: &HeaderValue) -> String {
+    value
+        .as_bytes()
+        .iter()
+        .map(|byte| char::from(*byte))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use opilio_browser::full_body;
+
+    use super::*;
+
+    async fn request(headers: &[(&str, &str)], body: &str) -> PageRequest {
+        let mut request = http::Request::post("https://a.org/api");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(full_body(body.to_owned())).unwrap();
+        PageRequest::read(request).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn headers_of_the_browser_win_and_those_of_the_crawl_are_added() {
+        let sent = [
+            ("host", "a.org"),
+            ("content-length", "2"),
+            ("content-type", "application/json"),
+            ("user-agent", "Chrome"),
+            ("cookie", "b=2; c=3"),
+        ];
+        let request = request(&sent, "{}").await;
+        let decided = [
+            ("User-Agent", "profile"),
+            ("X-Archive", "yes"),
+            ("Cookie", "a=1; b=0"),
+        ];
+        let decided = decided.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let headers = request.headers(decided.to_vec());
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let expected = [
+            ("X-Archive", "yes"),
+            ("user-agent", "Chrome"),
+            ("Cookie", "a=1; b=2; c=3"),
+        ];
+        assert_eq!(headers, expected);
+        let body = request.body().unwrap();
+        assert_eq!(body.content_type, "application/json");
+        assert_eq!(body.content, "{}");
+    }
+
+    #[tokio::test]
+    async fn a_request_without_end_is_refused() {
+        let body = full_body(vec![0; REQUEST_BODY_BYTES_MAX + 1]);
+        let request = http::Request::post("https://a.org/").body(body).unwrap();
+        let read = PageRequest::read(request).await.map(drop);
+        assert!(
+            matches!(read, Err(FetchRejection::Refused { .. })),
+            "{read:?}"
+        );
+    }
+
+    #[tokio::test]
+    async fn the_document_of_a_page_is_asked_for_on_its_own_server() {
+        let page = |uri: &str| Uri::parse(uri).unwrap();
+        let get = http::Request::get("http://a.org/x%7Cy").body(full_body(""));
+        let get = PageRequest::read(get.unwrap()).await.unwrap();
+        assert!(get.is_for(&page("http://a.org/x|y")));
+        assert!(!get.is_for(&page("https://a.org/x|y")));
+        assert!(!get.is_for(&page("http://b.org/")));
+        assert!(!request(&[], "").await.is_for(&page("https://a.org/api")));
+    }
+}

@@ -1,0 +1,458 @@
+//! Requests of one rendered page. Each is admitted, fetched, archived and logged as an embed of the page; only the page's own
+//! response is the one of its plain fetch. Cookies that servers set here stay in the browser and end with the page.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use jiff::Timestamp;
+use opilio_browser::{FetchFuture, FetchRejection, PageBody, PageFetcher};
+use opilio_fetch::{Exchange, FetchFailure, ResponseHead};
+use opilio_frontier::{Issue, Outcome, Quota, RequestInPassing, TallyKind, UriRecord};
+use opilio_uri::{Hop, Uri};
+use opilio_visit::plugin_view::PluginMemory;
+use opilio_visit::{
+    Admission, CaptureForm, Conclusion, Driver as _, EarlierCapture, LogEntry, Permit,
+    RobotsAnswer, policy, status,
+};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+use tracing::Instrument as _;
+
+use super::look_up::LookUp;
+use super::page_request::{PageRequest, ResponseSender, is_archived, plain_response};
+use super::{CrawlVisit, stored_payload, warc_location};
+use crate::context::CrawlContext;
+use crate::error::Halt;
+use crate::live::Flight;
+use crate::records::{self, About};
+
+/// Annotation of a line in `crawl.log` whose request a browser made.
+const BY_BROWSER: &str = "browser";
+
+/// Prerequisites of one request: an address, a robots.txt, and each once more if it has expired meanwhile.
+const PREREQUISITES_MAX: usize = 4;
+
+/// Chunks of a payload on their way to the browser.
+const CHUNKS_MAX: usize = 8;
+
+/// The requests of one page. It belongs to the visit of the page, which waits for all of them.
+pub(super) struct PageRequests {
+    context: Arc<CrawlContext>,
+    flight: Arc<Flight>,
+    worker: usize,
+    page: Uri,
+    record: UriRecord,
+    /// The response of the plain fetch.
+    plain: Arc<Exchange>,
+    /// Whether the browser has yet to get it.
+    is_plain_wanted: AtomicBool,
+    requests_per_server: usize,
+    servers: Mutex<HashMap<String, Arc<PageServer>>>,
+    tasks: Mutex<JoinSet<Result<(), Halt>>>,
+    archived: Mutex<HashSet<Uri>>,
+}
+
+/// The requests of a page to one server.
+struct PageServer {
+    /// Requests that may begin.
+    slots: Semaphore,
+    /// Held while its address and its robots.txt are fetched, so that this is done once.
+    preparing: tokio::sync::Mutex<()>,
+}
+
+/// Hands requests of the browser to their page. It holds nothing of the visit, which may end before its browser's connections.
+pub(super) struct PageNetwork(pub(super) Weak<PageRequests>);
+
+impl PageFetcher for PageNetwork {
+    fn fetch(&self, request: http::Request<PageBody>) -> FetchFuture<'_, http::Response<PageBody>> {
+        let page = self.0.upgrade();
+        Box::pin(async move {
+            let page = page.ok_or_else(|| FetchRejection::refused("the page is closed"))?;
+            page.answer(request).await
+        })
+    }
+}
+
+impl PageRequests {
+    /// Prepares the requests of the page that `visit` has fetched with `plain`.
+    pub(super) fn new(
+        visit: &CrawlVisit<'_>,
+        plain: &Arc<Exchange>,
+        requests_per_server: usize,
+    ) -> PageRequests {
+        let issue = &visit.pipeline.issue;
+        PageRequests {
+            context: visit.context.clone(),
+            flight: visit.flight.clone(),
+            worker: visit.worker,
+            page: issue.uri.clone(),
+            record: issue.record.clone(),
+            plain: plain.clone(),
+            is_plain_wanted: AtomicBool::new(true),
+            requests_per_server: requests_per_server.max(1),
+            servers: Mutex::default(),
+            tasks: Mutex::default(),
+            archived: Mutex::default(),
+        }
+    }
+
+    /// Another browser begins with the page: it gets the response of the plain fetch, too.
+    pub(super) fn begin(&self) {
+        self.is_plain_wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits until all requests are archived and logged. Returns the URIs that were archived.
+    pub(super) async fn finish(&self) -> Result<HashSet<Uri>, Halt> {
+        let mut tasks = std::mem::take(&mut *lock(&self.tasks));
+        let mut halted = None;
+        while let Some(done) = tasks.join_next().await {
+            match done {
+                Ok(Ok(())) => {}
+                Ok(Err(halt)) => halted = halted.or(Some(halt)),
+                Err(panic) => halted = halted.or(Some(Halt::Worker(panic.to_string()))),
+            }
+        }
+        match halted {
+            Some(halt) => Err(halt),
+            None => Ok(std::mem::take(&mut *lock(&self.archived))),
+        }
+    }
+
+    async fn answer(
+        self: Arc<Self>,
+        request: http::Request<PageBody>,
+    ) -> Result<http::Response<PageBody>, FetchRejection> {
+        let request = PageRequest::read(request).await?;
+        // The first request of a browser is that of the page itself.
+        let is_first = self.is_plain_wanted.swap(false, Ordering::Relaxed);
+        if is_first && request.is_for(&self.page) {
+            return plain_response(&self.plain);
+        }
+        let (payload, body) = mpsc::channel(CHUNKS_MAX);
+        let (sender, head) = ResponseSender::new(payload);
+        let (ended, end) = oneshot::channel();
+        let page = self.clone();
+        let work = async move { page.fetch(request, sender, ended).await };
+        // The browser may drop this future. What has been received is archived even so.
+        lock(&self.tasks).spawn(work.in_current_span());
+        let head = head.await;
+        let head = head.map_err(|_| FetchRejection::failed("no response"))??;
+        super::page_request::response(&head, super::page_bodies::received(body, end))
+    }
+
+    /// Fetches a URI for the page, and archives and logs the exchange.
+    async fn fetch(
+        &self,
+        request: PageRequest,
+        sender: ResponseSender,
+        ended: oneshot::Sender<bool>,
+    ) -> Result<(), Halt> {
+        let issue = self.issue(&request.uri, Hop::Embed);
+        let visit = CrawlVisit::new(&self.context, issue, &self.flight, self.worker);
+        let server = self.server(&request.uri);
+        let slot = tokio::select! {
+            slot = server.slots.acquire() => slot,
+            () = sender.gone() => return Ok(()),
+        };
+        let permit = match self.admit(&visit, &server).await? {
+            Ok(permit) => permit,
+            Err(refused) => {
+                let why = opilio_frontier::status_words(refused.entry.status);
+                sender.reject(FetchRejection::refused(why));
+                return self.log_refusal(&visit, refused.entry);
+            }
+        };
+        let Some(mut exchange) = visit.exchange_for_page(&request, &permit, &sender).await? else {
+            return Ok(());
+        };
+        exchange.annotations.extend(permit.annotations);
+        let captures = &self.context.network.browsers.captures;
+        exchange.started = captures.own_time(request.uri.as_str(), exchange.started);
+        drop(slot);
+        let is_complete = exchange.failure.is_none() && exchange.truncated.is_none();
+        if let Some(failure) = &exchange.failure {
+            sender.reject(FetchRejection::failed(opilio_stacks::chain(failure)));
+        }
+        drop(sender);
+        // Nobody may wait for it any more.
+        let _ = ended.send(is_complete);
+        self.keep(&visit, &request, exchange).await
+    }
+
+    /// Admits a request. The inner error is a refusal.
+    async fn admit(
+        &self,
+        visit: &CrawlVisit<'_>,
+        server: &PageServer,
+    ) -> Result<Result<Permit, Box<Conclusion>>, Halt> {
+        let refuse = |status| Ok(Err(Box::new(Conclusion::failed(status, String::new()))));
+        if let Some(limit) = visit.quota_in_passing()? {
+            return Ok(Err(Box::new(Conclusion::postponed(status::QUOTA, limit))));
+        }
+        let _prepared = server.preparing.lock().await;
+        for _ in 0..PREREQUISITES_MAX {
+            let ended = match opilio_visit::admit(&visit.pipeline, visit).await? {
+                Admission::Fetch(permit) => return Ok(Ok(permit)),
+                Admission::Ends(ended) => ended,
+            };
+            let Outcome::Deferred { prerequisites } = &ended.outcome else {
+                return Ok(Err(ended));
+            };
+            let uri = &visit.pipeline.issue.uri;
+            let Some(first) = prerequisites.first() else {
+                return Ok(Err(ended));
+            };
+            if first.uri.scheme() == "dns" {
+                if let LookUp::Failed(status) = visit.addresses_now(uri).await? {
+                    return refuse(status);
+                }
+            } else if uri.robots_txt().as_ref() == Some(&first.uri) {
+                let issue = self.issue(&first.uri, Hop::Prerequisite);
+                let robots = CrawlVisit::new(&self.context, issue, &self.flight, self.worker);
+                robots.fetch_robots_in_passing(&self.page).await?;
+            } else {
+                // A login is not made in passing.
+                break;
+            }
+        }
+        refuse(status::PREREQUISITE_FAILED)
+    }
+
+    /// A URI as an issue that no frontier has made.
+    fn issue(&self, uri: &Uri, hop: Hop) -> Issue {
+        let profile = self.context.current();
+        let candidate = policy::candidate(
+            &profile,
+            uri.clone(),
+            self.record.hop_path.then(hop),
+            Some(self.page.as_str()),
+            self.record.source.as_deref(),
+        );
+        let (now, uri) = (Timestamp::now(), candidate.uri.clone());
+        Issue::unissued(uri, UriRecord::of(candidate, now), now)
+    }
+
+    fn server(&self, uri: &Uri) -> Arc<PageServer> {
+        let (host, port) = (uri.host().unwrap_or_default(), uri.port_or_default());
+        let name = format!("{}://{host}:{port}", uri.scheme());
+        let mut servers = lock(&self.servers);
+        let server = servers.entry(name).or_insert_with(|| {
+            Arc::new(PageServer {
+                slots: Semaphore::new(self.requests_per_server),
+                preparing: tokio::sync::Mutex::default(),
+            })
+        });
+        server.clone()
+    }
+
+    fn log_refusal(&self, visit: &CrawlVisit<'_>, mut entry: LogEntry) -> Result<(), Halt> {
+        if entry.status == status::OUT_OF_SCOPE {
+            // As links out of scope, which have no line either.
+            self.context.figures.counters.out_of_scope(1);
+            return Ok(());
+        }
+        entry.annotations.insert(0, BY_BROWSER.to_owned());
+        let line = visit.line(entry);
+        self.context.log_visit(&line)?;
+        self.context
+            .finished(&visit.pipeline.issue.queue, &line, false);
+        Ok(())
+    }
+
+    /// Archives and logs an exchange.
+    async fn keep(
+        &self,
+        visit: &CrawlVisit<'_>,
+        request: &PageRequest,
+        exchange: Exchange,
+    ) -> Result<(), Halt> {
+        match &exchange.failure {
+            Some(FetchFailure::Stopped) if exchange.head.is_none() => return Err(Halt::Stopped),
+            Some(FetchFailure::Scratch(source)) => return Err(Halt::Scratch(source.clone())),
+            _ => {}
+        }
+        let mut entry = entry_of(request, &exchange);
+        if exchange.head.is_some() && is_archived(&request.method) {
+            let exchange = Arc::new(exchange);
+            let is_novel = visit.archive_for_page(&exchange, &mut entry).await?;
+            let request_in_passing = RequestInPassing {
+                bytes: exchange.payload.length(),
+                is_novel,
+                duration: exchange.duration,
+            };
+            visit.count_in_passing(request_in_passing)?;
+            // Whatever the method: what a script sends by POST is not fetched by GET for a string in that script.
+            lock(&self.archived).insert(request.uri.clone());
+        }
+        let is_document = entry.is_archived();
+        let line = visit.line(entry);
+        self.context.log_visit(&line)?;
+        self.context
+            .finished(&visit.pipeline.issue.queue, &line, is_document);
+        Ok(())
+    }
+}
+
+impl CrawlVisit<'_> {
+    /// Archives an exchange of a page, and completes its entry. Returns whether its payload was stored.
+    async fn archive_for_page(
+        &self,
+        exchange: &Arc<Exchange>,
+        entry: &mut LogEntry,
+    ) -> Result<bool, Halt> {
+        let issue = &self.pipeline.issue;
+        let payload = self.context.payload_digests(exchange).await?;
+        let held = self.hold(exchange, &CaptureForm::Response, payload).await?;
+        let (uri, digest) = (issue.uri.as_str(), exchange.payload_digest.0);
+        let captures = &self.context.network.browsers.captures;
+        let is_complete = exchange.failure.is_none() && exchange.truncated.is_none();
+        let earlier = captures.earlier(uri, digest).filter(|_| is_complete);
+        let (keep, how) = match (held.as_ref().and_then(|held| held.found.clone()), earlier) {
+            (Some(stored), _) => {
+                let stored = records::previous_of(stored);
+                (CaptureForm::Duplicate(stored), "uriAgnosticDigest")
+            }
+            // ARC has no record for a missing payload.
+            (None, Some(earlier)) if !self.writes_arc() => {
+                (CaptureForm::Identical(earlier), "digest")
+            }
+            _ => (CaptureForm::Response, ""),
+        };
+        let is_novel = keep == CaptureForm::Response;
+        if !is_novel {
+            entry.annotations.push("duplicate:digest".to_owned());
+            entry.annotations.push(format!("warcRevisit:{how}"));
+        }
+        let about = About {
+            payload: Some(payload),
+            via: issue.record.via.as_deref(),
+            hop_path: issue.record.hop_path.as_str(),
+            source: issue.record.source.as_deref(),
+            annotations: &entry.annotations,
+            ..About::default()
+        };
+        let records = records::of_exchange(&issue.uri, exchange, &keep, &about);
+        let location = self.context.archive(records).await?.into_iter().next();
+        let date = records::date_of(exchange);
+        if let (Some(held), Some(location), true) = (&held, &location, is_novel) {
+            held.keep(&stored_payload(&issue.uri, date, location))?;
+        }
+        entry.archived = location.map(|location| warc_location(location, date));
+        if let (Some(at), true) = (&entry.archived, is_novel && is_complete) {
+            let capture = EarlierCapture {
+                uri: uri.to_owned(),
+                at: at.clone(),
+            };
+            captures.remember(digest, capture);
+        }
+        Ok(is_novel)
+    }
+
+    /// The quotas that apply to the URI, with the names of their tallies.
+    fn quotas_in_passing(&self) -> Vec<(TallyKind, &str, Quota)> {
+        let issue = &self.pipeline.issue;
+        let profile = &self.pipeline.profile;
+        let settings = profile.queue_settings(&issue.queue);
+        let domain = issue.uri.registrable_domain().or_else(|| issue.uri.host());
+        let of_source = profile.quotas.source;
+        let all = [
+            (TallyKind::Host, issue.uri.host(), settings.host_quota),
+            (TallyKind::Domain, domain, settings.domain_quota),
+            (TallyKind::Source, issue.record.source.as_deref(), of_source),
+        ];
+        let named = all.into_iter().filter(|(.., quota)| quota.is_some());
+        named
+            .filter_map(|(kind, name, quota)| Some((kind, name?, quota)))
+            .collect()
+    }
+
+    /// The quota that is used up, as an annotation.
+    fn quota_in_passing(&self) -> Result<Option<String>, Halt> {
+        for (kind, name, quota) in self.quotas_in_passing() {
+            let tally = self.context.frontier().tally(kind, name)?;
+            if let Some(limit) = tally.reached(&quota, 0) {
+                return Ok(Some(format!("quota:{}:{limit}", kind.name())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn count_in_passing(&self, request: RequestInPassing) -> Result<(), Halt> {
+        let quotas = self.quotas_in_passing();
+        let tallies: Vec<(TallyKind, &str)> = quotas
+            .iter()
+            .map(|(kind, name, _)| (*kind, *name))
+            .collect();
+        let mut frontier = self.context.frontier();
+        Ok(frontier.count_in_passing(&tallies, request, Timestamp::now())?)
+    }
+
+    /// Fetches this robots.txt for a request of the page, and archives and keeps it.
+    async fn fetch_robots_in_passing(&self, page: &Uri) -> Result<(), Halt> {
+        let (pipeline, context) = (&self.pipeline, self.context);
+        let robots = &pipeline.issue.uri;
+        let answer = match self.addresses_now(robots).await? {
+            LookUp::NoSuchHost => (status::NO_ADDRESS, Vec::new()),
+            LookUp::Failed(status) => (status, Vec::new()),
+            LookUp::Found(addresses) => {
+                let permit = Permit {
+                    addresses,
+                    ..Permit::default()
+                };
+                let memory = PluginMemory::default();
+                let (exchange, _) = self.fetch(robots, &permit, &memory).await?;
+                let exchange = Arc::new(exchange);
+                let about = About {
+                    via: Some(page.as_str()),
+                    hop_path: pipeline.issue.record.hop_path.as_str(),
+                    ..About::default()
+                };
+                let form = CaptureForm::Response;
+                let records = records::of_exchange(robots, &exchange, &form, &about);
+                context.archive(records::in_passing(records, page)).await?;
+                match self.follow_robots(&exchange).await? {
+                    RobotsAnswer::Came(status, body) => (status, body),
+                    RobotsAnswer::Busy(_) => (status::ROBOTS_FAILED, Vec::new()),
+                }
+            }
+        };
+        let expires = pipeline.settings.robots.expires;
+        let lifetime = match answer.0 > 0 {
+            true => expires,
+            false => pipeline.denial_lifetime(expires),
+        };
+        self.keep_robots(robots, answer, lifetime, Timestamp::now())?;
+        Ok(())
+    }
+}
+
+/// The entry of an exchange, before it is archived.
+fn entry_of(request: &PageRequest, exchange: &Exchange) -> LogEntry {
+    let head = exchange.head.as_ref();
+    let mut annotations = vec![BY_BROWSER.to_owned()];
+    if request.method != http::Method::GET {
+        annotations.push(format!("method:{}", request.method));
+    }
+    annotations.extend(exchange.annotations.iter().cloned());
+    if let Some(failure) = &exchange.failure {
+        annotations.push(format!("err={}", opilio_stacks::chain(failure)));
+    }
+    if head.is_some() && !is_archived(&request.method) {
+        annotations.push(format!("unwritten:{}", request.method));
+    }
+    LogEntry {
+        status: exchange.status(),
+        size: Some(exchange.payload.length()).filter(|_| head.is_some()),
+        media_type: head.and_then(ResponseHead::media_type),
+        fetch: Some((exchange.started, exchange.duration)),
+        digest: head.map(|_| exchange.payload_digest.to_string()),
+        annotations,
+        received: head.map(|_| exchange.wire.length()),
+        ..LogEntry::default()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

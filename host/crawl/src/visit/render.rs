@@ -1,0 +1,298 @@
+//! Rendering of a page that has been fetched: a browser loads it, its requests are archived, and its links, text and pictures
+//! are taken. Whatever fails, the plain capture of the page stays.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use opilio_archive::{Record, RecordId};
+use opilio_browser::{
+    BrowserError, BrowserPool, LoadResult, PageContent, PageCut, PageError, PageReport,
+    PageSession, RenderedLink, ScreenshotArea,
+};
+use opilio_profile::ArchiveFormat;
+use opilio_uri::{Hop, Uri};
+use opilio_visit::extraction::FoundLink;
+use opilio_visit::{PageToRender, Rendering};
+
+use super::CrawlVisit;
+use super::page_requests::{PageNetwork, PageRequests};
+use crate::error::Halt;
+use crate::records;
+use opilio_job::alerts::{AlertKind, Severity};
+
+/// Browsers that try to render a page, one after the other: the second one only if the first fails.
+const TRIES_MAX: u32 = 2;
+
+/// A page as a browser showed it.
+struct Shown {
+    load: LoadResult,
+    content: PageContent,
+    view: Option<Bytes>,
+    thumbnail: Option<Bytes>,
+    report: PageReport,
+}
+
+/// The reason why no browser showed a page.
+enum NotShown {
+    /// No browser could be had, or it failed.
+    Browser(BrowserError),
+    /// The page reached a limit at once.
+    Cut(PageCut),
+}
+
+impl CrawlVisit<'_> {
+    /// Renders the page of this visit, and archives its requests and what it shows.
+    pub(super) async fn render_page(&self, page: PageToRender<'_>) -> Result<Rendering, Halt> {
+        let network = &self.context.network;
+        let settings = &page.settings.browser;
+        let requests = PageRequests::new(self, page.exchange, settings.requests_per_server);
+        let requests = Arc::new(requests);
+        let cut = network.fetchers.base().cut();
+        let showing = Box::pin(self.show(page, &requests));
+        let shown = self.flight.aside(cut.unless_made(showing)).await;
+        let archived = requests.finish().await?;
+        let mut rendering = Rendering {
+            archived,
+            ..Rendering::default()
+        };
+        match shown.ok_or(Halt::Stopped)? {
+            Ok(shown) => {
+                self.context.clear(AlertKind::Browser, "");
+                rendering.annotations.push(shown.annotation());
+                rendering.links = shown.links();
+                // ARC files have no records about pages.
+                if page.is_archived && shown.has_document() && !self.writes_arc() {
+                    self.archive_shown(page, &shown).await?;
+                }
+            }
+            Err(NotShown::Cut(cut)) => {
+                let cut = cut_name(cut);
+                rendering.annotations.push(format!("notRendered:{cut}"));
+            }
+            Err(NotShown::Browser(error)) => {
+                let problem = opilio_stacks::chain(&error);
+                let words = format!("pages are archived without rendering: {problem}");
+                self.context
+                    .raise(AlertKind::Browser, "", Severity::Warning, &words);
+                let kind = error_name(&error);
+                rendering.annotations.push(format!("notRendered:{kind}"));
+            }
+        }
+        Ok(rendering)
+    }
+
+    /// Has a browser show the page. If it fails, another one tries once more.
+    async fn show(
+        &self,
+        page: PageToRender<'_>,
+        requests: &Arc<PageRequests>,
+    ) -> Result<Shown, NotShown> {
+        let pool = self.context.network.browsers.pool().await;
+        let pool = pool.map_err(NotShown::Browser)?;
+        let mut tries = 1;
+        loop {
+            requests.begin();
+            match self.show_in(&pool, page, requests).await {
+                Err(NotShown::Browser(error)) if tries < TRIES_MAX && may_pass(&error) => {
+                    tracing::debug!(uri = self.uri(), %error, "another browser tries the page");
+                    tries += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    async fn show_in(
+        &self,
+        pool: &BrowserPool,
+        page: PageToRender<'_>,
+        requests: &Arc<PageRequests>,
+    ) -> Result<Shown, NotShown> {
+        let network = Arc::new(PageNetwork(Arc::downgrade(requests)));
+        let session = PageSession::open(pool, network).await;
+        let mut session = session.map_err(NotShown::Browser)?;
+        let seen = look(&mut session, self.uri(), page.settings.browser.screenshots).await;
+        let report = session.close().await;
+        match seen {
+            Ok(seen) => Ok(Shown { report, ..seen }),
+            Err(PageError::Cut(cut)) => Err(NotShown::Cut(report.cut.unwrap_or(cut))),
+            Err(PageError::Browser(error)) => Err(NotShown::Browser(error)),
+            Err(_) => Err(NotShown::Browser(BrowserError::Closed)),
+        }
+    }
+
+    /// Whether the archive has ARC files.
+    pub(super) fn writes_arc(&self) -> bool {
+        self.pipeline.profile.archive.format == ArchiveFormat::Arc
+    }
+
+    fn uri(&self) -> &str {
+        self.pipeline.issue.uri.as_str()
+    }
+
+    /// Archives what the page showed, as Browsertrix does: `urn:pageinfo:` and, by the settings, pictures and text.
+    async fn archive_shown(&self, page: PageToRender<'_>, shown: &Shown) -> Result<(), Halt> {
+        let (uri, date) = (self.uri(), records::date_of(page.exchange));
+        let id = RecordId::random().0.to_string();
+        let facts = records::page_info(uri, date, &id, &shown.report);
+        let mut parts = vec![("pageinfo", "application/json", Bytes::from(facts))];
+        parts.extend(shown.view.clone().map(|view| ("view", "image/png", view)));
+        let thumbnail = shown.thumbnail.clone();
+        parts.extend(thumbnail.map(|picture| ("thumbnail", "image/jpeg", picture)));
+        if page.settings.browser.text {
+            parts.push(("text", "text/plain", shown.content.text.clone().into()));
+        }
+        let records: Vec<Record> = parts
+            .into_iter()
+            .map(|(kind, media_type, content)| Record {
+                extra: vec![
+                    ("WARC-Resource-Type".to_owned(), kind.to_owned()),
+                    ("WARC-Page-ID".to_owned(), id.clone()),
+                ],
+                ..Record::resource(
+                    RecordId::random(),
+                    date,
+                    format!("urn:{kind}:{uri}"),
+                    media_type,
+                    content.into(),
+                )
+            })
+            .collect();
+        let records = records::in_passing(records, &self.pipeline.issue.uri);
+        self.context.archive(records).await?;
+        Ok(())
+    }
+}
+
+/// Loads the page, and takes what it shows. The report is that of a page that has just been opened.
+async fn look(session: &mut PageSession, uri: &str, screenshots: bool) -> Result<Shown, PageError> {
+    let load = match session.load(uri).await {
+        // It shows what it has.
+        Err(PageError::Cut(PageCut::Time)) => LoadResult::NotIdle,
+        load => load?,
+    };
+    let mut shown = Shown {
+        load,
+        content: PageContent::default(),
+        view: None,
+        thumbnail: None,
+        report: PageReport::default(),
+    };
+    if !shown.has_document() {
+        return Ok(shown);
+    }
+    shown.content = session.extract().await?;
+    if screenshots {
+        // A page that cannot be drawn has links and text even so.
+        shown.view = picture(session, ScreenshotArea::View).await?;
+        shown.thumbnail = picture(session, ScreenshotArea::Thumbnail).await?;
+    }
+    Ok(shown)
+}
+
+async fn picture(
+    session: &mut PageSession,
+    area: ScreenshotArea,
+) -> Result<Option<Bytes>, PageError> {
+    match session.screenshot(area).await {
+        Ok(picture) => Ok(Some(picture)),
+        Err(PageError::Browser(BrowserError::Refused { message, .. })) => {
+            tracing::debug!(message, "no picture of a page");
+            Ok(None)
+        }
+        Err(PageError::Cut(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl Shown {
+    /// Whether there is a page to look at.
+    fn has_document(&self) -> bool {
+        matches!(self.load, LoadResult::Idle | LoadResult::NotIdle)
+    }
+
+    fn annotation(&self) -> String {
+        match (&self.load, self.report.cut) {
+            (LoadResult::Failed(error), _) => format!("notRendered:{error}"),
+            (LoadResult::Download, _) => "notRendered:download".to_owned(),
+            (_, Some(cut)) => format!("rendered:{}", cut_name(cut)),
+            (LoadResult::NotIdle, None) => "rendered:notIdle".to_owned(),
+            (LoadResult::Idle, None) => "rendered".to_owned(),
+        }
+    }
+
+    /// Links of the page, and the URIs that it wanted to open, to download and to be replaced by.
+    fn links(&self) -> Vec<FoundLink> {
+        let of_document = self.content.links.iter().map(|link| {
+            let RenderedLink {
+                uri,
+                element,
+                attribute,
+                ..
+            } = link;
+            let hop = match element.as_str() {
+                "a" | "area" => Hop::Link,
+                _ => Hop::Embed,
+            };
+            (uri.as_str(), hop, format!("{element}/@{attribute}"))
+        });
+        let wanted = [
+            ("window.open", &self.report.pop_ups),
+            ("download", &self.report.downloads),
+            ("location", &self.report.departures),
+        ];
+        let wanted = wanted.into_iter().flat_map(|(context, uris)| {
+            let link = move |uri: &String| (uri.clone(), context.to_owned());
+            uris.iter().map(link)
+        });
+        let wanted: Vec<(String, String)> = wanted.collect();
+        let wanted = wanted
+            .iter()
+            .map(|(uri, context)| (uri.as_str(), Hop::Link, context.clone()));
+        of_document
+            .chain(wanted)
+            .filter_map(|(uri, hop, context)| {
+                Some(FoundLink {
+                    uri: Uri::parse(uri).ok()?,
+                    hop,
+                    context,
+                    attributes: Vec::new(),
+                    modified: None,
+                })
+            })
+            .collect()
+    }
+}
+
+/// Whether another browser may succeed.
+fn may_pass(error: &BrowserError) -> bool {
+    matches!(
+        error,
+        BrowserError::Crashed { .. }
+            | BrowserError::Hung { .. }
+            | BrowserError::Refused { .. }
+            | BrowserError::Answer { .. }
+    )
+}
+
+fn error_name(error: &BrowserError) -> &'static str {
+    match error {
+        BrowserError::NotFound { .. } | BrowserError::NotChromium { .. } => "noChromium",
+        BrowserError::TooOld { .. } => "oldChromium",
+        BrowserError::SandboxRefused { .. } => "sandboxRefused",
+        BrowserError::DoesNotStart { .. } => "doesNotStart",
+        BrowserError::Crashed { .. } => "crashed",
+        BrowserError::Hung { .. } => "hung",
+        _ => "browserFailed",
+    }
+}
+
+fn cut_name(cut: PageCut) -> &'static str {
+    match cut {
+        PageCut::Time => "time",
+        PageCut::Memory => "memory",
+        PageCut::Steps => "steps",
+        PageCut::Crashed => "pageCrashed",
+        PageCut::Unresponsive => "unresponsive",
+    }
+}

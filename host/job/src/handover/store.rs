@@ -1,0 +1,518 @@
+//! A store for the files of a job: a bucket of S3-compatible storage, or a folder. A file counts as stored when its copy is
+//! verified:
+//!
+//! - In a bucket, the server compares the SHA-256 of every request's body, and the finished object has the size and, in its
+//!   metadata, the SHA-256 of the file. Where the profile asks for it, the object is read back.
+//! - In a folder, the copy is forced to disk and read back.
+
+use std::future::poll_fn;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use object_store::aws::{AmazonS3Builder, Checksum};
+use object_store::path::Path as ObjectPath;
+use object_store::{
+    Attribute, Attributes, BackoffConfig, GetOptions, ObjectStore, ObjectStoreExt as _,
+    PutMultipartOptions, PutOptions, RetryConfig, WriteMultipart,
+};
+use opilio_archive::{Algorithm, Hasher};
+use opilio_profile::{ArchiveStore, SecretProblem, StoreBucket, StorePlace};
+use tokio::io::AsyncReadExt as _;
+
+use super::folder_store::FolderStore;
+use super::requests::Connector;
+use super::{Checksums, HandedOver, HandoverRecord, hex, name_in, path_in_store};
+use crate::directory::name_of;
+
+/// Size of a part. Files up to this size are sent in one request.
+const PART_BYTES: usize = 8 << 20;
+
+/// Most parts of an object (Amazon's limit is 10,000). Parts of larger files are larger.
+const PARTS_MAX: u64 = 9_000;
+
+/// Parts of a file that are sent at the same time.
+const PARTS_AT_ONCE: usize = 4;
+
+/// Name of the metadata field with the SHA-256 of the file, in hexadecimal.
+const DIGEST_FIELD: &str = "sha256";
+
+/// Repetitions of a single request. Longer outages are left to the queue of files.
+const RETRY: RetryConfig = RetryConfig {
+    backoff: BackoffConfig {
+        init_backoff: Duration::from_millis(200),
+        max_backoff: Duration::from_secs(5),
+        base: 2.0,
+    },
+    max_retries: 2,
+    retry_timeout: Duration::from_secs(60),
+};
+
+/// Store for the files of one job.
+pub struct FileStore {
+    place: Place,
+    /// URL of the store.
+    url: String,
+    job: PathBuf,
+}
+
+enum Place {
+    Folder(FolderStore),
+    Bucket(Bucket),
+}
+
+struct Bucket {
+    store: Box<dyn ObjectStore>,
+    /// Beginning of all keys; may be empty.
+    prefix: String,
+    reads_back: bool,
+}
+
+/// Reason for which a file was not stored.
+#[derive(Debug, thiserror::Error)]
+pub enum FileStoreError {
+    /// A key of the store is missing.
+    #[error(transparent)]
+    Secret(#[from] SecretProblem),
+    /// The local file cannot be read.
+    #[error("cannot read {}", file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The file has changed while it was sent. It is sent again later.
+    #[error("{} changed while it was sent", .0.display())]
+    Changed(PathBuf),
+    /// The folder of the store does not exist. It is not created: the share may not be mounted.
+    #[error("folder {} not found; mount it, or create it", .0.display())]
+    NoFolder(PathBuf),
+    /// The store has another file under this URL.
+    #[error(
+        "{0} is another file ({1}), which is not replaced; remove it, or choose another archive.store.url"
+    )]
+    Conflict(String, String),
+    /// The copy is not the file.
+    #[error("{url} is not what was sent: {found}")]
+    Unverified {
+        /// URL of the copy.
+        url: String,
+        /// The difference.
+        found: String,
+    },
+    /// The folder of the store cannot be written or read.
+    #[error("cannot copy to {}", file.display())]
+    Folder {
+        /// The copy.
+        file: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The store failed or refused the request.
+    // The error of the store has its cause in its own text.
+    #[error("{0}")]
+    Store(String),
+    /// The file was stored, but the record of stored files cannot be written.
+    #[error("cannot write handed-over.jsonl")]
+    Record(#[source] io::Error),
+}
+
+/// Copy in the store.
+pub(super) struct Stored {
+    pub(super) size: u64,
+    /// SHA-256; `None` if an object does not name it.
+    pub(super) digest: Option<String>,
+}
+
+impl FileStore {
+    /// Opens the store for a job. Sends no request.
+    ///
+    /// # Errors
+    /// A key is missing, or the settings are not usable.
+    pub fn open(settings: &ArchiveStore, job: &Path) -> Result<FileStore, FileStoreError> {
+        let place = match &settings.place {
+            StorePlace::Folder(folder) => Place::Folder(FolderStore::new(folder)),
+            StorePlace::Bucket(bucket) => Place::Bucket(Bucket {
+                store: open_bucket(bucket)?,
+                prefix: bucket.prefix.clone(),
+                reads_back: settings.read_back,
+            }),
+        };
+        Ok(FileStore {
+            place,
+            url: settings.place.url(),
+            job: job.to_owned(),
+        })
+    }
+
+    /// Returns the URL of the store.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns the URL of a file's copy.
+    pub fn url_of(&self, file: &Path) -> String {
+        let job = name_of(&self.job);
+        let path = path_in_store(&self.job, file);
+        format!("{}/{job}/{}", self.url, path.display())
+    }
+
+    /// Stores a file, verifies the copy, and enters it in the record. A copy that is in the store already is only verified.
+    /// Another file under this URL is replaced only if the record knows it as an earlier state of the file, or if `is_replaced`
+    /// says so and this job has stored the file before.
+    ///
+    /// # Errors
+    /// [`FileStoreError`]; the file can be stored later.
+    pub async fn put(
+        &self,
+        file: &Path,
+        record: &HandoverRecord,
+        is_replaced: bool,
+    ) -> Result<HandedOver, FileStoreError> {
+        let at = Timestamp::now();
+        let sums = self.checksums(file).await?;
+        // The path in the folder, or the end of the key.
+        let path = Path::new(&name_of(&self.job)).join(path_in_store(&self.job, file));
+        let url = self.url_of(file);
+        let there = self.stored(&path).await?;
+        // Under this name the store may have the log of another job, of another machine or of earlier.
+        let is_replaced = is_replaced && record.has_stored(file);
+        let is_there = there.as_ref().is_some_and(|it| it.is_copy_of(&sums));
+        if let Some(there) = there.filter(|_| !is_there && !is_replaced) {
+            let digest = there.digest.as_ref();
+            let is_earlier =
+                digest.is_some_and(|digest| record.knows(file, &format!("sha256:{digest}")));
+            if !is_earlier {
+                return Err(FileStoreError::Conflict(url, there.to_string()));
+            }
+        }
+        if !is_there {
+            match &self.place {
+                Place::Folder(folder) => folder.copy(file, &path).await?,
+                Place::Bucket(bucket) => bucket.upload(file, &path, &sums).await?,
+            }
+            verify(self.stored(&path).await?, &sums, &url)?;
+        }
+        if let Place::Bucket(bucket) = &self.place
+            && bucket.reads_back
+        {
+            verify(bucket.read(&path).await?, &sums, &url)?;
+        }
+        let stored = HandedOver {
+            file: name_in(&self.job, file),
+            size: sums.size,
+            digest: format!("sha256:{}", sums.sha256),
+            url: Some(url),
+            // The file is the one that was read from this time on.
+            at,
+        };
+        record.add(stored.clone()).map_err(FileStoreError::Record)?;
+        Ok(stored)
+    }
+
+    async fn checksums(&self, file: &Path) -> Result<Checksums, FileStoreError> {
+        let path = file.to_owned();
+        let sums = tokio::task::spawn_blocking(move || Checksums::of(&path)).await;
+        let sums = sums.map_err(|panic| FileStoreError::Store(panic.to_string()))?;
+        sums.map_err(|source| unreadable(file, source))
+    }
+
+    /// Returns the copy of a file, if there is one.
+    async fn stored(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
+        match &self.place {
+            Place::Folder(folder) => folder.read(path).await,
+            Place::Bucket(bucket) => bucket.stored(path).await,
+        }
+    }
+}
+
+impl Bucket {
+    fn key(&self, path: &Path) -> Result<ObjectPath, FileStoreError> {
+        let path = path.display();
+        let key = match self.prefix.is_empty() {
+            true => ObjectPath::parse(path.to_string()),
+            false => ObjectPath::parse(format!("{}/{path}", self.prefix)),
+        };
+        key.map_err(|problem| FileStoreError::Store(problem.to_string()))
+    }
+
+    /// Returns the object, with the digest in its metadata.
+    async fn stored(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
+        let options = GetOptions {
+            head: true,
+            ..GetOptions::default()
+        };
+        match self.store.get_opts(&self.key(path)?, options).await {
+            Ok(found) => {
+                let field = Attribute::Metadata(DIGEST_FIELD.into());
+                let digest = found.attributes.get(&field);
+                Ok(Some(Stored {
+                    size: found.meta.size,
+                    digest: digest.map(|digest| digest.to_string()),
+                }))
+            }
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(problem) => Err(failure(&problem)),
+        }
+    }
+
+    /// Reads an object, if there is one, and returns its size and digest.
+    async fn read(&self, path: &Path) -> Result<Option<Stored>, FileStoreError> {
+        let found = match self.store.get(&self.key(path)?).await {
+            Err(object_store::Error::NotFound { .. }) => return Ok(None),
+            found => found.map_err(|problem| failure(&problem))?,
+        };
+        let mut stream = found.into_stream();
+        let (mut hasher, mut size) = (Hasher::new(Algorithm::Sha256), 0);
+        while let Some(bytes) = poll_fn(|context| stream.as_mut().poll_next(context)).await {
+            let bytes = bytes.map_err(|problem| failure(&problem))?;
+            size += bytes.len() as u64;
+            hasher.update(&bytes);
+        }
+        Ok(Some(Stored {
+            size,
+            digest: Some(hex(hasher)),
+        }))
+    }
+
+    async fn upload(
+        &self,
+        file: &Path,
+        path: &Path,
+        sums: &Checksums,
+    ) -> Result<(), FileStoreError> {
+        let key = &self.key(path)?;
+        let mut attributes = Attributes::new();
+        let field = Attribute::Metadata(DIGEST_FIELD.into());
+        attributes.insert(field, sums.sha256.clone().into());
+        let opened = tokio::fs::File::open(file).await;
+        let mut source = opened.map_err(|source| unreadable(file, source))?;
+        let mut hasher = Hasher::new(Algorithm::Sha256);
+        let part_bytes = PART_BYTES.max((sums.size / PARTS_MAX) as usize);
+        let first = next_part(&mut source, part_bytes, &mut hasher);
+        let first = first.await.map_err(|source| unreadable(file, source))?;
+        let is_only = first.len() as u64 == sums.size;
+        if is_only {
+            if hex(hasher) != sums.sha256 {
+                return Err(FileStoreError::Changed(file.to_owned()));
+            }
+            let options = PutOptions {
+                attributes,
+                ..PutOptions::default()
+            };
+            let put = self.store.put_opts(key, first.into(), options).await;
+            return put.map(|_| ()).map_err(|problem| failure(&problem));
+        }
+        let options = PutMultipartOptions {
+            attributes,
+            ..PutMultipartOptions::default()
+        };
+        let begun = self.store.put_multipart_opts(key, options).await;
+        let begun = begun.map_err(|problem| failure(&problem))?;
+        let mut upload = WriteMultipart::new_with_chunk_size(begun, part_bytes);
+        match send(&mut upload, first, &mut source, part_bytes, &mut hasher).await {
+            Ok(()) if hex(hasher) == sums.sha256 => {
+                let finished = upload.finish().await;
+                finished.map(|_| ()).map_err(|problem| failure(&problem))
+            }
+            sent => {
+                // Parts of an upload that is never finished would cost space. An error here hides the first one.
+                let _ = upload.abort().await;
+                match sent {
+                    Ok(()) => Err(FileStoreError::Changed(file.to_owned())),
+                    Err(SendError::Read(source)) => Err(unreadable(file, source)),
+                    Err(SendError::Store(problem)) => Err(failure(&problem)),
+                }
+            }
+        }
+    }
+}
+
+impl Stored {
+    fn is_copy_of(&self, sums: &Checksums) -> bool {
+        self.size == sums.size && self.digest.as_ref() == Some(&sums.sha256)
+    }
+}
+
+impl std::fmt::Display for Stored {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes, ", self.size)?;
+        match &self.digest {
+            Some(digest) => write!(f, "SHA-256 {digest}"),
+            None => f.write_str("without a SHA-256"),
+        }
+    }
+}
+
+/// Compares the copy of a file with its checksums.
+fn verify(found: Option<Stored>, sums: &Checksums, url: &str) -> Result<(), FileStoreError> {
+    let found = match found {
+        Some(copy) if copy.is_copy_of(sums) => return Ok(()),
+        Some(other) => other.to_string(),
+        None => "not found".to_owned(),
+    };
+    let url = url.to_owned();
+    Err(FileStoreError::Unverified { url, found })
+}
+
+enum SendError {
+    Read(io::Error),
+    Store(object_store::Error),
+}
+
+/// Sends all parts, the first of which was read already.
+async fn send(
+    upload: &mut WriteMultipart,
+    first: Bytes,
+    source: &mut tokio::fs::File,
+    part_bytes: usize,
+    hasher: &mut Hasher,
+) -> Result<(), SendError> {
+    let mut part = first;
+    while !part.is_empty() {
+        let room = upload.wait_for_capacity(PARTS_AT_ONCE).await;
+        room.map_err(SendError::Store)?;
+        upload.put(part);
+        let next = next_part(source, part_bytes, hasher).await;
+        part = next.map_err(SendError::Read)?;
+    }
+    Ok(())
+}
+
+/// Reads the next part; it is shorter at the end of the file.
+async fn next_part(
+    source: &mut tokio::fs::File,
+    part_bytes: usize,
+    hasher: &mut Hasher,
+) -> io::Result<Bytes> {
+    let mut part = Vec::new();
+    source
+        .take(part_bytes as u64)
+        .read_to_end(&mut part)
+        .await?;
+    hasher.update(&part);
+    Ok(part.into())
+}
+
+fn open_bucket(bucket: &StoreBucket) -> Result<Box<dyn ObjectStore>, FileStoreError> {
+    let builder = match &bucket.keys {
+        // The variables and roles that Amazon's tools know.
+        None => AmazonS3Builder::from_env(),
+        Some(keys) => {
+            let builder = AmazonS3Builder::new()
+                .with_access_key_id(keys.access_key_id.read()?)
+                .with_secret_access_key(keys.secret_access_key.read()?);
+            match &keys.session_token {
+                Some(token) => builder.with_token(token.read()?),
+                None => builder,
+            }
+        }
+    };
+    let mut builder = builder
+        .with_bucket_name(&bucket.name)
+        .with_region(&bucket.region)
+        .with_checksum_algorithm(Checksum::SHA256)
+        .with_retry(RETRY)
+        .with_http_connector(Connector {
+            address: bucket.endpoint.clone().unwrap_or_default(),
+        });
+    if let Some(endpoint) = &bucket.endpoint {
+        builder = builder
+            .with_endpoint(endpoint)
+            .with_allow_http(endpoint.starts_with("http://"));
+    }
+    let store = builder.build().map_err(|problem| failure(&problem))?;
+    Ok(Box::new(store))
+}
+
+pub(super) fn unreadable(file: &Path, source: io::Error) -> FileStoreError {
+    let file = file.to_owned();
+    FileStoreError::File { file, source }
+}
+
+/// The answer of a store on one line.
+fn failure(problem: &object_store::Error) -> FileStoreError {
+    let words = problem.to_string();
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let mut words = words.join(" ").trim_end_matches(':').to_owned();
+    if let object_store::Error::PermissionDenied { .. }
+    | object_store::Error::Unauthenticated { .. } = problem
+    {
+        words.push_str("; check the keys of archive.store and their rights");
+    }
+    FileStoreError::Store(words)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use std::fs;
+
+    use super::*;
+
+    fn settings(folder: &Path) -> ArchiveStore {
+        ArchiveStore {
+            place: StorePlace::Folder(folder.to_owned()),
+            delete_local: false,
+            read_back: false,
+            uploads: 1,
+            retry_min: Duration::from_secs(1),
+            retry_max: Duration::from_secs(1),
+            finish_within: Duration::from_secs(1),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_is_copied_once_and_another_file_is_never_replaced() {
+        let (folder, parent) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let job = parent.path().join("news");
+        fs::create_dir_all(job.join("warcs")).unwrap();
+        let file = job.join("warcs/WEB-1~a~0.warc.gz");
+        // Three parts.
+        let content: Vec<u8> = (0..(2 * PART_BYTES + 5)).map(|at| (at / 7) as u8).collect();
+        fs::write(&file, &content).unwrap();
+        let record = HandoverRecord::open(&job).unwrap();
+        let store = FileStore::open(&settings(folder.path()), &job).unwrap();
+
+        let stored = store.put(&file, &record, false).await.unwrap();
+        let copy = folder.path().join("news/warcs/WEB-1~a~0.warc.gz");
+        let url = format!("file://{}", copy.display());
+        assert_eq!(stored.url.as_deref(), Some(&*url));
+        assert_eq!(stored.file, "warcs/WEB-1~a~0.warc.gz");
+        assert_eq!(fs::read(&copy).unwrap(), content);
+        let written = fs::metadata(&copy).unwrap().modified().unwrap();
+        store.put(&file, &record, false).await.unwrap();
+        assert_eq!(fs::metadata(&copy).unwrap().modified().unwrap(), written);
+
+        // A redacted file replaces its earlier state.
+        fs::write(&file, "redacted").unwrap();
+        store.put(&file, &record, false).await.unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), b"redacted");
+
+        fs::write(&copy, "of someone else").unwrap();
+        let refused = store.put(&file, &record, false).await.unwrap_err();
+        assert!(matches!(refused, FileStoreError::Conflict(..)), "{refused}");
+        assert_eq!(fs::read(&copy).unwrap(), b"of someone else");
+        store.put(&file, &record, true).await.unwrap();
+        assert_eq!(fs::read(&copy).unwrap(), b"redacted");
+    }
+
+    #[tokio::test]
+    async fn a_folder_that_is_not_mounted_is_not_created() {
+        let parent = tempfile::tempdir().unwrap();
+        let (job, folder) = (parent.path().join("job"), parent.path().join("share"));
+        fs::create_dir(&job).unwrap();
+        fs::write(job.join("a"), "a").unwrap();
+        let record = HandoverRecord::open(&job).unwrap();
+        let store = FileStore::open(&settings(&folder), &job).unwrap();
+        let refused = store.put(&job.join("a"), &record, false).await.unwrap_err();
+        assert!(matches!(refused, FileStoreError::NoFolder(_)), "{refused}");
+        assert!(!folder.exists());
+    }
+}

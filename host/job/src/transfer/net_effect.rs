@@ -1,0 +1,241 @@
+//! The net effect of all lines about one URI.
+//!
+//! A journal names a URI when it was found, issued, put back and finished. A crawl log names it again, with more details of its
+//! finish. Whatever the order of lines and files, a URI that any line calls finished is finished. Its data is gathered from all
+//! lines, with the last finish first. Each URI is returned once, in the order of first mentions, so that queues fill in the order
+//! of the other crawl.
+
+use std::io;
+use std::path::Path;
+
+use super::sorter::{Sorted, Sorter};
+use super::{Finish, ImportedRecord};
+
+/// A collector of lines, which it takes in their order.
+pub(super) struct Lines {
+    folder: std::path::PathBuf,
+    by_uri: Sorter,
+    count: u64,
+}
+
+impl Lines {
+    /// Creates a collector that sorts in this folder.
+    pub(super) fn new(folder: &Path) -> io::Result<Lines> {
+        Ok(Lines {
+            folder: folder.to_owned(),
+            by_uri: Sorter::new(folder)?,
+            count: 0,
+        })
+    }
+
+    pub(super) fn push(&mut self, line: &ImportedRecord) -> io::Result<()> {
+        // URIs contain no NUL, so it ends a URI before another one that begins with it.
+        let mut record = line.uri.as_str().as_bytes().to_vec();
+        record.push(0);
+        record.extend_from_slice(&self.count.to_be_bytes());
+        self.count += 1;
+        let record = postcard::to_extend(line, record).map_err(io::Error::other)?;
+        self.by_uri.push(&record)
+    }
+
+    /// Returns each URI once.
+    pub(super) fn net(self) -> io::Result<Net> {
+        let mut by_place = Sorter::new(&self.folder)?;
+        let mut gathered: Option<(Place, ImportedRecord)> = None;
+        for record in self.by_uri.sorted()? {
+            let (place, line) = read(&record?)?;
+            match &mut gathered {
+                Some((_, known)) if known.uri == line.uri => gather(known, line),
+                _ => {
+                    if let Some((place, known)) = gathered.replace((place, line)) {
+                        by_place.push(&written(place, &known)?)?;
+                    }
+                }
+            }
+        }
+        if let Some((place, known)) = gathered {
+            by_place.push(&written(place, &known)?)?;
+        }
+        Ok(Net(by_place.sorted()?))
+    }
+}
+
+/// A line's number, most significant byte first.
+type Place = [u8; 8];
+
+/// Each URI once, in the order in which they were first named.
+pub(super) struct Net(Sorted);
+
+impl Iterator for Net {
+    type Item = io::Result<ImportedRecord>;
+
+    fn next(&mut self) -> Option<io::Result<ImportedRecord>> {
+        Some(self.0.next()?.and_then(|record| Ok(read(&record)?.1)))
+    }
+}
+
+fn written(place: Place, line: &ImportedRecord) -> io::Result<Vec<u8>> {
+    // The empty URI before the NUL: records are sorted by the place only.
+    let mut record = vec![0];
+    record.extend_from_slice(&place);
+    postcard::to_extend(line, record).map_err(io::Error::other)
+}
+
+fn read(record: &[u8]) -> io::Result<(Place, ImportedRecord)> {
+    record
+        .iter()
+        .position(|byte| *byte == 0)
+        .and_then(|nul| record[nul + 1..].split_first_chunk())
+        .ok_or_else(|| io::Error::other("a sorted record without its place"))
+        .and_then(|(place, line)| {
+            let line = postcard::from_bytes(line).map_err(io::Error::other)?;
+            Ok((*place, line))
+        })
+}
+
+/// Adds the data of a later line.
+fn gather(known: &mut ImportedRecord, later: ImportedRecord) {
+    known.seed |= later.seed;
+    if known.hop_path.is_none() && later.hop_path.is_some() {
+        known.hop_path = later.hop_path;
+        known.via = later.via;
+    }
+    if known.context.is_empty() {
+        known.context = later.context;
+    }
+    known.source = known.source.take().or(later.source);
+    known.finished = match (known.finished.take(), later.finished) {
+        (Some(first), Some(second)) if first.at > second.at && second.at.is_some() => {
+            Some(filled(first, second))
+        }
+        (Some(first), Some(second)) => Some(filled(second, first)),
+        (first, second) => first.or(second),
+    };
+}
+
+/// Returns the last finish, completed by the one before it: a journal has no statuses, a failure no digest.
+fn filled(mut last: Finish, before: Finish) -> Finish {
+    if last.status.is_none() && last.standing == before.standing {
+        last.status = before.status;
+        last.at = before.at.or(last.at);
+        last.size = last.size.or(before.size);
+    }
+    if last.media_type.is_empty() {
+        last.media_type = before.media_type;
+    }
+    last.payload_digest = last.payload_digest.or(before.payload_digest);
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{crawl_log, journal};
+    use super::*;
+
+    /// Checks URI, hop path, via, standing, status and digest. Lines that begin with a digit are a crawl log's.
+    #[track_caller]
+    fn check(lines: &[&str], expected: &[&str]) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut gathered = Lines::new(folder.path()).unwrap();
+        for line in lines {
+            let imported = if line.starts_with('2') {
+                crawl_log::parse(line.as_bytes()).unwrap()
+            } else {
+                journal::parse(line.as_bytes(), &mut journal::Clock::default())
+                    .unwrap()
+                    .unwrap()
+            };
+            gathered.push(&imported).unwrap();
+        }
+        let net: Vec<String> = gathered
+            .net()
+            .unwrap()
+            .map(|imported| {
+                let imported = imported.unwrap();
+                let how = imported.finished.map_or("pending".to_owned(), |finish| {
+                    format!(
+                        "{:?} {} {}{}",
+                        finish.standing,
+                        finish.status.unwrap_or_default(),
+                        finish.media_type,
+                        if finish.payload_digest.is_some() {
+                            " digest"
+                        } else {
+                            ""
+                        },
+                    )
+                });
+                format!(
+                    "{} {} {} {how}",
+                    imported.uri,
+                    imported.hop_path.as_ref().map_or("?", |path| path.as_str()),
+                    imported.via.as_deref().unwrap_or("-"),
+                )
+            })
+            .collect();
+        assert_eq!(net, expected);
+    }
+
+    const FETCHED: &str = "2026-11-20T12:00:00.000Z 200 9 http://a.org/z L http://a.org/ text/html #1 \
+                           20261120120000000+1 sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ - -";
+    const LOST: &str = "2026-11-21T12:00:00.000Z -2 - http://a.org/z L http://a.org/ - #1 - - - -";
+
+    #[test]
+    fn a_uri_comes_once_where_it_was_first_named() {
+        check(
+            &[
+                "F+ http://a.org/z L http://a.org/",
+                "F+ http://a.org/y L http://a.org/",
+                "F+ http://a.org/ya L http://a.org/",
+                "Fe http://a.org/z",
+                "F+ http://a.org/x L http://a.org/",
+                "Fs http://a.org/y L http://a.org/",
+            ],
+            &[
+                "http://a.org/z L http://a.org/ pending",
+                "http://a.org/y L http://a.org/ Succeeded 0 ",
+                "http://a.org/ya L http://a.org/ pending",
+                "http://a.org/x L http://a.org/ pending",
+            ],
+        );
+        check(&[], &[]);
+    }
+
+    #[test]
+    fn finished_is_finished_whatever_the_order() {
+        let expected = ["http://a.org/z L http://a.org/ Disregarded 0 "];
+        check(
+            &["F+ http://a.org/z L http://a.org/", "Fd http://a.org/z"],
+            &expected,
+        );
+        check(
+            &["Fd http://a.org/z", "F+ http://a.org/z L http://a.org/"],
+            &expected,
+        );
+        check(
+            &["Fe http://a.org/z", "F+ http://a.org/z L http://a.org/"],
+            &["http://a.org/z L http://a.org/ pending"],
+        );
+    }
+
+    #[test]
+    fn a_journal_and_a_crawl_log_complete_each_other() {
+        let expected = ["http://a.org/z L http://a.org/ Succeeded 200 text/html digest"];
+        let finished = "Fs http://a.org/z L http://a.org/";
+        check(
+            &["F+ http://a.org/z L http://a.org/", finished, FETCHED],
+            &expected,
+        );
+        check(
+            &[FETCHED, "F+ http://a.org/z L http://a.org/", finished],
+            &expected,
+        );
+    }
+
+    #[test]
+    fn the_last_finish_counts_and_keeps_the_last_digest() {
+        let expected = ["http://a.org/z L http://a.org/ Failed -2 text/html digest"];
+        check(&[FETCHED, LOST], &expected);
+        check(&[LOST, FETCHED], &expected);
+    }
+}

@@ -1,0 +1,418 @@
+//! Answers that are remembered. A plugin has no state, no clock and no chance, so one that is told the same answers the same.
+//! What it asked the host during a call, and what it was told, therefore says when its answer holds again: the host puts these
+//! questions to the next document itself, and calls the plugin only where it would be told something that it has not been
+//! told before. For simulations, which visit the same pages hundreds of times; a crawl calls, since what it fetches is new.
+//!
+//! Not remembered is a call that left anything behind but counts (notes, annotations, kept values, lines of a log), that
+//! looked anything up in a table, or that asked for what is new at every visit, such as the time.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::candidates::{Candidates, Column};
+use crate::document::Document;
+use crate::kept_values::{Owner, Place};
+use crate::plugin::Wait;
+use crate::visit::{Visit, millis};
+use crate::{Ruling, Stage};
+
+/// Questions that are remembered of a plugin, and its answers, by kind; some hundred bytes each. One answer on many candidates
+/// counts as many. Beyond, all are forgotten.
+const HELD_MAX: usize = 1 << 18;
+
+/// Question of a plugin about its document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfDocument {
+    Uri,
+    Base,
+    Status,
+    Headers,
+    Header(String),
+    MediaType,
+    Charset,
+    Fragment,
+    Length,
+    Read { offset: u64, length: u32 },
+    Text,
+    Note(String),
+    Attribute(String),
+    SiteValue(String),
+}
+
+/// Question of a plugin about its visit, if the answer is not new at every visit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfVisit {
+    Candidate,
+    Status,
+    MediaType,
+    State,
+    Size,
+    LastWait,
+    Versions,
+    Validator(String),
+    Outlinks,
+    Inlinks,
+    Signals,
+    Note(String),
+    Attribute(String),
+    SiteValue(String),
+}
+
+/// Question of a plugin about its candidates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OfCandidates {
+    Length,
+    Column(Column),
+    Seeds,
+    One(u32),
+    All,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Question {
+    Document(OfDocument),
+    Visit(OfVisit),
+    Candidates(OfCandidates),
+}
+
+/// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Told(u128);
+
+/// Questions of a plugin and the answers, during a call.
+#[derive(Debug, Default)]
+pub(crate) struct Trace(Vec<(Question, Told)>);
+
+/// Subject of a call, and the owner of its kept values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'a> {
+    pub(crate) document: Option<&'a Document>,
+    pub(crate) visit: Option<&'a Visit>,
+    pub(crate) candidates: Option<&'a Candidates>,
+    pub(crate) owner: Owner<'a>,
+}
+
+/// An answer, and what the plugin counted with it.
+#[derive(Debug)]
+pub(crate) struct Said<A> {
+    pub(crate) answer: A,
+    pub(crate) counts: Vec<(String, u64)>,
+}
+
+/// The answers of one plugin.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    /// On documents, by stage.
+    pub(crate) on_documents: Remembered<Stage, Ruling>,
+    /// On candidates, by stage and number.
+    pub(crate) on_candidates: Remembered<(Stage, usize), Vec<Ruling>>,
+    pub(crate) waits: Remembered<(), Option<Wait>>,
+}
+
+/// Its answers of one type, by what it was asked.
+#[derive(Debug)]
+pub(crate) struct Remembered<Q, A>(Mutex<Tree<Q, A>>);
+
+/// At each point a question, and a way on for each thing that was told; at the end of all ways an answer.
+#[derive(Debug)]
+struct Tree<Q, A> {
+    /// Answers beyond one at a point.
+    further: usize,
+    begins: HashMap<Q, usize>,
+    points: Vec<Point<A>>,
+    ways: HashMap<(usize, Told), usize, foldhash::fast::RandomState>,
+}
+
+#[derive(Debug)]
+enum Point<A> {
+    Asks(Question),
+    Says(Arc<Said<A>>),
+}
+
+impl Told {
+    fn of(value: impl Hash) -> Self {
+        let mut hash = Xxh3::new();
+        value.hash(&mut hash);
+        Self(hash.digest128())
+    }
+}
+
+impl OfDocument {
+    fn told(&self, document: &Document, owner: Owner<'_>) -> Told {
+        match self {
+            Self::Uri => Told::of(document.uri()),
+            Self::Base => Told::of(document.base()),
+            Self::Status => Told::of(document.status()),
+            Self::Headers => Told::of(document.headers()),
+            Self::Header(name) => {
+                let mut hash = Xxh3::new();
+                for value in document.values_of(name) {
+                    value.hash(&mut hash);
+                }
+                Told(hash.digest128())
+            }
+            Self::MediaType => Told::of(document.media_type()),
+            Self::Charset => Told::of(document.charset().map(encoding_rs::Encoding::name)),
+            Self::Fragment => Told::of(document.fragment()),
+            Self::Length => Told::of(document.content().len()),
+            Self::Read { offset, length } => Told::of(document.part(*offset, *length)),
+            Self::Text => Told::of(document.text()),
+            Self::Note(name) => Told::of(document.notes().get(name)),
+            Self::Attribute(name) => Told::of(document.kept().get(owner, Place::Uri, name)),
+            Self::SiteValue(name) => Told::of(document.kept().get(owner, Place::Site, name)),
+        }
+    }
+}
+
+impl OfVisit {
+    fn told(&self, visit: &Visit, owner: Owner<'_>) -> Told {
+        match self {
+            Self::Candidate => Told::of(&visit.candidate),
+            Self::Status => Told::of(visit.status),
+            Self::MediaType => Told::of(&visit.media_type),
+            Self::State => Told::of(visit.state),
+            Self::Size => Told::of(visit.size),
+            Self::LastWait => Told::of(visit.last_wait.map(millis)),
+            Self::Versions => Told::of(visit.versions),
+            Self::Validator(name) => Told::of(visit.validator(name)),
+            Self::Outlinks => Told::of(visit.outlinks),
+            Self::Inlinks => Told::of(visit.inlinks),
+            Self::Signals => Told::of(&visit.signals),
+            Self::Note(name) => Told::of(visit.notes.get(name)),
+            Self::Attribute(name) => Told::of(visit.kept.get(owner, Place::Uri, name)),
+            Self::SiteValue(name) => Told::of(visit.kept.get(owner, Place::Site, name)),
+        }
+    }
+}
+
+impl OfCandidates {
+    /// Whether the answer is of URIs, hop paths and seed flags alone.
+    pub(crate) fn is_of_uri(&self) -> bool {
+        match self {
+            Self::Length | Self::Seeds => true,
+            Self::Column(column) => {
+                matches!(column, Column::Uris | Column::Surts | Column::HopPaths)
+            }
+            Self::One(_) | Self::All => false,
+        }
+    }
+
+    fn told(&self, candidates: &Candidates) -> Told {
+        match self {
+            Self::Length => Told::of(candidates.len()),
+            Self::Column(column) => Told::of(candidates.column(*column)),
+            Self::Seeds => {
+                let seeds = candidates.iter().map(|candidate| candidate.seed);
+                Told::of(seeds.collect::<Vec<_>>())
+            }
+            Self::One(index) => Told::of(candidates.get(*index as usize)),
+            Self::All => Told::of(candidates.as_slice()),
+        }
+    }
+}
+
+impl Trace {
+    pub(crate) fn of_document(
+        &mut self,
+        question: OfDocument,
+        document: &Document,
+        owner: Owner<'_>,
+    ) {
+        let told = question.told(document, owner);
+        self.0.push((Question::Document(question), told));
+    }
+
+    pub(crate) fn of_visit(&mut self, question: OfVisit, visit: &Visit, owner: Owner<'_>) {
+        let told = question.told(visit, owner);
+        self.0.push((Question::Visit(question), told));
+    }
+
+    pub(crate) fn of_candidates(&mut self, question: OfCandidates, candidates: &Candidates) {
+        let told = question.told(candidates);
+        self.0.push((Question::Candidates(question), told));
+    }
+}
+
+impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
+    /// Returns the earlier answer of the plugin for which all questions had the same answers as now.
+    pub(crate) fn recall(&self, asked: &Q, about: About<'_>) -> Option<Arc<Said<A>>> {
+        let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut at = *tree.begins.get(asked)?;
+        loop {
+            let told = match &tree.points[at] {
+                Point::Says(said) => return Some(said.clone()),
+                Point::Asks(Question::Document(question)) => {
+                    question.told(about.document?, about.owner)
+                }
+                Point::Asks(Question::Visit(question)) => question.told(about.visit?, about.owner),
+                Point::Asks(Question::Candidates(question)) => question.told(about.candidates?),
+            };
+            at = *tree.ways.get(&(at, told))?;
+        }
+    }
+
+    /// Takes note of an answer, with the questions that led to it. It counts for so many `answers`.
+    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>, answers: usize) {
+        let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tree.points.len() + tree.further + trace.0.len() + answers > HELD_MAX {
+            *tree = Tree::default();
+        }
+        tree.further += answers.saturating_sub(1);
+        let mut way_here = None;
+        for (question, told) in trace.0 {
+            let at = tree.point(asked, way_here, || Point::Asks(question));
+            way_here = Some((at, told));
+        }
+        tree.point(asked, way_here, || Point::Says(Arc::new(said)));
+    }
+}
+
+impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
+    /// Returns the point that an answer leads to, a new one if the answer is new.
+    fn point(
+        &mut self,
+        asked: &Q,
+        way_here: Option<(usize, Told)>,
+        new: impl FnOnce() -> Point<A>,
+    ) -> usize {
+        let known = match &way_here {
+            None => self.begins.get(asked),
+            Some(way) => self.ways.get(way),
+        };
+        if let Some(known) = known {
+            return *known;
+        }
+        self.points.push(new());
+        let at = self.points.len() - 1;
+        match way_here {
+            None => self.begins.insert(asked.clone(), at),
+            Some(way) => self.ways.insert(way, at),
+        };
+        at
+    }
+}
+
+// Derived ones would ask for a default of questions and answers.
+impl<Q, A> Default for Remembered<Q, A> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<Q, A> Default for Tree<Q, A> {
+    fn default() -> Self {
+        Self {
+            further: 0,
+            begins: HashMap::new(),
+            points: Vec::new(),
+            ways: HashMap::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Candidate, Limits, Verdict};
+
+    fn candidates(links: &[(&str, &str)]) -> Candidates {
+        let candidate = |&(uri, hop_path): &(&str, &str)| Candidate {
+            uri: uri.to_owned(),
+            surt: String::new(),
+            hop_path: hop_path.to_owned(),
+            context: String::new(),
+            via: None,
+            via_surt: None,
+            source: None,
+            address: None,
+            attributes: Vec::new(),
+            seed: false,
+        };
+        links.iter().map(candidate).collect()
+    }
+
+    fn about<'a>(candidates: &'a Candidates, limits: &'a Limits) -> About<'a> {
+        About {
+            document: None,
+            visit: None,
+            candidates: Some(candidates),
+            owner: Owner {
+                plugin: "scope",
+                keeps: &[],
+                limits,
+            },
+        }
+    }
+
+    fn accepted() -> Said<Vec<Ruling>> {
+        let ruling = Ruling {
+            verdict: Verdict::Accept,
+            reason: String::new(),
+        };
+        Said {
+            answer: vec![ruling],
+            counts: Vec::new(),
+        }
+    }
+
+    /// Only columns that a filter has asked for must be equal.
+    #[test]
+    fn rulings_on_candidates_hold_for_those_that_look_the_same_to_the_filter() {
+        let limits = Limits::default();
+        let remembered = Remembered::default();
+        let seen = candidates(&[("https://a.example/", "L")]);
+        let mut trace = Trace::default();
+        trace.of_candidates(OfCandidates::Length, &seen);
+        trace.of_candidates(OfCandidates::Column(Column::Uris), &seen);
+        remembered.remember(&(Stage::Scope, 1), trace, accepted(), 1);
+
+        let recall = |stage: Stage, links: &[(&str, &str)]| {
+            let candidates = candidates(links);
+            let asked = (stage, candidates.len());
+            let said = remembered.recall(&asked, about(&candidates, &limits));
+            said.map(|said| said.answer.len())
+        };
+        assert_eq!(
+            recall(Stage::Scope, &[("https://a.example/", "L")]),
+            Some(1)
+        );
+        assert_eq!(
+            recall(Stage::Scope, &[("https://a.example/", "LE")]),
+            Some(1)
+        );
+        assert_eq!(recall(Stage::Scope, &[("https://b.example/", "L")]), None);
+        assert_eq!(
+            recall(Stage::PreFetch, &[("https://a.example/", "L")]),
+            None
+        );
+        let two = [("https://a.example/", "L"), ("https://b.example/", "L")];
+        assert_eq!(recall(Stage::Scope, &two), None);
+    }
+
+    /// Answers on many candidates take as much room as many answers.
+    #[test]
+    fn no_more_is_held_than_there_is_room_for() {
+        let limits = Limits::default();
+        let remembered = Remembered::default();
+        let many = candidates(&[("https://a.example/", "L")]);
+        let few = candidates(&[("https://b.example/", "L")]);
+        let remember = |candidates: &Candidates, answers: usize| {
+            let mut trace = Trace::default();
+            trace.of_candidates(OfCandidates::Column(Column::Uris), candidates);
+            remembered.remember(&(Stage::Scope, 1), trace, accepted(), answers);
+        };
+        let is_known = |candidates: &Candidates| {
+            let asked = (Stage::Scope, 1);
+            remembered
+                .recall(&asked, about(candidates, &limits))
+                .is_some()
+        };
+        remember(&many, HELD_MAX - 2);
+        assert!(is_known(&many));
+        remember(&few, 1);
+        assert!(is_known(&few) && !is_known(&many));
+    }
+}

@@ -1,0 +1,51 @@
+"""Snapshots of the interpreter, which the user's cache keeps from build to build."""
+
+import ast
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+#: Most snapshots in the cache. Each has 20 MB; the one that was not used for the longest time goes.
+KEPT = 8
+
+
+def cached(key: Iterable[str], make: Callable[[Path], None]) -> Path:
+    """The snapshot of this key. `make` writes a new one to a path."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opilio/python"
+    digest = hashlib.sha256("\n".join(key).encode()).hexdigest()
+    file = folder / f"{digest[:32]}.wasm"
+    if file.is_file():
+        os.utime(file)
+        return file
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f"{digest[:32]}.{os.getpid()}"
+    try:
+        make(unfinished)
+        os.replace(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    found = sorted(folder.glob("*.wasm"), key=lambda file: file.stat().st_mtime, reverse=True)
+    for old in found[KEPT:]:
+        old.unlink(missing_ok=True)
+    return file
+
+
+def standard_modules(sources: Iterable[str]) -> list[str]:
+    """The modules of the standard library that these sources import anywhere."""
+    names: set[str] = set()
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Import):
+                names.update(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module)
+                # What is imported may be a module, too.
+                names.update(f"{node.module}.{alias.name}" for alias in node.names if alias.name != "*")
+    return sorted(filter(is_standard, names))
+
+
+def is_standard(name: str) -> bool:
+    """Whether a module is a public one of the standard library."""
+    return not name.startswith("_") and name.split(".")[0] in sys.stdlib_module_names

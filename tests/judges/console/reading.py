@@ -1,0 +1,94 @@
+"""A crawl is read: its hosts, its visits, its difference to a checkpoint, its captures elsewhere."""
+
+import os
+import re
+
+from playwright.sync_api import expect
+
+import daemon
+from daemon import JOB
+from parts import rows, tile
+
+
+def run(browser, served, seed, screenshots, **_):
+    faults = []
+    with daemon.opened(browser, faults, expects=["status of (401|422)"], viewport={"width": 1280, "height": 900}) as page:
+        served.sign_in(page)
+        hosts(page, served, seed)
+        crawl_log(page, served, seed)
+        compare(page, served, screenshots)
+        captures(page, served, seed)
+    return faults
+
+
+def hosts(page, served, seed):
+    name = seed.split("/")[2].split(":")[0]
+    page.goto(served.of_job("hosts"))
+    listed = rows(page, "Hosts")
+    expect(listed.filter(has_text=name).first).to_be_visible()
+    expect(page.locator("svg.treemap g[class] rect").first).to_be_visible()
+    # By a column, both ways; and back after a reload.
+    head = page.get_by_role("columnheader", name="Documents")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    head.get_by_role("button").click()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    page.reload()
+    expect(head).to_have_attribute("aria-sort", "ascending")
+    page.get_by_label("Hosts with", exact=True).fill("nowhere")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("No matching hosts.")).to_be_visible()
+    page.get_by_label("Hosts with", exact=True).fill(name)
+    page.get_by_role("button", name="Search").click()
+    expect(listed).to_have_count(1)
+    page.get_by_label("Size of tiles").select_option("documents")
+    listed.first.get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("heading", name="Crawl log", level=1)).to_be_visible()
+    expect(page.get_by_label("Host", exact=True)).to_have_value(name)
+
+
+def crawl_log(page, served, seed):
+    page.goto(served.of_job("crawl-log"))
+    listed = rows(page, "Visits")
+    expect(listed).to_have_count(100)
+    page.get_by_role("button", name="Next").click()
+    expect(page.locator(".position")).to_have_text("101 to 200")
+    page.get_by_label("Status", exact=True).fill("200")
+    page.get_by_label("Media type", exact=True).fill("text/*")
+    page.get_by_label("Plugin", exact=True).fill("adaptive")
+    page.get_by_label("Plugin", exact=True).press("Enter")
+    expect(listed.first).to_contain_text("wt-by:adaptive")
+    expect(listed.locator("td:nth-child(2)").filter(has_not_text="200")).to_have_count(0)
+    page.get_by_label("Order", exact=True).select_option("oldest-first")
+    expect(listed.first).to_contain_text("wt-by:adaptive")
+    # What cannot be searched for is said, and nothing is shown.
+    page.get_by_label("Lines with", exact=True).fill("(")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("invalid regular expression")).to_be_visible()
+    expect(listed).to_have_count(0)
+    page.get_by_label("Lines with", exact=True).fill("no such text")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("No matching visits.")).to_be_visible()
+
+
+def compare(page, served, screenshots):
+    served.ask("POST", f"jobs/{JOB}/checkpoint")
+    page.goto(served.of_job("compare"))
+    page.get_by_role("button", name="Compare").click()
+    expect(tile(page, "Both")).to_have_text(re.compile("^[1-9]"))
+    expect(rows(page, "By status").first).to_be_visible()
+    page.get_by_label("List", exact=True).select_option("only-a")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.get_by_role("heading", name="Differing URIs")).to_be_visible()
+    expect(page.get_by_role("button", name="Compare")).to_be_enabled()
+    page.screenshot(path=f"{screenshots}/compare-checkpoint.png", full_page=True)
+    left = [name for name in os.listdir(os.path.join(served.jobs, JOB, "checkpoints")) if name.startswith(".")]
+    assert left == [], left
+
+
+def captures(page, served, seed):
+    page.goto(served.of_job(f"uri?uri={seed}"))
+    expect(page.get_by_text("opilio job replay")).to_be_visible()
+    expect(page.get_by_role("link", name="ReplayWeb.page")).to_be_visible()
+    page.goto(served.of_job("seeds"))
+    expect(rows(page, "Seeds").first.locator("td").nth(2)).to_contain_text(re.compile("ago|just now"))

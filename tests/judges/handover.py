@@ -1,0 +1,306 @@
+"""Has Opilio hand over the files of crawls to an S3 server (moto), and judges what arrives with boto3 and warcio.
+
+usage: handover.py OPILIO FOLDER SEED PAGES HALF LAST
+
+SEED is a page that leads to PAGES pages, /big.bin with more bytes than fit into one request among them. FOLDER is empty. The
+server checks signatures. It is reached through a proxy that this script takes down and up again.
+"""
+
+import hashlib
+import io
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+
+import boto3
+from botocore.config import Config
+from warcio.archiveiterator import ArchiveIterator
+
+PATIENCE_S = 300
+BUCKET = "web-archive"
+# A part has 8 MiB; Amazon's ETags of several parts end in their number.
+PARTS_OF = "-"
+
+opilio, folder, seed, pages = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+# Pages that the web holds back from `hold` on, until they are opened.
+half, last = sys.argv[5:]
+
+
+def expect(is_so, what):
+    if not is_so:
+        sys.exit(f"handover: {what}")
+
+
+def until(what, holds):
+    end = time.monotonic() + PATIENCE_S
+    while not holds():
+        expect(time.monotonic() < end, f"waited in vain until {what}")
+        time.sleep(0.05)
+
+
+def tell(web):
+    """Has the web hold pages back, or opens one."""
+    # Python asks the system for names below .localhost, which not every system knows.
+    host = seed.split("/")[2]
+    request = urllib.request.Request(f"http://127.0.0.1:{host.split(':')[1]}/{web}", headers={"Host": host})
+    urllib.request.urlopen(request).read()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Proxy:
+    """Passes connections on to a port while it is up."""
+
+    def __init__(self, target):
+        self.target, self.port, self.listener, self.open = target, free_port(), None, []
+
+    def up(self):
+        self.listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
+        threading.Thread(target=self.accept, args=(self.listener,), daemon=True).start()
+
+    def down(self):
+        """Refuses new connections and breaks those that there are."""
+        # A listener in accept() is woken by shutdown, not by close.
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for side in self.open:
+            try:
+                side.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self.open = []
+
+    def accept(self, listener):
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self.target))
+            self.open += [client, server]
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self.copy, args=(source, sink), daemon=True).start()
+
+    @staticmethod
+    def copy(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)
+        except OSError:
+            pass
+
+
+server_port = free_port()
+server = subprocess.Popen(
+    [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(server_port)],
+    stdout=subprocess.DEVNULL,
+    stderr=open(folder / "moto.log", "w"),
+)
+direct = f"http://127.0.0.1:{server_port}"
+
+
+def reachable():
+    try:
+        return urllib.request.urlopen(f"{direct}/moto-api/", timeout=60).status == 200
+    except OSError:
+        return False
+
+
+def client(service, keys):
+    return boto3.client(
+        service,
+        endpoint_url=direct,
+        region_name="eu-central-1",
+        aws_access_key_id=keys[0],
+        aws_secret_access_key=keys[1],
+        config=Config(s3={"addressing_style": "path"}),
+    )
+
+
+def judge():
+    until("the server answers", reachable)
+    iam = client("iam", ("setup", "setup"))
+    iam.create_user(UserName="opilio")
+    policy = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:*", "Resource": "*"}]}
+    iam.put_user_policy(UserName="opilio", PolicyName="all", PolicyDocument=json.dumps(policy))
+    key = iam.create_access_key(UserName="opilio")["AccessKey"]
+    keys = (key["AccessKeyId"], key["SecretAccessKey"])
+    client("s3", ("setup", "setup")).create_bucket(
+        Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "eu-central-1"}
+    )
+    # From now on every request has to be signed with the key.
+    request = urllib.request.Request(f"{direct}/moto-api/reset-auth", data=b"0", headers={"Content-Type": "text/plain"}, method="POST")
+    urllib.request.urlopen(request).read()
+    s3 = client("s3", keys)
+    proxy = Proxy(server_port)
+    proxy.up()
+    wrong_key(s3, keys, proxy)
+    outage(s3, keys, proxy)
+    sudden_death(s3, keys, proxy)
+
+
+def profile(name, proxy, size_max, store):
+    path = folder / f"{name}.toml"
+    path.write_text(
+        f"""name = "{name}"
+workers = 2
+politeness = {{ delay-factor = 0.0, min-delay = "10ms", max-delay = "10ms" }}
+fetch = {{ allow-addresses = ["loopback"], response-timeout = "10m" }}
+alerts = {{ disk-warn = "none", disk-pause = "none" }}
+
+[archive]
+size-max = "{size_max}"
+
+[archive.store]
+url = "s3://{BUCKET}/crawls"
+endpoint = "http://127.0.0.1:{proxy.port}"
+region = "eu-central-1"
+access-key-id = {{ env = "STORE_KEY" }}
+secret-access-key = {{ env = "STORE_SECRET" }}
+retry-min = "300ms"
+retry-max = "1s"
+finish-within = "60s"
+{store}
+"""
+    )
+    return path
+
+
+def environment(keys):
+    return {**os.environ, "STORE_KEY": keys[0], "STORE_SECRET": keys[1]}
+
+
+def run(arguments, keys):
+    command = [opilio, *arguments]
+    return subprocess.run(command, cwd=folder, env=environment(keys), capture_output=True, text=True, timeout=PATIENCE_S * 3)
+
+
+def start(name, keys):
+    command = [opilio, "crawl", f"{name}.toml", "--seed", seed, "--job", name, "--quiet"]
+    return subprocess.Popen(command, cwd=folder, env=environment(keys))
+
+
+def stored(s3, name):
+    """Keys below the job's folder and their sizes."""
+    pages_of = s3.get_paginator("list_objects_v2").paginate(Bucket=BUCKET, Prefix=f"crawls/{name}/")
+    return {it["Key"].removeprefix(f"crawls/{name}/"): it["Size"] for page in pages_of for it in page.get("Contents", [])}
+
+
+def archives(s3, name):
+    return [key for key in stored(s3, name) if key.endswith(".warc.gz")]
+
+
+def read_back(s3, name):
+    """Downloads everything, compares it with the job and with its own metadata, and returns the pages that warcio reads."""
+    captured = set()
+    for key in stored(s3, name):
+        answer = s3.get_object(Bucket=BUCKET, Key=f"crawls/{name}/{key}")
+        content = answer["Body"].read()
+        digest = hashlib.sha256(content).hexdigest()
+        expect(answer["Metadata"].get("sha256") == digest, f"{key} does not have the digest in its metadata")
+        local = folder / name / key
+        # Logs grow when commands are carried out.
+        is_copy = not local.exists() or local.read_bytes().startswith(content)
+        expect(is_copy and (key.startswith("logs/") or not local.exists() or local.stat().st_size == len(content)), f"{key} is not the job's file")
+        if key.endswith(".warc.gz"):
+            for record in ArchiveIterator(io.BytesIO(content), check_digests="raise"):
+                record.content_stream().read()
+                if record.rec_type == "response":
+                    captured.add(record.rec_headers.get_header("WARC-Target-URI"))
+    return captured
+
+
+def all_pages(s3, name):
+    captured = {uri for uri in read_back(s3, name) if uri.startswith("http") and not uri.endswith("/robots.txt")}
+    expect(len(captured) == pages, f"{name}: {len(captured)} pages are stored, not {pages}")
+
+
+def listed(name, keys):
+    lines = run(["job", "handover", name, "--list", "--json"], keys).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def wrong_key(s3, keys, proxy):
+    """Nothing is stored with a wrong key, the crawl goes on to its end, and the files follow with the right one."""
+    profile("wrong-key", proxy, "64MiB", "read-back = true")
+    wrong = (keys[0], "wrong")
+    expect(start("wrong-key", wrong).wait() == 0, "the crawl with a wrong key failed")
+    expect(stored(s3, "wrong-key") == {}, "files are stored with a wrong key")
+    alerts = run(["job", "alerts", "wrong-key", "--json"], wrong).stdout
+    expect("check the keys" in alerts, f"no alert names the wrong key: {alerts}")
+    expect(run(["job", "handover", "wrong-key"], wrong).returncode == 1, "a wrong key hands files over")
+    done = run(["job", "handover", "wrong-key"], keys)
+    expect(done.returncode == 0, f"the files are not handed over: {done}")
+    all_pages(s3, "wrong-key")
+    tags = [s3.head_object(Bucket=BUCKET, Key=f"crawls/wrong-key/{key}")["ETag"] for key in archives(s3, "wrong-key")]
+    expect(any(PARTS_OF in tag for tag in tags), f"no file was sent in parts: {tags}")
+    kinds = {key.split("/")[0] for key in stored(s3, "wrong-key")}
+    expect(kinds == {"warcs", "logs", "reports"}, f"stored are {kinds}")
+    before = {key: s3.head_object(Bucket=BUCKET, Key=f"crawls/wrong-key/{key}")["LastModified"] for key in archives(s3, "wrong-key")}
+    time.sleep(1)
+    expect(run(["job", "handover", "wrong-key"], keys).returncode == 0, "a second hand-over fails")
+    after = {key: s3.head_object(Bucket=BUCKET, Key=f"crawls/wrong-key/{key}")["LastModified"] for key in archives(s3, "wrong-key")}
+    expect(before == after, "archive files are sent a second time")
+    print(f"wrong key: nothing stored; then {len(stored(s3, 'wrong-key'))} files, one in parts, read back by warcio")
+
+
+def outage(s3, keys, proxy):
+    """The crawl goes on while the store is away, and local copies leave the disk only after it is back."""
+    profile("outage", proxy, "64KiB", "delete-local = true")
+    tell("hold")
+    crawl = start("outage", keys)
+    until("files are stored", lambda: len(archives(s3, "outage")) >= 2)
+    proxy.down()
+    tell(f"open/{half}")
+    log = folder / "outage/logs/job.log"
+    until("there is an alert", lambda: "alert handover s3://" in log.read_text())
+    # Both at the same time: files that are there stay, and the crawl writes more.
+    until("several files wait", lambda: len(list((folder / "outage/warcs").glob("*.warc.gz"))) > 2)
+    expect(crawl.poll() is None, "the crawl ended during the outage")
+    proxy.up()
+    tell(f"open/{last}")
+    expect(crawl.wait() == 0, "the crawl failed")
+    expect(list((folder / "outage/warcs").glob("*.warc.gz")) == [], "local copies are left")
+    expect(all(file["state"] != "waiting" for file in listed("outage", keys)), "files are waiting")
+    cleared = (folder / "outage/logs/alerts.log").read_text()
+    expect("cleared" in cleared, f"the alert was not cleared: {cleared}")
+    all_pages(s3, "outage")
+    print(f"outage: {len(archives(s3, 'outage'))} files stored, none left in the job")
+
+
+def sudden_death(s3, keys, proxy):
+    """A killed crawl stores what it had closed when it goes on; no page is missing."""
+    profile("death", proxy, "64KiB", "delete-local = true")
+    tell("hold")
+    for death, held in ((1, half), (2, last)):
+        crawl = start("death", keys)
+        enough = len(archives(s3, "death")) + 2
+        until("two more files are stored", lambda: len(archives(s3, "death")) >= enough or crawl.poll() is not None)
+        expect(crawl.poll() is None, f"the crawl ended before death {death}")
+        crawl.send_signal(signal.SIGKILL)
+        crawl.wait()
+        tell(f"open/{held}")
+    expect(start("death", keys).wait() == 0, "the crawl failed")
+    expect(run(["job", "verify", "death"], keys).returncode == 0, "the job is not consistent")
+    expect(list((folder / "death/warcs").glob("*.warc.gz*")) == [], "local copies are left")
+    all_pages(s3, "death")
+    print(f"sudden death: {len(archives(s3, 'death'))} files stored after 2 deaths")
+
+
+try:
+    judge()
+finally:
+    server.terminate()
+    server.wait()

@@ -1,0 +1,299 @@
+//! Pages that a browser renders: their requests are archived, and their links are crawled. The first stories need Chromium.
+
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+use opilio_crawl::CrawlError;
+use opilio_stories::{Story, asked, crawl, html, site};
+use opilio_test_web::Reply;
+
+const WWW: &str = "www.story.localhost";
+const CDN: &str = "cdn.story.localhost";
+
+/// With this variable, a missing Chromium fails the stories. CI sets it.
+const REQUIRED: &str = "OPILIO_TEST_CHROMIUM";
+
+/// A page without links, whose script fetches them.
+const APPLICATION: &str = "<div id=root></div><script>
+    document.cookie = 'spa=1';
+    (async () => {
+        const items = await (await fetch('/api/items')).json();
+        await fetch('/api/seen', {method: 'POST', body: JSON.stringify({seen: items.length})});
+        await fetch('/private/x').catch(() => 0);
+        const picture = document.createElement('img');
+        picture.src = 'CDN/picture.png';
+        await new Promise((go) => { picture.onload = picture.onerror = go; root.append(picture); });
+        for (const item of items)
+            root.insertAdjacentHTML('beforeend', `<a href='/item/${item}'>Item ${item}</a> `);
+    })();
+    </script>";
+
+/// A page of the application, which asks for something itself.
+const ITEM: &str = "<p></p><script>
+    fetch('/api/price').then((it) => it.text()).then((it) => { document.querySelector('p').textContent = it });
+    </script>";
+
+/// A picture of one pixel.
+const PICTURE: &[u8] =
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\
+    \x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
+
+/// A crawl that renders its pages; `None` where there is no Chromium.
+fn rendering() -> Option<Story> {
+    let is_root = std::fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0);
+    let sandbox = format!("[browser]\nrender = 'always'\nsandbox = {}\n", !is_root);
+    let has_chromium = std::env::var_os("PATH").is_some_and(|path| {
+        let names = ["chromium", "chromium-browser", "google-chrome"];
+        std::env::split_paths(&path).any(|it| names.iter().any(|name| it.join(name).is_file()))
+    });
+    if !has_chromium && std::env::var_os(REQUIRED).is_none() {
+        #[expect(clippy::print_stderr, reason = "whoever runs the tests must see it")]
+        {
+            eprintln!("SKIPPED: no Chromium; {REQUIRED}=1 makes this a failure");
+        }
+        return None;
+    }
+    Some(crawl().profile(&sandbox))
+}
+
+#[tokio::test]
+async fn an_application_is_archived_with_its_requests_and_its_links_are_crawled() {
+    let Some(story) = rendering() else { return };
+    let web = site(WWW)
+        .page(
+            "/robots.txt",
+            Reply::ok("text/plain", "User-agent: *\nDisallow: /private/"),
+        )
+        .answer("/", |seen| {
+            let port = seen.headers["host"].to_str().unwrap().rsplit(':').next();
+            let cdn = format!("http://{CDN}:{}", port.unwrap());
+            html(&APPLICATION.replace("CDN", &cdn)).with("set-cookie", "session=7")
+        })
+        .page("/api/items", Reply::ok("application/json", "[1,2]"))
+        .page(
+            "/api/seen",
+            Reply::ok("application/json", "{}").with("set-cookie", "seen=2"),
+        )
+        .page(
+            "/api/price",
+            Reply::ok("text/plain", "9 euros ".repeat(1000)),
+        )
+        .page("/private/x", Reply::ok("text/plain", "private"))
+        .page("/item/1", html(ITEM))
+        .page("/item/2", html(ITEM))
+        .and(CDN)
+        .page("/robots.txt", Reply::status(404))
+        .page("/picture.png", Reply::ok("image/gif", PICTURE))
+        .serve()
+        .await;
+    let url = |target: &str| web.url(WWW, target);
+    let told = story.seed(url("/")).run().await.finished();
+
+    let page = told.sole(&url("/"));
+    assert!(
+        page.annotations.contains(&"rendered".to_owned()),
+        "{page:?}"
+    );
+    assert_eq!(page.status, 200);
+    // Links exist only in the rendered page.
+    for target in ["/item/1", "/item/2"] {
+        let item = told.sole(&url(target));
+        assert_eq!(
+            (item.status, &*item.hops, &*item.via),
+            (200, "L", &*url("/"))
+        );
+        assert!(item.notes("rendered"), "{item:?}");
+    }
+    // Requests are embeds of their page, and the page itself is fetched once.
+    let items = told.sole(&url("/api/items"));
+    assert_eq!(
+        (items.status, &*items.hops, &*items.via),
+        (200, "E", &*url("/"))
+    );
+    assert!(items.notes("browser"), "{items:?}");
+    told.record("response", &url("/api/items"));
+    let requests = asked(&web);
+    let times = |request: &str| requests.iter().filter(|it| *it == request).count();
+    assert_eq!(times(&format!("{WWW} /")), 1, "{requests:?}");
+
+    // A request with a body is recorded with it.
+    let seen = told.sole(&url("/api/seen"));
+    assert!(seen.notes("method:POST"), "{seen:?}");
+    let sent = told.record("request", &url("/api/seen")).text();
+    assert!(sent.starts_with("POST /api/seen HTTP/1.1\r\n"), "{sent}");
+    assert!(sent.ends_with("{\"seen\":2}"), "{sent}");
+    assert!(sent.contains("opilio/"), "{sent}");
+
+    // Another server is looked up, and asked for its robots.txt first.
+    let picture = told.sole(&web.url(CDN, "/picture.png"));
+    assert_eq!((picture.status, &*picture.hops), (200, "E"));
+    let robots = told.record("response", &web.url(CDN, "/robots.txt"));
+    assert_eq!(robots.header("Opilio-In-Passing-For"), Some(&*url("/")));
+    // The extractor of scripts finds it as well.
+    let refused = told.of(&url("/private/x"));
+    assert!(
+        refused.iter().all(|line| line.status == -9998),
+        "{refused:?}"
+    );
+    assert!(
+        refused.iter().any(|line| line.notes("browser")),
+        "{refused:?}"
+    );
+    assert_eq!(times(&format!("{WWW} /private/x")), 0);
+
+    // The session of the plain fetch goes on; cookies of scripts and their requests end with their page.
+    for request in web.requests() {
+        let cookie = request.headers.get("cookie").map(|it| it.to_str().unwrap());
+        match (&*request.host, &*request.target) {
+            (WWW, "/api/seen") => assert_eq!(cookie, Some("session=7; spa=1")),
+            (WWW, "/api/price") => assert_eq!(cookie, Some("session=7")),
+            (CDN, _) => assert_eq!(cookie, None),
+            _ => {}
+        }
+    }
+
+    // The same payload is stored once.
+    let prices = told.records("response", &url("/api/price")).len();
+    let again = told.records("revisit", &url("/api/price")).len();
+    assert_eq!((prices, again), (1, 1));
+
+    // Each capture has its line.
+    let by = opilio_control::Author {
+        user: "lena".to_owned(),
+        pid: 0,
+    };
+    let mut found = Vec::new();
+    opilio_control::verify(told.job(), &by, false, &mut |it| found.push(it)).unwrap();
+    assert!(found.is_empty(), "{found:?}");
+
+    let info = told.record("resource", &format!("urn:pageinfo:{}", url("/")));
+    let info: serde_json::Value = serde_json::from_slice(&info.block).unwrap();
+    assert_eq!(info["url"], url("/"));
+    assert_eq!(info["urls"][url("/")]["type"], "Document");
+    assert_eq!(info["urls"][url("/api/items")]["status"], 200);
+    let posted = format!("{}?__wb_method=POST", url("/api/seen"));
+    assert_eq!(info["urls"][posted]["mime"], "application/json");
+    let part = |kind: &str| told.record("resource", &format!("urn:{kind}:{}", url("/")));
+    assert!(part("view").block.starts_with(b"\x89PNG"));
+    assert!(part("thumbnail").block.starts_with(b"\xff\xd8\xff"));
+    assert!(part("text").text().contains("Item 2"));
+    let captured = told.record("response", &url("/"));
+    assert_eq!(
+        part("view").header("WARC-Date"),
+        captured.header("WARC-Date")
+    );
+}
+
+#[tokio::test]
+async fn a_page_that_is_never_idle_is_taken_as_it_is_after_its_time() {
+    let Some(story) = rendering() else { return };
+    let busy = "<p>first</p><script>
+        setInterval(() => fetch('/poll'), 50);
+        setTimeout(() => document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L2xhdGU=') + '>Late</a>'), 100);
+        </script>";
+    let web = site(WWW)
+        .page("/", html(busy))
+        .page("/poll", Reply::ok("text/plain", "again"))
+        .page("/late", html("late"))
+        .serve()
+        .await;
+    let told = story
+        .profile("[browser]\nload-time = '3s'\nscreenshots = false\ntext = false\n")
+        .seed(web.url(WWW, "/"))
+        .run()
+        .await
+        .finished();
+    let page = told.sole(&web.url(WWW, "/"));
+    assert!(page.notes("rendered:notIdle"), "{page:?}");
+    assert_eq!(told.sole(&web.url(WWW, "/late")).hops, "L");
+    assert!(told.of(&web.url(WWW, "/poll")).len() > 5);
+    let kinds = ["view", "thumbnail", "text"];
+    for kind in kinds {
+        let uri = format!("urn:{kind}:{}", web.url(WWW, "/"));
+        assert!(told.records("resource", &uri).is_empty());
+    }
+}
+
+#[tokio::test]
+async fn an_override_renders_one_site_only() {
+    let Some(story) = rendering() else { return };
+    let made = "<script>document.body.insertAdjacentHTML('beforeend', '<a href=' + atob('L21hZGU=') + '>Made</a>')</script>";
+    let web = site(WWW)
+        .page("/", html(made))
+        .and(CDN)
+        .page("/", html(made))
+        .page("/made", html("made"))
+        .serve()
+        .await;
+    let told = story
+        .profile(&format!(
+            "browser.render = 'never'\n[[override]]\nmatch.host = ['{CDN}']\nbrowser.render = 'always'\nbrowser.screenshots = false\n"
+        ))
+        .seed(web.url(WWW, "/"))
+        .seed(web.url(CDN, "/"))
+        .run()
+        .await
+        .finished();
+    assert!(!told.sole(&web.url(WWW, "/")).notes("rendered"));
+    assert!(told.of(&web.url(WWW, "/made")).is_empty());
+    assert!(told.sole(&web.url(CDN, "/")).notes("rendered"));
+    assert_eq!(told.sole(&web.url(CDN, "/made")).status, 200);
+    assert!(
+        told.records("resource", &format!("urn:view:{}", web.url(CDN, "/")))
+            .is_empty()
+    );
+    told.record("resource", &format!("urn:text:{}", web.url(CDN, "/")));
+}
+
+#[tokio::test]
+async fn a_crawl_that_needs_a_browser_does_not_begin_without_one() {
+    let story = crawl()
+        .profile("[browser]\nrender = 'always'\nexecutable = '/nonexistent/chromium'\n")
+        .seed("http://www.story.localhost/");
+    let Err(CrawlError::Profile(faults)) = story.begin() else {
+        panic!("it begins");
+    };
+    let words = faults.to_string();
+    for expected in [
+        "browser.render",
+        "/nonexistent/chromium",
+        "browser.executable",
+    ] {
+        assert!(words.contains(expected), "{words}");
+    }
+    assert!(!story.job().exists());
+}
+
+#[tokio::test]
+async fn a_browser_that_does_not_start_costs_the_rendering_and_nothing_else() {
+    let web = site(WWW)
+        .page("/", html("<a href=/next>Next</a>"))
+        .page("/next", html("next"))
+        .serve()
+        .await;
+    let story = crawl().seed(web.url(WWW, "/"));
+    let broken = "#!/bin/sh\n[ \"$1\" = --version ] && { echo Chromium 150.0.1.2; exit 0; }\n\
+        echo error while loading shared libraries: libnss3.so >&2\nexit 127\n";
+    let file = story.file("chromium", broken);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let told = story
+        .profile(&format!(
+            "[browser]\nrender = 'always'\nexecutable = '{}'\n",
+            file.display()
+        ))
+        .run()
+        .await
+        .finished();
+    for target in ["/", "/next"] {
+        let page = told.sole(&web.url(WWW, target));
+        assert!(page.notes("notRendered:doesNotStart"), "{page:?}");
+        told.record("response", &web.url(WWW, target));
+    }
+    let alerts = told.log_file("alerts.log");
+    assert_eq!(
+        alerts.matches("raised warning browser").count(),
+        1,
+        "{alerts}"
+    );
+    assert!(alerts.contains("libnss3.so"), "{alerts}");
+    assert!(!told.job().join("browsers").exists());
+}
