@@ -323,7 +323,7 @@ impl RevisitProfile {
 }
 
 impl RevisitProfile {
-    /// Whether the standard requires `WARC-Payload-Digest` with this profile.
+    /// Returns `true` if the standard requires `WARC-Payload-Digest` with this profile.
     pub fn needs_payload_digest(self) -> bool {
         self == RevisitProfile::IdenticalPayloadDigest
     }

@@ -125,7 +125,7 @@ impl Tokens {
         self.0.iter().map(|(id, record)| (id.as_str(), record))
     }
 
-    /// Whether there are no tokens.
+    /// Returns `true` if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -277,12 +277,12 @@ impl Access {
         self.state().sessions.remove(&hash(cookie));
     }
 
-    /// Whether there is any token.
+    /// Returns `true` if there is any token.
     pub(crate) fn has_tokens(&self) -> bool {
         Tokens::read(&self.file).is_ok_and(|tokens| !tokens.is_empty())
     }
 
-    /// Whether no token can be checked because the file cannot be read.
+    /// Returns `true` if no token can be checked because the file cannot be read.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.state().is_unreadable
     }

@@ -39,7 +39,7 @@ const UNKNOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// more left is closed, even while the client sends its answer to the challenge on it.
 const REFUSED_BYTES_MAX: usize = 1 << 20;
 
-/// Whether a request needs no token: the console's own files, which are public, the sign-in, and health checks.
+/// Returns `true` if a request needs no token: the console's own files, which are public, the sign-in, and health checks.
 fn is_open(method: &Method, path: &str) -> bool {
     match path {
         "/healthz" | "/readyz" | "/api/v1/session" => true,
@@ -50,7 +50,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only asks about the text in its body. The audit log lists requests that would change something.
+/// Returns `true` if a request only asks about the text in its body. The audit log lists requests that would change something.
 fn is_question(method: &Method, path: &str) -> bool {
     method == Method::POST && matches!(path, "/api/v1/profiles/check" | "/api/v1/profiles/form")
 }
@@ -213,7 +213,7 @@ fn admit(
     Ok(Some(caller))
 }
 
-/// Whether a body is small enough before authentication. A false length makes the request invalid.
+/// Returns `true` if a body is small enough before authentication. A false length makes the request invalid.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().map(str::parse::<usize>)) {
@@ -267,8 +267,8 @@ fn host(request: &Request) -> Result<Authority, Problem> {
     }
 }
 
-/// Whether a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count as
-/// the daemon's own origin.
+/// Returns `true` if a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count
+/// as the daemon's own origin.
 fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     let name = host.host();
     if name.eq_ignore_ascii_case("localhost") {
@@ -286,7 +286,7 @@ fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     config.hosts.iter().any(named)
 }
 
-/// Whether a change comes from the daemon's own page. Browsers send the origin; other clients send none.
+/// Returns `true` if a change comes from the daemon's own page. Browsers send the origin; other clients send none.
 fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
     if let Some(site) = headers.get("sec-fetch-site")
         && !matches!(site.as_bytes(), b"same-origin" | b"none")

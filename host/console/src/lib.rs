@@ -233,7 +233,7 @@ impl Console {
     }
 }
 
-/// Whether a daemon supervises the jobs of a folder, and so carries out their orders.
+/// Returns `true` if a daemon supervises the jobs of a folder, and so carries out their orders.
 pub fn is_seen_to(folder: &Path) -> bool {
     let file = folder.join(".opilio").join("lock");
     File::open(file)

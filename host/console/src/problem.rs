@@ -68,12 +68,12 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// Whether the request is invalid and can never succeed.
+    /// Returns `true` if the request is invalid and can never succeed.
     pub(crate) fn is_unusable(&self) -> bool {
         self.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16()
     }
 
-    /// Whether the request names something that does not exist.
+    /// Returns `true` if the request names something that does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND.as_u16()
     }

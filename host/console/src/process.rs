@@ -111,14 +111,14 @@ pub fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// Whether a job that is to crawl has no process: none was begun for it, or it has died.
+/// Returns `true` if a job that is to crawl has no process: none was begun for it, or it has died.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
     !is_on_its_way(job, orders)
         && !opilio_control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
 }
 
-/// Whether a process was begun for a job and has not reported yet.
+/// Returns `true` if a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
     let course = ProcessRecord::read(job).ok().flatten();
     let began = course.map(|course| course.began);

@@ -67,7 +67,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .with_state(daemon.clone())
 }
 
-/// Whether an answer is always sent as a whole. Ranges are of a file as it is on the disk.
+/// Returns `true` if an answer is always sent as a whole. Ranges are of a file as it is on the disk.
 fn has_no_ranges(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(header::ACCEPT_RANGES)
 }

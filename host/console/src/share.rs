@@ -40,7 +40,7 @@ pub(crate) struct Member {
     pub share: Option<Share>,
     /// The process, and its consumption after so many seconds; `None` before it has reported.
     pub taken: Option<(u32, f64, ShareTaken)>,
-    /// Whether it is paused.
+    /// `true` if it is paused.
     pub is_paused: bool,
 }
 

@@ -144,7 +144,7 @@ pub(crate) struct Paced<S> {
     is_closed: bool,
     span: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Whether the deadline is that of an answer that is not read.
+    /// `true` if the deadline is that of an answer that is not read.
     is_stalled: bool,
 }
 

@@ -197,7 +197,7 @@ impl Jar {
         self.cookies.iter().map(bytes).sum()
     }
 
-    /// Whether the jar has no cookies.
+    /// Returns `true` if the jar has no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
@@ -271,8 +271,8 @@ impl Cookie {
         }
     }
 
-    /// Whether the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as if it
-    /// had one.
+    /// Returns `true` if the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as
+    /// if it had one.
     fn keeps_its_promise(&self, root_path: bool) -> bool {
         let begins = |text: &str, prefix: &str| {
             let start = text.get(..prefix.len());
@@ -506,7 +506,7 @@ fn clock_time(token: &[u8]) -> Option<(i8, i8, i8)> {
     Some((hour, minute, whole(&last[..end.unwrap_or(last.len())])?))
 }
 
-/// Whether a cookie's domain matches a host (§5.1.3). Both are lower-case.
+/// Returns `true` if a cookie's domain matches a host (§5.1.3). Both are lower-case.
 fn domain_matches(host: &str, domain: &str) -> bool {
     host == domain
         || host
@@ -518,7 +518,7 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Whether a cookie's path matches a path (§5.1.4).
+/// Returns `true` if a cookie's path matches a path (§5.1.4).
 fn path_matches(path: &str, cookie_path: &str) -> bool {
     path.strip_prefix(cookie_path)
         .is_some_and(|rest| rest.is_empty() || cookie_path.ends_with('/') || rest.starts_with('/'))

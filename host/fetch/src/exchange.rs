@@ -99,9 +99,9 @@ pub struct Exchange {
     pub failure: Option<FetchFailure>,
     /// The TLS session, for https.
     pub tls: Option<TlsInfo>,
-    /// Whether it came over HTTP/2, because the server speaks nothing else.
+    /// `true` if it came over HTTP/2, because the server speaks nothing else.
     pub http2: bool,
-    /// Whether the connection had served an exchange before.
+    /// `true` if the connection had served an exchange before.
     pub reused_connection: bool,
     /// Annotations for the crawl log. Heritrix has `lenTrunc`, `timeTrunc`, `headerTrunc` and `midFetchAbort`. Others are:
     /// `rateTrunc`: the body came too slowly. `scratchTrunc`: the scratch space was full. `stopTrunc`: the exchange was cut.

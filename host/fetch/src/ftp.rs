@@ -56,7 +56,7 @@ struct Session<'a> {
     server: Server,
     /// Addresses for the data connections.
     addresses: Vec<IpAddr>,
-    /// Whether data connections are encrypted too.
+    /// `true` if data connections are encrypted too.
     private: bool,
     conversation: Conversation,
 }
@@ -496,7 +496,7 @@ impl Reply {
         (200..300).contains(&self.code)
     }
 
-    /// Whether the reply announces data: the connection opens or is already open.
+    /// Returns `true` if the reply announces data: the connection opens or is already open.
     fn is_opening(&self) -> bool {
         (100..200).contains(&self.code)
     }

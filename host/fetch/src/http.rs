@@ -108,7 +108,7 @@ async fn fetch_prepared(
     }
 }
 
-/// Whether the server refused HTTP/1.1: in the handshake, by its status, by hanging up, or by sending frames at once.
+/// Returns `true` if the server refused HTTP/1.1: in the handshake, by its status, by hanging up, or by sending frames at once.
 fn wants_http2(exchange: &Exchange) -> bool {
     match &exchange.failure {
         Some(FetchFailure::NoHttp1 { .. }) => true,
@@ -123,8 +123,8 @@ fn wants_http2(exchange: &Exchange) -> bool {
     }
 }
 
-/// Whether a kept connection ended before a byte came: the server had closed it and has not processed the request
-/// (RFC 9112 §9.3.1). A form is not sent twice even so.
+/// Returns `true` if a kept connection ended before a byte came: the server had closed it and has not processed the request (RFC
+/// 9112 §9.3.1). A form is not sent twice even so.
 fn is_stale(exchange: &Exchange) -> bool {
     let nothing_came = exchange.wire.is_empty() && exchange.interim.is_empty();
     let dead = matches!(
@@ -300,7 +300,7 @@ impl Outcome {
         self.failure.is_none() && self.truncated.is_none() && self.aborted_by_filter.is_none()
     }
 
-    /// Whether a head has come after which no body can be read.
+    /// Returns `true` if a head has come after which no body can be read.
     fn is_refused_at_head(&self) -> bool {
         let not_http = matches!(
             self.failure,
@@ -487,7 +487,7 @@ impl Outcome {
     }
 }
 
-/// Whether a body begins with the size of a chunk (RFC 9112 §7.1).
+/// Returns `true` if a body begins with the size of a chunk (RFC 9112 §7.1).
 fn begins_with_chunk(body: &[u8]) -> bool {
     let digits = body.iter().take_while(|byte| byte.is_ascii_hexdigit());
     let digits = digits.count();
@@ -519,7 +519,7 @@ pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
     }
 }
 
-/// Whether the server closed the connection, after the request or before it was sent.
+/// Returns `true` if the server closed the connection, after the request or before it was sent.
 fn is_hanging_up(error: &hyper::Error) -> bool {
     let cause = error.source();
     let cause = cause.and_then(|cause| cause.downcast_ref::<hyper::Error>());

@@ -51,7 +51,7 @@ pub enum ProxyKind {
 }
 
 impl Proxy {
-    /// Whether connections to this host use the proxy.
+    /// Returns `true` if connections to this host use the proxy.
     pub fn serves(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         let named = |except: &String| match except.starts_with('.') {

@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub tls: Option<TlsInfo>,
     /// The proxy in between.
     pub via: Option<Arc<Proxy>>,
-    /// Whether it has served an exchange before.
+    /// `true` if it has served an exchange before.
     pub reused: bool,
 }
 
@@ -189,7 +189,7 @@ async fn handshake(
 }
 
 impl Stream {
-    /// Whether an idle connection has neither ended nor received unrequested bytes.
+    /// Returns `true` if an idle connection has neither ended nor received unrequested bytes.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);

@@ -718,7 +718,7 @@ impl Frontier {
     }
 }
 
-/// Whether other URIs depend on it. A prerequisite counts against no quota and costs no budget.
+/// Returns `true` if other URIs depend on it. A prerequisite counts against no quota and costs no budget.
 pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
     politeness::is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
 }

@@ -61,7 +61,7 @@ pub(crate) struct Busy {
     pub(crate) slot: u16,
     /// Its server group, and its slot there.
     pub(crate) group: Option<(String, u16)>,
-    /// Whether it is a prerequisite, for which its queue waits.
+    /// `true` if it is a prerequisite, for which its queue waits.
     pub(crate) is_prerequisite: bool,
     /// Keys of the tallies in which it will count.
     pub(crate) tallies: Vec<Vec<u8>>,
@@ -76,7 +76,7 @@ pub(crate) struct BusyQueue {
     pub(crate) slots: Vec<u16>,
     /// Prerequisites among them.
     prerequisites: u16,
-    /// Whether no further URI may be in process.
+    /// `true` if no further URI may be in process.
     pub(crate) is_full: bool,
 }
 

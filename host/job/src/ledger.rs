@@ -247,12 +247,12 @@ impl Ledger {
         state.1.is_dirty = true;
     }
 
-    /// Whether older lines are in other files, which may have been removed.
+    /// Returns `true` if older lines are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         !self.state().0.place.after.is_empty()
     }
 
-    /// Whether so many rows wait that they should be stored at once.
+    /// Returns `true` if so many rows wait that they should be stored at once.
     pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }

@@ -103,12 +103,12 @@ impl JobLogs {
         Ok(rotated)
     }
 
-    /// Whether older lines of `crawl.log` are in other files, which may have been removed.
+    /// Returns `true` if older lines of `crawl.log` are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         self.ledger.was_rotated()
     }
 
-    /// Whether decisions of the scope are to be logged.
+    /// Returns `true` if decisions of the scope are to be logged.
     pub fn has_scope(&self) -> bool {
         self.scope.is_some()
     }
@@ -246,7 +246,7 @@ struct Open {
     file: File,
     size: u64,
     size_max: Option<u64>,
-    /// Whether the file ends with half a line that could not be removed.
+    /// `true` if the file ends with half a line that could not be removed.
     is_torn: bool,
 }
 

@@ -64,7 +64,7 @@ struct LeadsOut {
     folder: PathBuf,
 }
 
-/// Whether an error comes from [`stays_inside`].
+/// Returns `true` if an error comes from [`stays_inside`].
 pub fn leads_out(problem: &io::Error) -> bool {
     let inner = problem.get_ref();
     inner.is_some_and(|inner| inner.is::<LeadsOut>())

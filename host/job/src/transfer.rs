@@ -66,7 +66,7 @@ pub struct ImportedRecord {
     pub context: String,
     /// The seed it descends from.
     pub source: Option<String>,
-    /// Whether it is a seed: the line states it, or gives an empty hop path.
+    /// `true` if it is a seed: the line states it, or gives an empty hop path.
     pub seed: bool,
     /// The finish; none for a URI that is still to be fetched.
     pub finished: Option<Finish>,

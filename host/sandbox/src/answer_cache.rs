@@ -189,7 +189,7 @@ impl OfVisit {
 }
 
 impl OfCandidates {
-    /// Whether the answer is of URIs, hop paths and seed flags alone.
+    /// Returns `true` if the answer is of URIs, hop paths and seed flags alone.
     pub(crate) fn is_of_uri(&self) -> bool {
         match self {
             Self::Length | Self::Seeds => true,

@@ -246,7 +246,7 @@ fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
     Ok(())
 }
 
-/// Whether a text is a name: lower-case words joined by hyphens. A word begins with a letter or digit.
+/// Returns `true` if a text is a name: lower-case words joined by hyphens. A word begins with a letter or digit.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -257,7 +257,8 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.split('-').all(is_word)
 }
 
-/// Whether a text is a version: `MAJOR.MINOR.PATCH`, with or without the parts that may follow after a hyphen or plus sign.
+/// Returns `true` if a text is a version: `MAJOR.MINOR.PATCH`, with or without the parts that may follow after a hyphen or plus
+/// sign.
 fn is_version(text: &str) -> bool {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let is_number = |number: &str| {

@@ -25,7 +25,7 @@ struct Said {
 }
 
 impl Guards {
-    /// Whether a plugin may see the document. A guard that fails does not decide.
+    /// Returns `true` if a plugin may see the document. A guard that fails does not decide.
     pub fn admit(&self, staged: &Staged, document: &Document, visit: &Visit) -> bool {
         if staged.guards.is_empty() {
             return true;

@@ -84,7 +84,7 @@ impl From<&Staged> for PluginInForce {
 }
 
 impl Staged {
-    /// Whether the component ships with Opilio. Other components are custom.
+    /// Returns `true` if the component ships with Opilio. Other components are custom.
     pub fn ships(&self) -> bool {
         let sha256 = self.plugin.component_sha256();
         opilio_builtin::all().any(|builtin| builtin.sha256 == sha256)

@@ -62,7 +62,7 @@ impl Hop {
         })
     }
 
-    /// Whether the hop leads to another document rather than to a part of this one: link, manifest, submit.
+    /// Returns `true` if the hop leads to another document rather than to a part of this one: link, manifest, submit.
     #[must_use]
     pub fn is_navigation(self) -> bool {
         matches!(self, Hop::Link | Hop::Manifest | Hop::Submit)
@@ -171,7 +171,7 @@ impl HopPath {
         self.dropped.saturating_add(kept)
     }
 
-    /// Whether it is the path of a seed.
+    /// Returns `true` if it is the path of a seed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()

@@ -77,7 +77,7 @@ fn read(line: &str) -> LoggedUri {
 }
 
 impl LoggedUri {
-    /// Whether an annotation begins with this.
+    /// Returns `true` if an annotation begins with this.
     pub fn notes(&self, beginning: &str) -> bool {
         self.annotations
             .iter()

@@ -287,7 +287,7 @@ async fn converse(
     }
 }
 
-/// Whether the connection is still good for anything.
+/// Returns `true` if the connection is still good for anything.
 async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
     for step in steps {
         let goes_on = match step {

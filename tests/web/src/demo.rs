@@ -105,7 +105,7 @@ pub fn expected(web: &Web) -> Vec<(String, Expected)> {
         .collect()
 }
 
-/// Whether everything that an archive is to hold has been asked for, as often as that takes.
+/// Returns `true` if everything that an archive is to hold has been asked for, as often as that takes.
 pub fn is_visited(web: &Web) -> bool {
     let mut visits: HashMap<String, usize> = HashMap::new();
     for seen in web.requests() {

@@ -16,9 +16,9 @@ use crate::problem::Problem;
 /// Session of the client.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// Whether the client is signed in.
+    /// `true` if the client is signed in.
     authenticated: bool,
-    /// Whether a token is required.
+    /// `true` if a token is required.
     required: bool,
     /// User of the token.
     user: Option<String>,

@@ -37,7 +37,7 @@ pub struct LogFile {
 /// The lines that a reader wants.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
-    /// Whether to return the last of the matching lines instead of the first.
+    /// `true` to return the last of the matching lines instead of the first.
     pub tail: bool,
     /// The position from which to read: the end of an earlier page. It overrides `tail` and `since`.
     pub after: Option<u64>,

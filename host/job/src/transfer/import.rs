@@ -224,8 +224,8 @@ pub fn import(
     Ok(report)
 }
 
-/// Whether the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an ordinary
-/// page.
+/// Returns `true` if the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an
+/// ordinary page.
 fn is_prerequisite(imported: &ImportedRecord) -> bool {
     imported.uri.scheme() == "dns"
         || imported

@@ -649,7 +649,7 @@ impl DocumentFacts {
         }
     }
 
-    /// Whether its content has been read and can be written as text.
+    /// Returns `true` if its content has been read and can be written as text.
     pub(super) fn is_text(&self) -> bool {
         let decodes = self.charset.is_none_or(|charset| charset == UTF_8);
         self.content()

@@ -138,7 +138,7 @@ fn events(web: &Web) -> Vec<String> {
     events.collect()
 }
 
-/// Whether the hook was told that each of these is over.
+/// Returns `true` if the hook was told that each of these is over.
 fn are_cleared(web: &Web, kinds: &[&str]) -> bool {
     let events = events(web);
     kinds

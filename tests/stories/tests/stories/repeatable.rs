@@ -26,7 +26,7 @@ async fn told(web: &Web) -> Told {
     story.run().await.finished()
 }
 
-/// Whether this is a look-up, whose record begins with its time and has another digest each time.
+/// Returns `true` if this is a look-up, whose record begins with its time and has another digest each time.
 fn is_look_up(uri: &str) -> bool {
     uri.starts_with("dns:")
 }

@@ -49,7 +49,7 @@ impl Judged {
         format!("https://{WWW}:{}", self.secure.port())
     }
 
-    /// Whether each page was asked for, and those of which revisit records are judged again.
+    /// Returns `true` if each page was asked for, and those of which revisit records are judged again.
     pub(super) fn is_visited(&self) -> bool {
         let requests = self.web.requests();
         let visits = |target: &str| requests.iter().filter(|it| it.target == target).count();
