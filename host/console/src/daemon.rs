@@ -18,7 +18,7 @@ use crate::command_sender::CommandSender;
 use crate::config::DaemonConfig;
 use crate::file_tasks::FileTasks;
 use crate::folder::Folder;
-use crate::heritrix::Door;
+use crate::heritrix::HeritrixAccount;
 use crate::node::ClusterNode;
 use crate::orders::Orders;
 use crate::overview::Jobs;
@@ -46,7 +46,7 @@ pub(crate) struct Daemon {
     pub program: PathBuf,
     pub began: Timestamp,
     /// Authentication for `/engine`; `None` if the path does not exist.
-    pub heritrix: Option<Door>,
+    pub heritrix: Option<HeritrixAccount>,
     /// The membership in a cluster; `None` without one.
     pub node: Option<ClusterNode>,
     /// Permits for event streams.
@@ -63,7 +63,7 @@ impl Daemon {
         config: DaemonConfig,
         folder: Folder,
         program: PathBuf,
-        heritrix: Option<Door>,
+        heritrix: Option<HeritrixAccount>,
         access: Access,
         audit: Audit,
     ) -> Daemon {

@@ -20,7 +20,7 @@ use crate::audit::AuditEntry;
 use crate::config::DaemonConfig;
 use crate::daemon::Daemon;
 use crate::heritrix::{self, NoAnswer};
-use crate::problem::{Problem, Said};
+use crate::problem::{Problem, ProblemDetail};
 use crate::tls::Peer;
 
 /// The name of the session cookie.
@@ -101,7 +101,7 @@ pub(crate) async fn guard(
     };
     let asks = looks || is_question(&method, &path) && user.is_some();
     if !asks {
-        let said = response.extensions().get::<Said>();
+        let said = response.extensions().get::<ProblemDetail>();
         let signed_in = response.extensions().get::<SignedIn>();
         daemon.audit.write(AuditEntry {
             at: Timestamp::now(),
@@ -226,7 +226,7 @@ fn is_small(headers: &HeaderMap) -> bool {
 /// Authenticates a client of Heritrix: checks its answer to a challenge, or sends a challenge.
 fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<Caller, Problem>> {
     let is_engine = request.uri().path().starts_with(heritrix::BASE);
-    let door = daemon.heritrix.as_ref().filter(|_| is_engine)?;
+    let account = daemon.heritrix.as_ref().filter(|_| is_engine)?;
     let headers = request.headers();
     if bearer(headers).is_some() || cookie(headers).is_some() {
         return None;
@@ -236,7 +236,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
             StatusCode::UNAUTHORIZED,
             "send user and password of [heritrix] in opilio.toml, by digest authentication",
         )
-        .challenge(door.challenge(is_stale))
+        .challenge(account.challenge(is_stale))
     };
     let Some(said) = headers.get(header::AUTHORIZATION) else {
         return Some(Err(challenged(false)));
@@ -244,7 +244,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
     let uri = request.uri().path_and_query();
     let uri = uri.map_or("/", |uri| uri.as_str());
     let said = said.to_str().unwrap_or_default();
-    let admitted = door.admit(said, request.method().as_str(), uri, from, &daemon.access);
+    let admitted = account.admit(said, request.method().as_str(), uri, from, &daemon.access);
     Some(admitted.map_err(|no| match no {
         NoAnswer::Stale => challenged(true),
         NoAnswer::Refused(Refusal::Wrong) => challenged(false),

@@ -21,7 +21,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::Value;
 
-pub(crate) use self::authentication::{Door, NoAnswer};
+pub(crate) use self::authentication::{HeritrixAccount, NoAnswer};
 use self::drafts::Drafts;
 use self::model::xml;
 use crate::daemon::Daemon;

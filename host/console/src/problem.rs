@@ -136,7 +136,7 @@ impl IntoResponse for Problem {
         let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
         // For the audit log, which only sees responses.
-        let said = Said(self.detail.clone());
+        let said = ProblemDetail(self.detail.clone());
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if let Some(seconds) = retry_after {
@@ -155,4 +155,4 @@ impl IntoResponse for Problem {
 
 /// The detail of a problem, beside its response.
 #[derive(Clone, Debug)]
-pub(crate) struct Said(pub(crate) String);
+pub(crate) struct ProblemDetail(pub(crate) String);

@@ -18,7 +18,7 @@ use opilio_control::Command;
 use opilio_crawl::{ProcessEndKind, ProcessRecord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::calendar::SeenTo;
+use crate::calendar::HandledOccurrences;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::node::ClusterNode;
@@ -54,7 +54,7 @@ pub(crate) struct Supervisor {
     deaf: HashMap<String, Deaf>,
     /// `true` if the disk is too full to begin jobs, which was logged.
     is_disk_low: bool,
-    seen_to: SeenTo,
+    handled: HandledOccurrences,
     /// Errors of calendar entries. They are retried at every look.
     hindered: HashMap<String, String>,
 }
@@ -147,7 +147,7 @@ impl Supervisor {
             deaf: HashMap::new(),
             is_disk_low: false,
             hindered: HashMap::new(),
-            seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
+            handled: HandledOccurrences::read(&daemon.config.own().join("calendar.json"))?,
             daemon,
         })
     }

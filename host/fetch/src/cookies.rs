@@ -232,7 +232,7 @@ impl Cookie {
             created: now.as_millisecond(),
             set: now.as_millisecond(),
         };
-        let said = Said::read(attributes, now);
+        let said = CookieAttributes::read(attributes, now);
         cookie.secure = said.secure;
         cookie.http_only = said.http_only;
         cookie.expires = said.max_age.or(said.expires);
@@ -388,7 +388,7 @@ impl Cookie {
 
 /// The attributes of a `Set-Cookie` header, the last of each kind.
 #[derive(Default)]
-struct Said {
+struct CookieAttributes {
     expires: Option<i64>,
     max_age: Option<i64>,
     domain: Option<String>,
@@ -398,9 +398,9 @@ struct Said {
     http_only: bool,
 }
 
-impl Said {
-    fn read(attributes: &str, now: Timestamp) -> Said {
-        let mut said = Said::default();
+impl CookieAttributes {
+    fn read(attributes: &str, now: Timestamp) -> CookieAttributes {
+        let mut said = CookieAttributes::default();
         let latest = now.as_second() + LIFE_SECONDS_MAX;
         for attribute in attributes.split(';') {
             let (name, value) = attribute.split_once('=').unwrap_or((attribute, ""));

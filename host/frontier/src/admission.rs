@@ -11,7 +11,7 @@ use crate::{
     change::{self, Change},
     instant::{self, Millis},
     keys::{self, Finder, Rank},
-    memory::{Memory, Seen},
+    memory::{CanonicalCache, Memory},
     reconsideration,
     record::CanonicalKey,
     signal,
@@ -138,7 +138,7 @@ fn send(
 pub(crate) fn changes_nothing(
     store: &Store,
     config: &FrontierConfig,
-    seen: &mut Seen,
+    seen: &mut CanonicalCache,
     link: &Candidate,
 ) -> Result<bool, FrontierError> {
     let directive = change::directive(link.directive, &link.hop_path, link.strategy, config);

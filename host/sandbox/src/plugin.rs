@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use wasmtime::Store;
 use wasmtime::component::{Instance, Resource};
 
-use crate::answer_cache::{About, Answers, Remembered, Said, Trace};
+use crate::answer_cache::{About, Answers, CachedAnswer, Remembered, Trace};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
@@ -508,7 +508,7 @@ impl Plugin {
             work(exports, store, instance)
         });
         if let (Ok(answer), Some(trace)) = (&answer, used.trace) {
-            let said = Said {
+            let said = CachedAnswer {
                 answer: answer.clone(),
                 counts: used.counts,
             };

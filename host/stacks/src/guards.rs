@@ -15,10 +15,10 @@ use crate::breaker::Failure;
 
 /// The answers of guards about the document of one visit.
 #[derive(Default)]
-pub struct Guards(Mutex<Said>);
+pub struct Guards(Mutex<GuardAnswers>);
 
 #[derive(Default)]
-struct Said {
+struct GuardAnswers {
     /// Verdicts by the guard's name; none if the guard passed or could not be asked.
     verdicts: HashMap<Arc<str>, Option<bool>>,
     failures: Vec<Failure>,
@@ -46,7 +46,7 @@ impl Guards {
     }
 }
 
-impl Said {
+impl GuardAnswers {
     fn of(&mut self, guard: &Staged, document: &Document, visit: &Visit) -> Option<bool> {
         if let Some(said) = self.verdicts.get(&guard.name) {
             return *said;

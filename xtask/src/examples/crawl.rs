@@ -21,7 +21,7 @@ pub(super) struct Crawl {
 }
 
 /// What a crawl has said and left.
-pub(super) struct Told {
+pub(super) struct CrawlOutput {
     pub(super) job: PathBuf,
     pub(super) code: Option<i32>,
     pub(super) said: String,
@@ -29,7 +29,7 @@ pub(super) struct Told {
 
 impl Crawl {
     /// Runs it to its end. The profile is the same for all, with these lines besides.
-    pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<Told> {
+    pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<CrawlOutput> {
         fresh(&self.folder)?;
         let profile = self.folder.join("profile.toml");
         let text = format!("name = \"examples\"\nseeds = {seeds:?}\n{lines}\n{OF_THIS_MACHINE}");
@@ -37,11 +37,11 @@ impl Crawl {
         let job = self.folder.join("job");
         let mut crawl = Command::new(&self.opilio);
         crawl.arg("crawl").arg(&profile).arg("--job").arg(&job);
-        Told::by(&mut crawl, job)
+        CrawlOutput::by(&mut crawl, job)
     }
 }
 
-impl Told {
+impl CrawlOutput {
     /// What a command that crawls says and leaves in the job.
     pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
         let ended = command.env(TOOLCHAINS, toolchains()).output()?;

@@ -8,7 +8,7 @@ mod cases;
 
 use std::time::Duration;
 
-use opilio_stories::{Rogues, Told, crawl, html, site, until};
+use opilio_stories::{FinishedCrawl, Rogues, crawl, html, site, until};
 use opilio_test_web::{Gate, Web};
 
 use cases::{Case, HOSTAGES, RESPONSE_TIMEOUT, Record, TOTAL_TIMEOUT, cases};
@@ -132,7 +132,7 @@ async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
 }
 
 /// What is not as the case has it.
-fn judge(case: &Case, rogues: &Rogues, told: &Told) -> Vec<String> {
+fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
     let name = case.rogue.name();
     let uri = |target: &str| match target.contains("://") {
         true => target.to_owned(),

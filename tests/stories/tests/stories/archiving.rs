@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use opilio_archive::{Digest, Packing, Reader, check, index};
-use opilio_stories::{Told, asked, crawl, html, lines, site, until};
+use opilio_stories::{FinishedCrawl, asked, crawl, html, lines, site, until};
 use opilio_test_web::{Gate, Reply};
 
 const WWW: &str = "www.story.localhost";
@@ -14,7 +14,7 @@ fn picture() -> Reply {
     Reply::ok("image/png", vec![7; 2000])
 }
 
-fn files(told: &Told, ending: &str) -> Vec<PathBuf> {
+fn files(told: &FinishedCrawl, ending: &str) -> Vec<PathBuf> {
     let folder = fs::read_dir(told.job().join("warcs")).unwrap();
     let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.to_string_lossy().ends_with(ending));

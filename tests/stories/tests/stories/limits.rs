@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use opilio_crawl::End;
-use opilio_stories::{Story, Told, crawl, html};
+use opilio_stories::{FinishedCrawl, Story, crawl, html};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B, asked_of, hosts, ms};
 use crate::revisits::revisiting;
 
 /// The lines of the log that are about documents.
-fn documents(told: &Told) -> usize {
+fn documents(told: &FinishedCrawl) -> usize {
     told.log
         .iter()
         .filter(|line| line.status > 1 && !line.uri.ends_with("/robots.txt"))

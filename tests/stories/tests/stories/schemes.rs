@@ -1,6 +1,6 @@
 //! What is fetched over something else than HTTP: files and directories by FTP, answers by WHOIS.
 
-use opilio_stories::{Told, crawl};
+use opilio_stories::{FinishedCrawl, crawl};
 use opilio_test_web::schemes;
 
 const FILES: &str = "files.story.localhost";
@@ -28,7 +28,7 @@ fn whois(question: &str, port: u16) -> String {
 }
 
 #[track_caller]
-fn check(told: &Told, uri: &str, status: i32, block: &[u8]) {
+fn check(told: &FinishedCrawl, uri: &str, status: i32, block: &[u8]) {
     assert_eq!(told.sole(uri).status, status, "{uri}");
     let record = told.record("resource", uri);
     assert_eq!(record.block, block, "{uri}");
