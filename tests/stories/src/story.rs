@@ -70,7 +70,7 @@ pub fn crawl() -> Story {
     }
 }
 
-/// Where compiled components are kept between stories: beside what cargo builds.
+/// Folder of compiled components, kept between stories in cargo's target folder.
 pub fn component_cache() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/PROFILE/deps/TEST

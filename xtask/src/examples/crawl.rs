@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::steps::{TOOLCHAINS, toolchains};
 
-/// What a profile says so that a crawl of this machine neither waits nor is refused.
+/// Settings with which a crawl of this machine neither waits nor is refused.
 pub(super) const OF_THIS_MACHINE: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
      [fetch]\nallow-addresses = [\"loopback\"]\n";
 
@@ -20,7 +20,7 @@ pub(super) struct Crawl {
     pub(super) folder: PathBuf,
 }
 
-/// What a crawl has said and left.
+/// Output and job of a crawl.
 pub(super) struct CrawlOutput {
     pub(super) job: PathBuf,
     pub(super) code: Option<i32>,
@@ -42,7 +42,7 @@ impl Crawl {
 }
 
 impl CrawlOutput {
-    /// What a command that crawls says and leaves in the job.
+    /// Runs a command that crawls.
     pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
         let ended = command.env(TOOLCHAINS, toolchains()).output()?;
         let said =
@@ -78,7 +78,7 @@ impl CrawlOutput {
         Ok(of_uri.map(str::to_owned).collect())
     }
 
-    /// What a plugin's figures are.
+    /// Statistics of a plugin.
     pub(super) fn figures(&self, plugin: &str) -> Result<Value> {
         let all: Vec<Value> = serde_json::from_str(&self.file("reports/plugins.json")?)?;
         let of = all.into_iter().find(|one| one["name"] == plugin);
@@ -86,7 +86,7 @@ impl CrawlOutput {
     }
 }
 
-/// What a web was asked for, in order.
+/// Requests that a web received, in order.
 pub(super) fn asked(web: &Web) -> Vec<String> {
     web.requests().into_iter().map(|seen| seen.target).collect()
 }

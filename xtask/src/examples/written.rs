@@ -1,4 +1,4 @@
-//! What the book and the READMEs tell people to type, run as it stands there, so that neither can go out of date.
+//! Runs the commands of the book and the READMEs as they are written, so that these stay correct.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the archive of a crawl looks like, as the profile wants it: formats, duplicates, indexes, hand-over.
+//! The archive of a crawl by the profile's settings: formats, duplicates, indexes, hand-over.
 
 use std::fs;
 use std::path::PathBuf;
@@ -289,7 +289,7 @@ async fn the_archive_grows_no_further_than_the_profile_says() {
     );
 }
 
-/// Who let a page in, who says when it is due again, and with which components.
+/// The metadata record names the plugins that accepted a page and chose its wait, and their components.
 #[tokio::test]
 async fn a_metadata_record_says_who_decided_what_about_the_capture() {
     let web = site(WWW)

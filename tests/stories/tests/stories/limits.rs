@@ -1,4 +1,4 @@
-//! When a crawl has had enough.
+//! Limits of a crawl.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ async fn bytes_that_are_new_or_changed_count() {
     );
 }
 
-/// What is in flight is finished: no more than that goes beyond.
+/// URIs in process are finished, and nothing else exceeds the limit.
 #[tokio::test]
 async fn bandwidth_holds_for_all_hosts_together() {
     let web = hosts(&[A, B], 4, &Reply::ok("image/png", vec![7; 20_000]))

@@ -1,4 +1,4 @@
-//! What hostile or merely odd sites have done to a crawl once, and must not do again.
+//! Regressions: hostile or odd sites that once broke a crawl.
 
 use opilio_stories::{crawl, html, site};
 use opilio_test_web::Reply;

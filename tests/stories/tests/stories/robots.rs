@@ -1,4 +1,4 @@
-//! What sites say to robots, and how far the profile wants it heeded.
+//! Directives for robots, and the profile's policies for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

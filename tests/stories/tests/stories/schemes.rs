@@ -1,4 +1,4 @@
-//! What is fetched over something else than HTTP: files and directories by FTP, answers by WHOIS.
+//! Schemes other than HTTP: files and directories by FTP, answers by WHOIS.
 
 use opilio_stories::{FinishedCrawl, crawl};
 use opilio_test_web::schemes;
@@ -8,7 +8,7 @@ const WHOIS: &str = "whois.story.localhost";
 const TEXT: &[u8] = b"What the file says.\n";
 const PAGE: &[u8] = b"<a href='deep/note.txt'>a note</a>";
 
-/// What a path holds: entries where it ends in a slash.
+/// Content of a path: entries if it ends in a slash.
 fn content(path: &str) -> Option<&'static [u8]> {
     match path {
         "pub/" => Some(b"type=cdir; .\r\ntype=dir; deep\r\ntype=file; index.html\r\n"),

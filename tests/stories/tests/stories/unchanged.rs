@@ -1,4 +1,4 @@
-//! What is no change: noise that strippers take away, sections that publishers mark, headers that say so, little things.
+//! Differences that are no change: noise that strippers remove, sections that publishers mark, headers, small differences.
 //! And what is told from elsewhere: feeds that make their evaluator's waits.
 
 use opilio_stories::{Capture, FinishedCrawl, LoggedUri, Story, html, site};
