@@ -180,7 +180,7 @@ fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
         .map(|line| {
             let (digest, path) = line
                 .split_once("  ")
-                .with_context(|| format!("{}: `{line}` is no line of sha256sum", list.display()))?;
+                .with_context(|| format!("{}: `{line}` is not a line of sha256sum", list.display()))?;
             Ok((path.to_owned(), digest.to_owned()))
         })
         .collect::<Result<_>>()?;

@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for name in &options.targets {
         ensure!(
             TARGETS.contains(&name.as_str()),
-            "{name} is no target; there are {}",
+            "{name} is not a target; there are {}",
             TARGETS.join(", ")
         );
     }

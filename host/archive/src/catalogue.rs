@@ -225,7 +225,7 @@ fn enter(
             Ok(index) => indexes.push(index),
             Err(problem) => {
                 keys.truncate(before);
-                // A file that was handed over meanwhile is no error.
+                // A file that was handed over meanwhile is not an error.
                 if problem.kind() != io::ErrorKind::NotFound {
                     unread.push(of(&index_path(&directory.join(file)), problem));
                 }

@@ -73,7 +73,7 @@ pub struct RecordId(pub Uuid);
 
 /// Not a `urn:uuid:` identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no urn:uuid record identifier")]
+#[error("{0:?} is not a urn:uuid record identifier")]
 pub struct RecordIdError(pub String);
 
 /// `WARC-Type` of a record that a caller may write.

@@ -14,17 +14,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
-use crate::access::{Caller, Refusal, Role};
-use crate::api::session::SignedIn;
+use crate::access::{Caller, PeerAddress, Refusal, Role, SignedIn, cookie};
 use crate::audit::AuditEntry;
 use crate::config::DaemonConfig;
 use crate::daemon::Daemon;
-use crate::heritrix::{self, NoAnswer};
+use crate::heritrix_account::{self, NoAnswer};
 use crate::problem::{Problem, ProblemDetail};
-use crate::tls::Peer;
-
-/// The name of the session cookie.
-pub(crate) const COOKIE: &str = "opilio-session";
+use crate::timeouts::Peer;
 
 /// Policy of the console: nothing from elsewhere, nothing inline, no frames by others. Hostile text in a job stays text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -185,7 +181,7 @@ fn admit(
         (Some(token), _) => match daemon.access.by_token(token, from) {
             Ok(caller) => Some(caller),
             Err(_) if is_open(request.method(), path) => None,
-            Err(refusal) => return Err(refused(refusal)),
+            Err(refusal) => return Err(refusal.into()),
         },
         (None, Some(cookie)) => daemon.access.by_session(cookie),
         (None, None) => None,
@@ -203,7 +199,7 @@ fn admit(
     }
     let Some(caller) = caller else {
         if daemon.access.is_unreadable() {
-            return Err(refused(Refusal::Unreadable));
+            return Err(Refusal::Unreadable.into());
         }
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -225,7 +221,7 @@ fn is_small(headers: &HeaderMap) -> bool {
 
 /// Authenticates a client of Heritrix: checks its answer to a challenge, or sends a challenge.
 fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<Caller, Problem>> {
-    let is_engine = request.uri().path().starts_with(heritrix::BASE);
+    let is_engine = request.uri().path().starts_with(heritrix_account::BASE);
     let account = daemon.heritrix.as_ref().filter(|_| is_engine)?;
     let headers = request.headers();
     if bearer(headers).is_some() || cookie(headers).is_some() {
@@ -248,7 +244,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
     Some(admitted.map_err(|no| match no {
         NoAnswer::Stale => challenged(true),
         NoAnswer::Refused(Refusal::Wrong) => challenged(false),
-        NoAnswer::Refused(refusal) => refused(refusal),
+        NoAnswer::Refused(refusal) => refusal.into(),
     }))
 }
 
@@ -311,37 +307,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
         .then_some(token.trim())
 }
 
-/// The value of the session cookie.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .find_map(|pair| {
-            let (name, value) = pair.trim().split_once('=')?;
-            (name == COOKIE).then_some(value)
-        })
-}
-
-pub(crate) fn refused(refusal: Refusal) -> Problem {
-    match refusal {
-        Refusal::Wrong => Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "the token is unknown, expired or revoked",
-        ),
-        Refusal::Unreadable => Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the daemon cannot read its file of tokens, so nobody can sign in; its log has the file and the reason",
-        ),
-        Refusal::TooMany(seconds) => Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many invalid tokens; wait before you try again",
-        )
-        .retry_after(seconds),
-    }
-}
-
 fn lacks(role: Role) -> Problem {
     let role = match role {
         Role::Viewer => "viewer",
@@ -376,10 +341,6 @@ fn careful(headers: &mut HeaderMap, path: &str, tls: bool) {
         set(header::CACHE_CONTROL, "no-store");
     }
 }
-
-/// The address of a request's sender.
-#[derive(Clone, Copy)]
-pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 impl Caller {
     /// Refuses callers with a lower role.

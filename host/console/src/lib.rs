@@ -27,6 +27,7 @@ mod file_tasks;
 mod folder;
 mod guard;
 mod heritrix;
+mod heritrix_account;
 mod input;
 mod metrics;
 mod node;
@@ -82,7 +83,7 @@ use access::Access;
 use audit::Audit;
 use calendar::HandledOccurrences;
 use daemon::Daemon;
-use heritrix::HeritrixAccount;
+use heritrix_account::HeritrixAccount;
 use node::ClusterNode;
 use supervisor::Supervisor;
 

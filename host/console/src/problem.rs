@@ -7,6 +7,7 @@ use opilio_control::{ControlError, ErrorKind, FaultFound, chain};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::Refusal;
 use crate::profile_store::ProfileStoreError;
 
 /// Problem document (RFC 9457). Unless its detail says otherwise, nothing was changed.
@@ -110,6 +111,26 @@ impl From<ControlError> for Problem {
             ErrorKind::Unknown => Problem::not_found(message),
             ErrorKind::State => Problem::conflict(message),
             ErrorKind::Failure => Problem::failure(message),
+        }
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        match refusal {
+            Refusal::Wrong => Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "the token is unknown, expired or revoked",
+            ),
+            Refusal::Unreadable => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the daemon cannot read its file of tokens, so nobody can sign in; its log has the file and the reason",
+            ),
+            Refusal::TooMany(seconds) => Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many invalid tokens; wait before you try again",
+            )
+            .retry_after(seconds),
         }
     }
 }

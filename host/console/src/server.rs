@@ -27,8 +27,8 @@ use crate::guard::{guard, refused};
 use crate::heritrix;
 use crate::problem::Problem;
 use crate::request_spans::traced;
-use crate::timeouts;
-use crate::tls::{Peer, TlsListener};
+use crate::timeouts::{self, Peer};
+use crate::tls::TlsListener;
 
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;

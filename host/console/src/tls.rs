@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
-use crate::timeouts::{Paced, Requests};
+use crate::timeouts::{Paced, Peer, Requests};
 
 /// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -36,14 +36,6 @@ const LOOK: Duration = Duration::from_secs(1);
 pub(crate) struct TlsListener {
     address: SocketAddr,
     connections: mpsc::Receiver<(Connection, SocketAddr)>,
-}
-
-/// The client of a connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    /// Its requests.
-    pub(crate) requests: Requests,
 }
 
 impl Connected<IncomingStream<'_, TlsListener>> for Peer {

@@ -157,6 +157,30 @@ impl Request {
 }
 
 impl Exchange {
+    /// An exchange without a connection. The caller sets its times.
+    pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
+        Exchange {
+            started: Timestamp::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            time_to_head: None,
+            peer: None,
+            proxy: None,
+            request_bytes: Bytes::new(),
+            wire: Spool::default(),
+            interim: Bytes::new(),
+            head: None,
+            payload: Spool::default(),
+            payload_digest: PayloadDigest::of(b""),
+            truncated: None,
+            aborted_by_filter: None,
+            failure: Some(failure),
+            tls: None,
+            http2: false,
+            reused_connection: false,
+            annotations: Vec::new(),
+        }
+    }
+
     /// The payload without its content codings, at most `bytes_max` bytes. Plugins read this.
     pub fn content(&self, bytes_max: u64) -> DecodedContent {
         let codings = self.head.as_ref().map(ResponseHead::content_codings);

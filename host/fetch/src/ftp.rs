@@ -18,8 +18,8 @@ use tokio_rustls::TlsConnector;
 
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::parts::Parts;
 use crate::ports;
 use crate::stream::{Server, Socket, Stream};
 use crate::tls::TlsInfo;

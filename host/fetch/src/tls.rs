@@ -12,8 +12,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use crate::config::Trust;
-use crate::fetcher::FetcherBuildError;
+use crate::config::{FetcherBuildError, Trust};
 
 /// A TLS session, for the record.
 #[derive(Clone, Debug)]

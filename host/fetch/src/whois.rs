@@ -9,8 +9,8 @@ use percent_encoding::percent_decode_str;
 
 use crate::exchange::{Exchange, Request};
 use crate::failure::FetchFailure;
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::parts::Parts;
 use crate::ports;
 use crate::stream::Server;
 use crate::transfer::{Content, Conversation, TransferFacts, connect};

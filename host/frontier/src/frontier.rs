@@ -755,5 +755,5 @@ pub(crate) fn uri_of(record_key: &[u8]) -> Result<Uri, FrontierError> {
     std::str::from_utf8(record_key)
         .ok()
         .and_then(|key| Uri::from_key(key).ok())
-        .ok_or_else(|| damaged("a record key that is no URI", record_key))
+        .ok_or_else(|| damaged("a record key that is not a URI", record_key))
 }

@@ -132,7 +132,7 @@ pub enum TransferError {
     },
     /// The first line does not match any of the formats.
     #[error(
-        "{} is no recovery journal, crawl log or JSON lines; name its format if its first line is damaged",
+        "{} is not a recovery journal, crawl log or JSON lines; name its format if its first line is damaged",
         path.display()
     )]
     Unrecognised {

@@ -86,7 +86,7 @@ pub enum DescriptionProblem {
     Twice(String),
     /// A version that is not a semantic version.
     #[error(
-        "gives plugin `{plugin}` the version `{version}`, which is no semantic version such as `1.2.3`"
+        "gives plugin `{plugin}` the version `{version}`, which is not a semantic version such as `1.2.3`"
     )]
     Version {
         /// The plugin.
@@ -96,7 +96,7 @@ pub enum DescriptionProblem {
     },
     /// An invalid summary.
     #[error(
-        "gives plugin `{0}` a summary that is no sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
+        "gives plugin `{0}` a summary that is not a sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
     )]
     Summary(String),
     /// A plugin without a kind.
@@ -371,7 +371,7 @@ mod tests {
                     ..plugin("a")
                 }],
                 &[Filter],
-                "a summary that is no sentence",
+                "a summary that is not a sentence",
             );
         }
         check_refused(
@@ -380,7 +380,7 @@ mod tests {
                 ..plugin("a")
             }],
             &[Filter],
-            "which is no semantic version",
+            "which is not a semantic version",
         );
         for schema in ["", "[]", "{", "true"] {
             check_refused(

@@ -35,7 +35,7 @@ enum Pattern {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HandlesProblem {
     /// Not a media type, nor `*/*`, `type/*`, `*+suffix`.
-    #[error("`{0}` is no media type pattern; `text/html`, `text/*`, `*+json` and `*/*` are")]
+    #[error("`{0}` is not a media type pattern; `text/html`, `text/*`, `*+json` and `*/*` are")]
     MediaType(String),
     /// More patterns than a plugin may have.
     #[error("{count} {what}; {PATTERNS_MAX} are allowed")]
@@ -222,7 +222,7 @@ mod tests {
             "*+",
             "text/",
         ] {
-            check(&[pattern], &[], "is no media type pattern");
+            check(&[pattern], &[], "is not a media type pattern");
         }
         check(&[], &["("], "unclosed group");
         check(&[], &[r"\w{1000}{1000}"], "size limit");

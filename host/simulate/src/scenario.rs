@@ -613,10 +613,10 @@ mod tests {
                 "media-type = \"application/pdf\"\nnoise = 1.0",
                 "noise is written into HTML",
             ),
-            ("media-type = \"html\"", "\"html\" is no media type"),
+            ("media-type = \"html\"", "\"html\" is not a media type"),
             (
                 "media-type = \"text/html; charset=utf-8\"",
-                "is no media type",
+                "is not a media type",
             ),
             ("name = \"Big Stories\"", "does not match the pattern"),
         ] {

@@ -384,7 +384,7 @@ impl Pool {
             .map(|found| found.name.as_str());
         let described = described(&component, plugin.as_deref().or(same))?;
         let schema: Value = serde_json::from_str(&described.settings_schema)
-            .map_err(|problem| format!("its settings schema is no JSON: {problem}"))?;
+            .map_err(|problem| format!("its settings schema is not JSON: {problem}"))?;
         let maker = Maker {
             name: one.name.clone(),
             plugin: described.name.clone(),
@@ -405,7 +405,7 @@ impl Pool {
         }
         if guards(profile, &name) && !plugin.is(&Kind::Filter) {
             return Err(format!(
-                "plugin \"{name}\" is no filter, and guards another"
+                "plugin \"{name}\" is not a filter, and guards another"
             ));
         }
         let variants = overridden(profile, &maker, &written);

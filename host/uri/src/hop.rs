@@ -83,10 +83,10 @@ pub struct HopPath {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopPathError {
     /// A letter without a hop.
-    #[error("{0:?} is no hop")]
+    #[error("{0:?} is not a hop")]
     Letter(char),
     /// The part before `+` is not a number.
-    #[error("{0:?} is no number of hops")]
+    #[error("{0:?} is not a number of hops")]
     Count(String),
     /// More letters than [`HOPS_KEPT_MAX`], or a count of older hops before fewer.
     #[error("{0} letters in a hop path that keeps {HOPS_KEPT_MAX}")]

@@ -86,7 +86,7 @@ pub enum UriError {
         source: ParseError,
     },
     /// A relative reference cannot be resolved against a `dns:` or `whois:` URI.
-    #[error("{0} is no base for a reference")]
+    #[error("{0} is not a base for a reference")]
     Base(Box<Uri>),
 }
 

@@ -144,7 +144,7 @@ impl Project {
     }
 }
 
-/// A folder whose name is no single word to a shell.
+/// A folder whose name is not a single word to a shell.
 fn spacious(home: &Path) -> PathBuf {
     home.join("new ones")
 }

@@ -644,7 +644,7 @@ Fd http://a.org/y
         let path = folder.path().join("seeds.txt");
         fs::write(&path, "http://a.org/\n").unwrap();
         for (path, expected) in [
-            (&path, "seeds.txt is no recovery journal"),
+            (&path, "seeds.txt is not a recovery journal"),
             (&folder.path().join("none"), "cannot read"),
         ] {
             let files = Import {

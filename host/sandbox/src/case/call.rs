@@ -128,7 +128,7 @@ pub enum CallProblem {
     #[error("the content in {} has not been read", .0.display())]
     Unread(PathBuf),
     /// A time out of range.
-    #[error("{0} is no time in milliseconds since 1970")]
+    #[error("{0} is not a time in milliseconds since 1970")]
     Time(u64),
     /// The rows of a table are invalid.
     #[error("table {name}: {problem}")]

@@ -81,7 +81,7 @@ async fn good(held: &Gate, free: &Gate) -> Web {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
-    // What a process opens and keeps once is no leak.
+    // What a process opens and keeps once is not a leak.
     let web = site("first.localhost")
         .page("/", html("a page"))
         .serve()

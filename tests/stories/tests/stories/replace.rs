@@ -232,7 +232,7 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
                 replace(Path::new("/nowhere/at/all.wasm")),
                 "cannot read component",
             ),
-            (with(&filters, None, None), "is no extractor"),
+            (with(&filters, None, None), "is not an extractor"),
             (
                 with(&good, Some("0".repeat(64)), None),
                 "not the pinned 000",

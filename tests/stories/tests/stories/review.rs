@@ -81,7 +81,7 @@ async fn a_host_with_a_dot_at_its_end_is_fetched() {
     assert_eq!(told.sole(&url).status, 200);
 }
 
-/// robots.txt may redirect to another host; that is followed once, and is no link.
+/// robots.txt may redirect to another host; that is followed once, and is not a link.
 #[tokio::test]
 async fn a_redirect_of_robots_txt_brings_nothing_into_the_crawl() {
     let web = site(WWW)

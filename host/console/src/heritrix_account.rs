@@ -22,6 +22,9 @@ use crate::secret_file;
 /// Validity of a challenge. After it the client gets another one, without a new question for the password.
 const NONCE_SECONDS: i64 = 300;
 
+/// Base path of the interface.
+pub(crate) const BASE: &str = "/engine";
+
 const REALM: &str = "opilio";
 
 /// The user of `[heritrix]`.
