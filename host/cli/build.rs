@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             // Templates are named the same on every system.
             let path = path
                 .to_str()
-                .ok_or("a name that is no text")?
+                .ok_or("a name that is not text")?
                 .replace('\\', "/");
             writeln!(table, "({language:?}, {path:?}, include_str!({file:?})),")?;
         }

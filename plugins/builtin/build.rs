@@ -13,7 +13,7 @@ struct Manifest {
     components: Vec<Entry>,
 }
 
-/// What is needed of `xtask`'s entries.
+/// The needed parts of `xtask`'s entries.
 #[derive(Deserialize)]
 struct Entry {
     name: String,

@@ -16,7 +16,7 @@ use crate::repository;
 const PLUGIN: &str = "plugin";
 const QUIET_WASI: &str = "quiet-wasi";
 
-/// Where the generated files are.
+/// Folder of the generated files.
 const C: &str = "sdk/c/bindings";
 const GO: &str = "sdk/go/bindings";
 const GO_TYPE: &str = "sdk/go/component-type.wasm";

@@ -180,7 +180,7 @@ fn check_published(wit: &Path) -> Result<BTreeMap<Version, PathBuf>> {
         .map(|line| {
             let (digest, path) = line
                 .split_once("  ")
-                .with_context(|| format!("{}: `{line}` is no line of sha256sum", list.display()))?;
+                .with_context(|| format!("{}: `{line}` is not a line of sha256sum", list.display()))?;
             Ok((path.to_owned(), digest.to_owned()))
         })
         .collect::<Result<_>>()?;
@@ -276,7 +276,7 @@ fn version(resolve: &Resolve, package: PackageId, folder: &Path) -> Result<Versi
         .with_context(|| format!("{}: package {name} has no version", folder.display()))
 }
 
-/// What semantic versions keep compatible: `0.2` of 0.2.7, `1` of 1.2.3. A version that is not final stands for itself.
+/// The compatible part of a semantic version: `0.2` of 0.2.7, `1` of 1.2.3. A version that is not final stands for itself.
 fn track(version: &Version) -> String {
     match version {
         _ if !version.pre.is_empty() => version.to_string(),

@@ -20,9 +20,9 @@ const API: &str = "docs/API.md";
 const DESCRIPTION: &str = "docs/openapi.json";
 /// The page of the plugin contract.
 const CONTRACT: &str = "docs/CONTRACT.md";
-/// Where the written part begins.
+/// Begin of the generated part.
 const BEGIN: &str = "<!-- written by `cargo xtask docs` from here on -->\n";
-/// Where it ends.
+/// Its end.
 const END: &str = "<!-- written by `cargo xtask docs` up to here -->\n";
 
 /// Options of `cargo xtask docs`.

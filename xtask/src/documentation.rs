@@ -12,7 +12,7 @@ pub(crate) struct Documentation {
     pub(crate) root: PathBuf,
     /// The host name to serve it under.
     pub(crate) host: &'static str,
-    /// Where a crawl starts, below the folder.
+    /// First page of a crawl, below the folder.
     pub(crate) start: &'static str,
 }
 

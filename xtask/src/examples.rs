@@ -151,7 +151,7 @@ fn examples() -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What a folder holds, by name.
+/// Entries of a folder, by name.
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = fs::read_dir(folder)
         .with_context(|| format!("reading {}", folder.display()))?
@@ -170,7 +170,7 @@ fn sharing_crates(command: &mut Command) -> &mut Command {
         .env("CARGO_PROFILE_DEV_DEBUG", "0")
 }
 
-/// What steps call the language of a project.
+/// Name of a project's language in steps.
 fn language(folder: &Path) -> &'static str {
     Language::of(folder).map_or("other", Language::name)
 }

@@ -52,7 +52,7 @@ const DOCUMENT_SECONDS_MAX: u32 = 20;
 const MEMORY_MIB_MAX: u32 = 2_048;
 const ALLOCATION_MIB_MAX: u32 = 64;
 
-/// What makes LLVM count which branches are taken, and show the fuzzer what is compared with what.
+/// Flags with which LLVM counts the taken branches, and shows the fuzzer the operands of comparisons.
 const COVERAGE: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares --cfg fuzzing";
@@ -63,10 +63,10 @@ pub(crate) struct Options {
     /// Extractors; all of them, unless named.
     #[arg(value_name = "TARGET")]
     targets: Vec<String>,
-    /// How long each is fuzzed.
+    /// Seconds for each.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     minutes: u64,
-    /// How many at the same time.
+    /// Fuzzers at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
 }
@@ -76,7 +76,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for name in &options.targets {
         ensure!(
             TARGETS.contains(&name.as_str()),
-            "{name} is no target; there are {}",
+            "{name} is not a target; there are {}",
             TARGETS.join(", ")
         );
     }
@@ -182,7 +182,7 @@ fn documents_of(folder: &Path, target: &str) -> Result<Vec<(String, Vec<u8>)>> {
     Ok(documents)
 }
 
-/// What the target takes for this document.
+/// The target's input for this document.
 fn content(folder: &Path, target: &str, document: &Value) -> Result<Vec<u8>> {
     match target {
         "uri" | "implied" => return Ok(text(&document["uri"])),

@@ -37,7 +37,7 @@ const LIMIT_REACHED: i32 = 4;
 /// Python packages of the judges; `warcio[all]` would bring what is not used here.
 const PYTHON_PACKAGES: [&str; 2] = ["warcio==1.8.1", "lxml==6.1.3"];
 
-/// Which judges.
+/// Selection of judges.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// These alone [default: all].
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     only: Vec<Judge>,
 }
 
-/// Who judges what.
+/// The judges.
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Judge {
     /// A crawl of pages that nobody here wrote: lxml and warcio.

@@ -39,7 +39,7 @@ const NODE_PACKAGES: [&str; 4] = [
 pub(crate) enum Measure {
     /// Recall and precision of the extractors on real documents, against parsers that are not ours.
     Extraction(Options),
-    /// How near wait evaluators come to the best visits, on synthetic webs.
+    /// Results of wait evaluators on synthetic webs, as shares of the best plan's.
     Revisiting(revisiting::Options),
 }
 
@@ -121,7 +121,7 @@ fn compare(kind: Kind, options: &Options) -> Result<Comparison> {
     Ok(comparison)
 }
 
-/// What the judge says of each document.
+/// The judge's facts about each document.
 fn judged(kind: Kind, documents: &[corpus::Document]) -> Result<Vec<Facts>> {
     let scripts = root().join("tests/judges/extraction");
     let script = kind.judge();

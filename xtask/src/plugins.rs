@@ -143,7 +143,7 @@ fn plugins(root: &Path, names: &[String]) -> Result<Vec<Plugin>> {
         for name in names {
             ensure!(
                 plugins.iter().any(|plugin| plugin.name == *name),
-                "plugins/{name} is no plugin crate (one with crate-type cdylib)"
+                "plugins/{name} is not a plugin crate (one with crate-type cdylib)"
             );
         }
         plugins.retain(|plugin| names.contains(&plugin.name));

@@ -1,4 +1,4 @@
-//! Where this repository is.
+//! The folder of this repository.
 
 use std::path::{Path, PathBuf};
 

@@ -196,7 +196,7 @@ fn is_http(uri: &str) -> bool {
     scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
 }
 
-/// Whether the text begins with a URI scheme.
+/// Returns `true` if the text begins with a URI scheme.
 fn has_scheme(uri: &str) -> bool {
     uri.split_once(':').is_some_and(|(scheme, _)| {
         scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -206,12 +206,12 @@ fn has_scheme(uri: &str) -> bool {
     })
 }
 
-/// Whether a word is an address. Some writers put a dash for an unknown address.
+/// Returns `true` if a word is an address. Some writers put a dash for an unknown address.
 fn is_address(word: &str) -> bool {
     word.parse::<IpAddr>().is_ok() || word == "-"
 }
 
-/// Whether a word has fourteen digits, or the twelve of the first crawls.
+/// Returns `true` if a word has fourteen digits, or the twelve of the first crawls.
 fn is_date(word: &str) -> bool {
     matches!(word.len(), 12 | 14) && word.bytes().all(|b| b.is_ascii_digit())
 }

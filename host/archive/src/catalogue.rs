@@ -92,7 +92,7 @@ impl IndexFilter {
         filter
     }
 
-    /// Whether the index of a finished archive file, as it is now, has no captures of the key.
+    /// Returns `true` if the index of a finished archive file, as it is now, has no captures of the key.
     pub(crate) fn excludes(&self, directory: &Path, file: &str) -> bool {
         // Without catalogues, a look-up need not ask for the state of a hundred thousand files.
         !self.known.is_empty()
@@ -225,7 +225,7 @@ fn enter(
             Ok(index) => indexes.push(index),
             Err(problem) => {
                 keys.truncate(before);
-                // A file that was handed over meanwhile is no error.
+                // A file that was handed over meanwhile is not an error.
                 if problem.kind() != io::ErrorKind::NotFound {
                     unread.push(of(&index_path(&directory.join(file)), problem));
                 }
@@ -397,7 +397,7 @@ fn damaged() -> io::Error {
     )
 }
 
-/// Whether an error is about the content of a file, and not about reading it.
+/// Returns `true` if an error is about the content of a file, and not about reading it.
 fn is_damage(problem: &io::Error) -> bool {
     matches!(
         problem.kind(),

@@ -348,7 +348,7 @@ impl CdxjEntry {
 }
 
 impl CdxjCapture {
-    /// Whether the payload is in another record.
+    /// Returns `true` if the payload is in another record.
     pub fn is_revisit(&self) -> bool {
         self.mime.as_deref() == Some(REVISIT)
     }

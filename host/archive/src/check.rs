@@ -88,13 +88,13 @@ pub enum RecordErrorKind {
         stated: Digest,
         /// The digest of the bytes without transfer coding.
         found: Digest,
-        /// Whether the stated digest is that of the body with its chunk framing.
+        /// `true` if the stated digest is that of the body with its chunk framing.
         raw: bool,
     },
 }
 
 impl CheckReport {
-    /// Whether no error was found.
+    /// Returns `true` if no error was found.
     pub fn is_sound(&self) -> bool {
         self.faults_found == 0
     }

@@ -80,7 +80,7 @@ impl Fields {
     }
 }
 
-/// Whether a character is a token character (RFC 9110). Header and field names consist of them.
+/// Returns `true` if a character is a token character (RFC 9110). Header and field names consist of them.
 pub(crate) fn is_token(c: char) -> bool {
     c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c)
 }

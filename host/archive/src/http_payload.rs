@@ -59,12 +59,12 @@ impl HttpPayload {
         &self.head
     }
 
-    /// Whether the end of the head was reached.
+    /// Returns `true` if the end of the head was reached.
     pub fn in_body(&self) -> bool {
         self.state != State::Head
     }
 
-    /// Whether the headers announce chunked transfer coding.
+    /// Returns `true` if the headers announce chunked transfer coding.
     pub fn is_chunked(&self) -> bool {
         self.chunked
     }
@@ -205,7 +205,7 @@ enum LineState {
     Nonsense,
 }
 
-/// Whether the bytes begin like a response. Only responses are split here: a request's start line could be anything.
+/// Returns `true` if the bytes begin like a response. Only responses are split here: a request's start line could be anything.
 fn is_message(head: &[u8]) -> bool {
     head.starts_with(b"HTTP/")
 }
@@ -215,7 +215,7 @@ fn is_interim(head: &[u8]) -> bool {
     status.starts_with(b"1") && !status.starts_with(b"101")
 }
 
-/// Whether the headers announce chunked coding. A line that begins with a blank continues the one before (RFC 9112 §5.2).
+/// Returns `true` if the headers announce chunked coding. A line that begins with a blank continues the one before (RFC 9112 §5.2).
 fn is_chunked(head: &[u8]) -> bool {
     let mut last_coding = None;
     let mut is_coding = false;

@@ -89,7 +89,7 @@ impl NameTemplate {
     }
 }
 
-/// Whether a character is safe in every file system and in WARC-Filename.
+/// Returns `true` if a character is safe in every file system and in WARC-Filename.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || "-_.~+=,@".contains(c)
 }

@@ -37,7 +37,7 @@ pub struct Reader {
     /// Dictionary of the zstd frames, once it was looked for.
     dictionary: Option<Vec<u8>>,
     headers: Headers,
-    /// Whether the current record is not the first in its gzip member.
+    /// `true` if the current record is not the first in its gzip member.
     shared: bool,
 }
 
@@ -71,7 +71,7 @@ pub struct Extent {
     pub offset: u64,
     /// Bytes in the file. 0 if the record shares its gzip member with another.
     pub length: u64,
-    /// Whether it shares its gzip member with another record.
+    /// `true` if it shares its gzip member with another record.
     pub shared: bool,
 }
 
@@ -729,7 +729,7 @@ impl Headers {
         &self.version
     }
 
-    /// Whether this is a record of an ARC file, with the headers of a WARC.
+    /// Returns `true` if this is a record of an ARC file, with the headers of a WARC.
     pub fn is_arc(&self) -> bool {
         self.version.starts_with("ARC/")
     }

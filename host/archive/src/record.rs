@@ -73,7 +73,7 @@ pub struct RecordId(pub Uuid);
 
 /// Not a `urn:uuid:` identifier.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no urn:uuid record identifier")]
+#[error("{0:?} is not a urn:uuid record identifier")]
 pub struct RecordIdError(pub String);
 
 /// `WARC-Type` of a record that a caller may write.
@@ -323,7 +323,7 @@ impl RevisitProfile {
 }
 
 impl RevisitProfile {
-    /// Whether the standard requires `WARC-Payload-Digest` with this profile.
+    /// Returns `true` if the standard requires `WARC-Payload-Digest` with this profile.
     pub fn needs_payload_digest(self) -> bool {
         self == RevisitProfile::IdenticalPayloadDigest
     }

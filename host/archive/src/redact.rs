@@ -96,7 +96,7 @@ pub struct Tombstone<'a> {
     pub reason: &'a str,
     /// Time of the removal.
     pub at: Timestamp,
-    /// Whether to keep the payload digest of the removed content. Holders of a copy can identify the content by it.
+    /// `true` to keep the payload digest of the removed content. Holders of a copy can identify the content by it.
     pub keep_digests: bool,
 }
 

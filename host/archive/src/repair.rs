@@ -72,7 +72,7 @@ pub(crate) fn repair(directory: &Path, index: bool) -> Result<Vec<RepairedFile>,
     Ok(repaired)
 }
 
-/// Whether this is the index of a file being written that does not exist any more: the file has been finished.
+/// Returns `true` if this is the index of a file being written that does not exist any more: the file has been finished.
 pub fn is_abandoned_index(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some(stem) = name.strip_suffix(&format!(".cdxj{OPEN_SUFFIX}")) else {
@@ -99,7 +99,7 @@ pub(crate) fn final_path(open: &Path) -> Option<PathBuf> {
     is_archive(name).then(|| open.with_file_name(name))
 }
 
-/// Whether a name is that of a finished WARC or ARC file.
+/// Returns `true` if a name is that of a finished WARC or ARC file.
 pub fn is_archive(name: &str) -> bool {
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }

@@ -210,7 +210,7 @@ pub(crate) enum Packer {
 pub(crate) struct GzipPacker {
     whole: WholePacker,
     stream: StreamPacker,
-    /// Whether the current record is packed in one piece.
+    /// `true` if the current record is packed in one piece.
     is_whole: bool,
 }
 

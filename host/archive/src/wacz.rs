@@ -47,7 +47,7 @@ pub struct Page {
     /// Its title, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Whether it is a seed.
+    /// `true` if it is a seed.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub seed: bool,
 }
@@ -57,7 +57,7 @@ pub fn pages_header(id: &str, title: &str) -> String {
     serde_json::json!({ "format": "json-pages-1.0", "id": id, "title": title }).to_string()
 }
 
-/// Whether a response is a page: an HTML document with status 200.
+/// Returns `true` if a response is a page: an HTML document with status 200.
 pub fn is_page(status: Option<u16>, media_type: Option<&str>) -> bool {
     status == Some(200) && matches!(media_type, Some("text/html" | "application/xhtml+xml"))
 }

@@ -14,12 +14,12 @@ pub(crate) const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 /// Longest dictionary, packed or not. Real ones have some hundred kilobytes.
 pub const DICTIONARY_BYTES_MAX: usize = 32 * 1024 * 1024;
 
-/// Whether a frame with data begins with these bytes. With fewer than four bytes: whether it can.
+/// Returns `true` if a frame with data begins with these bytes. With fewer than four bytes: whether it can.
 pub(crate) fn is_frame(first: &[u8]) -> bool {
     first.iter().zip(FRAME).all(|(one, other)| *one == other)
 }
 
-/// Whether a skippable frame begins with these bytes. With fewer than four bytes: whether it can.
+/// Returns `true` if a skippable frame begins with these bytes. With fewer than four bytes: whether it can.
 pub(crate) fn is_skippable(first: &[u8]) -> bool {
     match first {
         [kind, rest @ ..] => {

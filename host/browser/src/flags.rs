@@ -33,7 +33,7 @@ const FEATURES_OFF: &[&str] = &[
     // A page that was left must not go on in memory.
     "BackForwardCache",
     "Prerender2",
-    // The proxy is on loopback, which is no fact about the site.
+    // The proxy is on loopback, which is not a fact about the site.
     "LocalNetworkAccessChecks",
 ];
 

@@ -81,7 +81,7 @@ const CLANG_TARGET: &str = "--target=wasm32-wasi";
 struct Compiler {
     program: PathBuf,
     flags: Vec<OsString>,
-    /// Whether the compiler is Zig, which is one program for both languages.
+    /// `true` if the compiler is Zig, which is one program for both languages.
     is_zig: bool,
 }
 

@@ -74,7 +74,7 @@ impl Done {
 /// The conditions under which the first fetch may be made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Opening {
-    /// Whether the job starts paused, until an operator resumes it.
+    /// `true` if the job starts paused, until an operator resumes it.
     is_paused: bool,
     /// The crawl's share of the limits of the machine.
     share: Share,

@@ -22,14 +22,14 @@ pub(crate) async fn hangup() -> io::Result<()> {
     std::future::pending().await
 }
 
-/// Whether the process was started with the signal ignored. It must be checked before a handler is set, which would hide it. Only
-/// Linux reports it; elsewhere the signal counts as not ignored.
+/// Returns `true` if the process was started with the signal ignored. It must be checked before a handler is set, which would hide
+/// it. Only Linux reports it; elsewhere the signal counts as not ignored.
 #[cfg(unix)]
 fn is_ignored() -> bool {
     std::fs::read_to_string("/proc/self/status").is_ok_and(|status| ignores(&status))
 }
 
-/// Whether the mask contains signal 1, its lowest bit.
+/// Returns `true` if the mask contains signal 1, its lowest bit.
 #[cfg(unix)]
 fn ignores(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

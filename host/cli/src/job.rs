@@ -5,6 +5,7 @@ mod compare;
 mod handover;
 pub(crate) mod hosts;
 mod lifecycle;
+mod log_table;
 mod logs;
 mod replay;
 pub(crate) mod report;

@@ -31,7 +31,7 @@ pub(crate) fn known_job(path: &Path) -> Option<PathBuf> {
     (is_name(path) && is_job(&in_jobs)).then_some(in_jobs)
 }
 
-/// Whether a path is a single name, without a separator.
+/// Returns `true` if a path is a single name, without a separator.
 fn is_name(path: &Path) -> bool {
     path.file_name() == Some(path.as_os_str())
 }

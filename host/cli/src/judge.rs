@@ -37,7 +37,7 @@ struct Captures {
 }
 
 impl Judgement {
-    /// Whether no errors were found.
+    /// Returns `true` if no errors were found.
     pub(crate) fn is_sound(&self) -> bool {
         self.faults.is_empty()
     }

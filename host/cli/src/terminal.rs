@@ -65,7 +65,7 @@ pub(crate) fn spinning<T>(what: &str, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Whether the reader of the output has closed it.
+/// Returns `true` if the reader of the output has closed it.
 pub(crate) fn is_broken_pipe(problem: &anyhow::Error) -> bool {
     problem
         .downcast_ref::<io::Error>()

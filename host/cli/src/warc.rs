@@ -192,7 +192,7 @@ pub(crate) fn places(job: &Path) -> Result<JobFolders> {
     })
 }
 
-/// Whether a file has the name of an archive, finished or being written.
+/// Returns `true` if a file has the name of an archive, finished or being written.
 fn is_archive(file: &Path) -> bool {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_suffix(".open").unwrap_or(&name);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use axum::http::{HeaderMap, header};
 use data_encoding::HEXLOWER;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,9 @@ const GUESS_SPAN: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 10_000;
 /// The beginning of each token. Secret scanners recognise tokens published by mistake by it.
 const PREFIX: &str = "opilio";
+
+/// The name of the session cookie.
+pub(crate) const COOKIE: &str = "opilio-session";
 
 /// Role of a user: the actions that a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
@@ -125,7 +129,7 @@ impl Tokens {
         self.0.iter().map(|(id, record)| (id.as_str(), record))
     }
 
-    /// Whether there are no tokens.
+    /// Returns `true` if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -277,12 +281,12 @@ impl Access {
         self.state().sessions.remove(&hash(cookie));
     }
 
-    /// Whether there is any token.
+    /// Returns `true` if there is any token.
     pub(crate) fn has_tokens(&self) -> bool {
         Tokens::read(&self.file).is_ok_and(|tokens| !tokens.is_empty())
     }
 
-    /// Whether no token can be checked because the file cannot be read.
+    /// Returns `true` if no token can be checked because the file cannot be read.
     pub(crate) fn is_unreadable(&self) -> bool {
         self.state().is_unreadable
     }
@@ -354,6 +358,27 @@ impl State {
         count(self.guesses.entry(from).or_insert((0, Instant::now())));
         count(self.guesses_of_all.get_or_insert((0, Instant::now())));
     }
+}
+
+/// The address of a request's sender.
+#[derive(Clone, Copy)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+/// The user who has signed in by a request.
+#[derive(Clone)]
+pub(crate) struct SignedIn(pub(crate) String);
+
+/// The value of the session cookie.
+pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .find_map(|pair| {
+            let (name, value) = pair.trim().split_once('=')?;
+            (name == COOKIE).then_some(value)
+        })
 }
 
 #[cfg(test)]

@@ -51,10 +51,10 @@ use utoipa::{IntoParams, OpenApi as _, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::access::COOKIE;
 use crate::access::Caller;
 use crate::daemon::Daemon;
 use crate::folder::JobsFolderError;
-use crate::guard::COOKIE;
 use crate::problem::Problem;
 
 /// Base path of the API.

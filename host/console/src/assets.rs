@@ -124,7 +124,7 @@ impl Asset {
     }
 }
 
-/// Whether the browser has the same bytes. Proxies that compress weaken the tag.
+/// Returns `true` if the browser has the same bytes. Proxies that compress weaken the tag.
 fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
     let etag = etag.to_str().unwrap_or_default();
     request

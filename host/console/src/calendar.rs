@@ -55,7 +55,7 @@ pub(crate) struct Due {
 
 /// The last handled occurrence of each entry.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SeenTo(BTreeMap<String, Timestamp>);
+pub(crate) struct HandledOccurrences(BTreeMap<String, Timestamp>);
 
 impl CalendarEntry {
     /// The next occurrence after a moment.
@@ -126,11 +126,13 @@ fn compared_from() -> Result<Timestamp, jiff::Error> {
     Ok(from.timestamp())
 }
 
-impl SeenTo {
-    pub(crate) fn read(file: &Path) -> io::Result<SeenTo> {
+impl HandledOccurrences {
+    pub(crate) fn read(file: &Path) -> io::Result<HandledOccurrences> {
         match fs::read(file) {
             Ok(text) => Ok(serde_json::from_slice(&text)?),
-            Err(problem) if problem.kind() == io::ErrorKind::NotFound => Ok(SeenTo::default()),
+            Err(problem) if problem.kind() == io::ErrorKind::NotFound => {
+                Ok(HandledOccurrences::default())
+            }
             Err(problem) => Err(problem),
         }
     }
@@ -247,12 +249,12 @@ mod tests {
     fn an_entry_that_is_new_has_missed_nothing() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("calendar.json");
-        let mut seen = SeenTo::read(&file).unwrap();
+        let mut seen = HandledOccurrences::read(&file).unwrap();
         let now = at("2026-06-01T00:30:00Z");
         assert_eq!(seen.since("a", now), now);
         seen.done("a", at("2026-06-01T01:00:00Z"));
         seen.write(&file).unwrap();
-        let mut again = SeenTo::read(&file).unwrap();
+        let mut again = HandledOccurrences::read(&file).unwrap();
         assert_eq!(
             again.since("a", at("2027-01-01T00:00:00Z")),
             at("2026-06-01T01:00:00Z")

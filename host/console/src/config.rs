@@ -43,20 +43,20 @@ pub struct DaemonConfig {
     /// Host names of the daemon, in addition to its address and those of loopback. Requests under other names are refused. So a
     /// foreign page cannot direct its own name here.
     pub hosts: Vec<String>,
-    /// Whether a token is needed. It can be `false` only on loopback. Then every account on this machine has all rights.
+    /// `true` if a token is needed. It can be `false` only on loopback. Then every account on this machine has all rights.
     pub authentication: bool,
     /// File of the hashed tokens. Default: `.opilio/tokens.json` in the folder of jobs.
     pub tokens: Option<PathBuf>,
     /// Certificate and key.
     pub tls: Option<TlsFiles>,
-    /// Whether all clients come through a proxy with TLS, such as an ingress. Then the daemon may listen on other addresses than
+    /// `true` if all clients come through a proxy with TLS, such as an ingress. Then the daemon may listen on other addresses than
     /// loopback without TLS of its own. Default `false`: tokens would be readable on the network between proxy and daemon.
     pub tls_proxy: bool,
     /// Limits for all jobs together.
     pub limits: CommonLimits,
     /// Restart of crawls that died.
     pub restart: Restart,
-    /// Whether crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
+    /// `true` if crawls end with the daemon. Containers need this, because all their processes end together. The next daemon
     /// resumes jobs that are to crawl. Default `false`: crawls continue without the daemon.
     pub end_crawls: bool,
     /// Jobs that are made and begun at certain times.
@@ -426,7 +426,7 @@ impl DaemonConfig {
         Ok(())
     }
 
-    /// Whether clients use HTTPS: with the daemon, or with a proxy in front of it.
+    /// Returns `true` if clients use HTTPS: with the daemon, or with a proxy in front of it.
     pub(crate) fn uses_https(&self) -> bool {
         self.tls.is_some() || self.tls_proxy
     }

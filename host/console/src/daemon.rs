@@ -11,19 +11,21 @@ use opilio_profile::Profile;
 use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::access::Access;
-use crate::api::events::STREAMS_MAX;
 use crate::audit::Audit;
 use crate::clock::Clock;
 use crate::command_sender::CommandSender;
 use crate::config::DaemonConfig;
 use crate::file_tasks::FileTasks;
 use crate::folder::Folder;
-use crate::heritrix::Door;
+use crate::heritrix_account::HeritrixAccount;
 use crate::node::ClusterNode;
 use crate::orders::Orders;
 use crate::overview::Jobs;
 use crate::problem::Problem;
 use crate::profile_store::{ProfileStore, ProfileStoreError};
+
+/// Maximum event streams at the same time. Enough connections are left for other requests.
+pub(crate) const STREAMS_MAX: usize = 500;
 
 /// State shared by all parts.
 pub(crate) struct Daemon {
@@ -46,7 +48,7 @@ pub(crate) struct Daemon {
     pub program: PathBuf,
     pub began: Timestamp,
     /// Authentication for `/engine`; `None` if the path does not exist.
-    pub heritrix: Option<Door>,
+    pub heritrix: Option<HeritrixAccount>,
     /// The membership in a cluster; `None` without one.
     pub node: Option<ClusterNode>,
     /// Permits for event streams.
@@ -63,7 +65,7 @@ impl Daemon {
         config: DaemonConfig,
         folder: Folder,
         program: PathBuf,
-        heritrix: Option<Door>,
+        heritrix: Option<HeritrixAccount>,
         access: Access,
         audit: Audit,
     ) -> Daemon {

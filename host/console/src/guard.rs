@@ -14,17 +14,13 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 
-use crate::access::{Caller, Refusal, Role};
-use crate::api::session::SignedIn;
+use crate::access::{Caller, PeerAddress, Refusal, Role, SignedIn, cookie};
 use crate::audit::AuditEntry;
 use crate::config::DaemonConfig;
 use crate::daemon::Daemon;
-use crate::heritrix::{self, NoAnswer};
-use crate::problem::{Problem, Said};
-use crate::tls::Peer;
-
-/// The name of the session cookie.
-pub(crate) const COOKIE: &str = "opilio-session";
+use crate::heritrix_account::{self, NoAnswer};
+use crate::problem::{Problem, ProblemDetail};
+use crate::timeouts::Peer;
 
 /// Policy of the console: nothing from elsewhere, nothing inline, no frames by others. Hostile text in a job stays text.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -39,7 +35,7 @@ const UNKNOWN_TIME_MAX: Duration = Duration::from_secs(5);
 /// more left is closed, even while the client sends its answer to the challenge on it.
 const REFUSED_BYTES_MAX: usize = 1 << 20;
 
-/// Whether a request needs no token: the console's own files, which are public, the sign-in, and health checks.
+/// Returns `true` if a request needs no token: the console's own files, which are public, the sign-in, and health checks.
 fn is_open(method: &Method, path: &str) -> bool {
     match path {
         "/healthz" | "/readyz" | "/api/v1/session" => true,
@@ -50,7 +46,7 @@ fn is_open(method: &Method, path: &str) -> bool {
     }
 }
 
-/// Whether a request only asks about the text in its body. The audit log lists requests that would change something.
+/// Returns `true` if a request only asks about the text in its body. The audit log lists requests that would change something.
 fn is_question(method: &Method, path: &str) -> bool {
     method == Method::POST && matches!(path, "/api/v1/profiles/check" | "/api/v1/profiles/form")
 }
@@ -101,7 +97,7 @@ pub(crate) async fn guard(
     };
     let asks = looks || is_question(&method, &path) && user.is_some();
     if !asks {
-        let said = response.extensions().get::<Said>();
+        let said = response.extensions().get::<ProblemDetail>();
         let signed_in = response.extensions().get::<SignedIn>();
         daemon.audit.write(AuditEntry {
             at: Timestamp::now(),
@@ -185,7 +181,7 @@ fn admit(
         (Some(token), _) => match daemon.access.by_token(token, from) {
             Ok(caller) => Some(caller),
             Err(_) if is_open(request.method(), path) => None,
-            Err(refusal) => return Err(refused(refusal)),
+            Err(refusal) => return Err(refusal.into()),
         },
         (None, Some(cookie)) => daemon.access.by_session(cookie),
         (None, None) => None,
@@ -203,7 +199,7 @@ fn admit(
     }
     let Some(caller) = caller else {
         if daemon.access.is_unreadable() {
-            return Err(refused(Refusal::Unreadable));
+            return Err(Refusal::Unreadable.into());
         }
         return Err(Problem::new(
             StatusCode::UNAUTHORIZED,
@@ -213,7 +209,7 @@ fn admit(
     Ok(Some(caller))
 }
 
-/// Whether a body is small enough before authentication. A false length makes the request invalid.
+/// Returns `true` if a body is small enough before authentication. A false length makes the request invalid.
 fn is_small(headers: &HeaderMap) -> bool {
     let length = headers.get(header::CONTENT_LENGTH);
     match length.map(|length| length.to_str().map(str::parse::<usize>)) {
@@ -225,8 +221,8 @@ fn is_small(headers: &HeaderMap) -> bool {
 
 /// Authenticates a client of Heritrix: checks its answer to a challenge, or sends a challenge.
 fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<Caller, Problem>> {
-    let is_engine = request.uri().path().starts_with(heritrix::BASE);
-    let door = daemon.heritrix.as_ref().filter(|_| is_engine)?;
+    let is_engine = request.uri().path().starts_with(heritrix_account::BASE);
+    let account = daemon.heritrix.as_ref().filter(|_| is_engine)?;
     let headers = request.headers();
     if bearer(headers).is_some() || cookie(headers).is_some() {
         return None;
@@ -236,7 +232,7 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
             StatusCode::UNAUTHORIZED,
             "send user and password of [heritrix] in opilio.toml, by digest authentication",
         )
-        .challenge(door.challenge(is_stale))
+        .challenge(account.challenge(is_stale))
     };
     let Some(said) = headers.get(header::AUTHORIZATION) else {
         return Some(Err(challenged(false)));
@@ -244,11 +240,11 @@ fn by_digest(daemon: &Daemon, request: &Request, from: IpAddr) -> Option<Result<
     let uri = request.uri().path_and_query();
     let uri = uri.map_or("/", |uri| uri.as_str());
     let said = said.to_str().unwrap_or_default();
-    let admitted = door.admit(said, request.method().as_str(), uri, from, &daemon.access);
+    let admitted = account.admit(said, request.method().as_str(), uri, from, &daemon.access);
     Some(admitted.map_err(|no| match no {
         NoAnswer::Stale => challenged(true),
         NoAnswer::Refused(Refusal::Wrong) => challenged(false),
-        NoAnswer::Refused(refusal) => refused(refusal),
+        NoAnswer::Refused(refusal) => refusal.into(),
     }))
 }
 
@@ -267,8 +263,8 @@ fn host(request: &Request) -> Result<Authority, Problem> {
     }
 }
 
-/// Whether a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count as
-/// the daemon's own origin.
+/// Returns `true` if a host name is one of the daemon's. A foreign page may point its own name at this machine. It would then count
+/// as the daemon's own origin.
 fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     let name = host.host();
     if name.eq_ignore_ascii_case("localhost") {
@@ -286,7 +282,7 @@ fn is_ours(config: &DaemonConfig, host: &Authority) -> bool {
     config.hosts.iter().any(named)
 }
 
-/// Whether a change comes from the daemon's own page. Browsers send the origin; other clients send none.
+/// Returns `true` if a change comes from the daemon's own page. Browsers send the origin; other clients send none.
 fn is_same_origin(headers: &HeaderMap, host: &Authority) -> bool {
     if let Some(site) = headers.get("sec-fetch-site")
         && !matches!(site.as_bytes(), b"same-origin" | b"none")
@@ -309,37 +305,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     scheme
         .eq_ignore_ascii_case("bearer")
         .then_some(token.trim())
-}
-
-/// The value of the session cookie.
-pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
-    headers
-        .get_all(header::COOKIE)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(';'))
-        .find_map(|pair| {
-            let (name, value) = pair.trim().split_once('=')?;
-            (name == COOKIE).then_some(value)
-        })
-}
-
-pub(crate) fn refused(refusal: Refusal) -> Problem {
-    match refusal {
-        Refusal::Wrong => Problem::new(
-            StatusCode::UNAUTHORIZED,
-            "the token is unknown, expired or revoked",
-        ),
-        Refusal::Unreadable => Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the daemon cannot read its file of tokens, so nobody can sign in; its log has the file and the reason",
-        ),
-        Refusal::TooMany(seconds) => Problem::new(
-            StatusCode::TOO_MANY_REQUESTS,
-            "too many invalid tokens; wait before you try again",
-        )
-        .retry_after(seconds),
-    }
 }
 
 fn lacks(role: Role) -> Problem {
@@ -376,10 +341,6 @@ fn careful(headers: &mut HeaderMap, path: &str, tls: bool) {
         set(header::CACHE_CONTROL, "no-store");
     }
 }
-
-/// The address of a request's sender.
-#[derive(Clone, Copy)]
-pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
 impl Caller {
     /// Refuses callers with a lower role.

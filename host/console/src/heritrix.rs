@@ -6,7 +6,6 @@
 //! jobs made in other ways can be controlled too. Heritrix's scripts are refused: they would let every holder of the password
 //! run any program.
 
-mod authentication;
 mod drafts;
 mod engine;
 mod files;
@@ -21,14 +20,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use serde_json::Value;
 
-pub(crate) use self::authentication::{Door, NoAnswer};
 use self::drafts::Drafts;
 use self::model::xml;
 use crate::daemon::Daemon;
+use crate::heritrix_account::BASE;
 use crate::problem::Problem;
-
-/// Base path of the interface.
-pub(crate) const BASE: &str = "/engine";
 
 /// All routes.
 pub(crate) fn router() -> Router<Arc<Daemon>> {

@@ -27,6 +27,7 @@ mod file_tasks;
 mod folder;
 mod guard;
 mod heritrix;
+mod heritrix_account;
 mod input;
 mod metrics;
 mod node;
@@ -80,9 +81,9 @@ pub use window::Window;
 
 use access::Access;
 use audit::Audit;
-use calendar::SeenTo;
+use calendar::HandledOccurrences;
 use daemon::Daemon;
-use heritrix::Door;
+use heritrix_account::HeritrixAccount;
 use node::ClusterNode;
 use supervisor::Supervisor;
 
@@ -154,19 +155,19 @@ impl Console {
         let access = Access::new(tokens.clone()).map_err(failed(&tokens))?;
         let audit = Audit::open(&own).map_err(failed(&own))?;
         // An invalid file must be found before the daemon announces its address.
-        let seen_to = own.join("calendar.json");
-        SeenTo::read(&seen_to).map_err(failed(&seen_to))?;
+        let handled = own.join("calendar.json");
+        HandledOccurrences::read(&handled).map_err(failed(&handled))?;
         let events = Events::start(&config.checked_webhooks()?, &config.checked_streams()?);
         let events = events.map_err(|problem| ConfigError::Relation(chain(&problem)))?;
         let address = config.listen;
         let needs_token = config.authentication;
-        let door = config.heritrix.as_ref().map(|file| {
-            let opened = Door::open(file);
+        let account = config.heritrix.as_ref().map(|file| {
+            let opened = HeritrixAccount::open(file);
             opened.map_err(failed(&file.password_file))
         });
         let cluster = config.cluster.as_ref().map(ClusterFile::settings);
         let cluster = cluster.transpose()?;
-        let mut daemon = Daemon::new(config, folder, program, door.transpose()?, access, audit);
+        let mut daemon = Daemon::new(config, folder, program, account.transpose()?, access, audit);
         if needs_token && !daemon.access.has_tokens() {
             return Err(ConsoleError::NoTokens);
         }
@@ -233,7 +234,7 @@ impl Console {
     }
 }
 
-/// Whether a daemon supervises the jobs of a folder, and so carries out their orders.
+/// Returns `true` if a daemon supervises the jobs of a folder, and so carries out their orders.
 pub fn is_seen_to(folder: &Path) -> bool {
     let file = folder.join(".opilio").join("lock");
     File::open(file)

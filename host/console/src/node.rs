@@ -34,9 +34,9 @@ pub struct ListedNode {
     pub name: String,
     /// State of its session.
     pub state: NodeState,
-    /// Whether an operator drains it: its daemon starts no crawls.
+    /// `true` if an operator drains it: its daemon starts no crawls.
     pub is_drained: bool,
-    /// Whether it leads: it watches the other nodes.
+    /// `true` if it leads: it watches the other nodes.
     pub is_leader: bool,
     /// Version of its program.
     pub version: String,
@@ -92,7 +92,7 @@ impl ClusterNode {
         self.member.status().borrow().clone()
     }
 
-    /// Whether an operator drains it.
+    /// Returns `true` if an operator drains it.
     pub(crate) fn is_drained(&self) -> bool {
         self.member.status().borrow().is_drained
     }

@@ -14,7 +14,7 @@ const FILE: &str = "orders.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Orders {
-    /// Whether it is to crawl.
+    /// `true` if it is to crawl.
     pub crawl: bool,
     /// Time of that order.
     pub since: Timestamp,
@@ -32,10 +32,10 @@ pub struct Orders {
     /// Time at which its last process was begun, to know whether that has reported.
     #[serde(default)]
     pub begun: Option<Timestamp>,
-    /// Whether it is paused by its closed window, not by an operator.
+    /// `true` if it is paused by its closed window, not by an operator.
     #[serde(default)]
     pub window_closed: bool,
-    /// Whether an operator has paused it. Each of its processes begins paused, until an operator resumes it.
+    /// `true` if an operator has paused it. Each of its processes begins paused, until an operator resumes it.
     #[serde(default)]
     pub paused: bool,
     /// The reason why it is not restarted any more.

@@ -147,7 +147,7 @@ enum StartBlocker {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     written: SystemTime,
-    /// Whether it is so old that a new write changes the time.
+    /// `true` if it is so old that a new write changes the time.
     is_settled: bool,
 }
 
@@ -391,7 +391,7 @@ impl JobFiles {
         }
     }
 
-    /// Whether a process that takes no commands took some before, or has reported its end.
+    /// Returns `true` if a process that takes no commands took some before, or has reported its end.
     fn is_ending(&self) -> bool {
         self.course.as_ref().is_some_and(|course| {
             let is_new = |orders: &Orders| orders.begun > Some(course.began);
@@ -504,7 +504,7 @@ fn waits(orders: &Orders, holds: StartBlocker) -> String {
     }
 }
 
-/// Whether there is less free space than wanted, as far as the system reports it.
+/// Returns `true` if there is less free space than wanted, as far as the system reports it.
 pub(crate) fn is_disk_low(folder: &Path, wanted: Option<u64>) -> bool {
     let free = opilio_crawl::free_space(folder);
     matches!((wanted, free), (Some(wanted), Some(free)) if free < wanted)

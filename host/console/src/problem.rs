@@ -7,6 +7,7 @@ use opilio_control::{ControlError, ErrorKind, FaultFound, chain};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::access::Refusal;
 use crate::profile_store::ProfileStoreError;
 
 /// Problem document (RFC 9457). Unless its detail says otherwise, nothing was changed.
@@ -68,12 +69,12 @@ impl Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// Whether the request is invalid and can never succeed.
+    /// Returns `true` if the request is invalid and can never succeed.
     pub(crate) fn is_unusable(&self) -> bool {
         self.status == StatusCode::UNPROCESSABLE_ENTITY.as_u16()
     }
 
-    /// Whether the request names something that does not exist.
+    /// Returns `true` if the request names something that does not exist.
     pub(crate) fn is_not_found(&self) -> bool {
         self.status == StatusCode::NOT_FOUND.as_u16()
     }
@@ -114,6 +115,26 @@ impl From<ControlError> for Problem {
     }
 }
 
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Problem {
+        match refusal {
+            Refusal::Wrong => Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "the token is unknown, expired or revoked",
+            ),
+            Refusal::Unreadable => Problem::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the daemon cannot read its file of tokens, so nobody can sign in; its log has the file and the reason",
+            ),
+            Refusal::TooMany(seconds) => Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many invalid tokens; wait before you try again",
+            )
+            .retry_after(seconds),
+        }
+    }
+}
+
 impl From<ProfileStoreError> for Problem {
     fn from(problem: ProfileStoreError) -> Problem {
         use ProfileStoreError::{
@@ -136,7 +157,7 @@ impl IntoResponse for Problem {
         let (retry_after, challenge) = (self.retry_after, self.challenge.clone());
         let kind = HeaderValue::from_static("application/problem+json");
         // For the audit log, which only sees responses.
-        let said = Said(self.detail.clone());
+        let said = ProblemDetail(self.detail.clone());
         let mut response = (status, Json(self)).into_response();
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if let Some(seconds) = retry_after {
@@ -155,4 +176,4 @@ impl IntoResponse for Problem {
 
 /// The detail of a problem, beside its response.
 #[derive(Clone, Debug)]
-pub(crate) struct Said(pub(crate) String);
+pub(crate) struct ProblemDetail(pub(crate) String);

@@ -111,14 +111,14 @@ pub fn last_words(job: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// Whether a job that is to crawl has no process: none was begun for it, or it has died.
+/// Returns `true` if a job that is to crawl has no process: none was begun for it, or it has died.
 pub fn is_awaited(job: &Path, orders: &Orders) -> bool {
     !is_on_its_way(job, orders)
         && !opilio_control::is_reachable(job)
         && !opilio_crawl::is_held(job).unwrap_or(true)
 }
 
-/// Whether a process was begun for a job and has not reported yet.
+/// Returns `true` if a process was begun for a job and has not reported yet.
 pub fn is_on_its_way(job: &Path, orders: &Orders) -> bool {
     let course = ProcessRecord::read(job).ok().flatten();
     let began = course.map(|course| course.began);
@@ -149,12 +149,14 @@ pub(crate) fn is_alive(
     if !opilio_crawl::is_held(job)? {
         return Ok(Alive::No);
     }
-    // A holder of a job at rest only reads it. The exception is the process that crawled last, which may still write reports.
-    let begins = orders.is_some_and(|orders| orders.crawl && orders.begun.is_some());
-    let rests = course.is_none_or(|course| {
-        course.ended.is_some() && opilio_crawl::holder(job) != Some(course.pid)
+    // A holder that is not the last process of the job only reads it, unless it is one that was begun and has not reported yet. The
+    // last process may hold it after its end: it still writes reports.
+    let reported = course.map(|course| course.began);
+    let begins = orders.is_some_and(|orders| {
+        orders.crawl && orders.begun.is_some_and(|begun| reported < Some(begun))
     });
-    match begins || !rests {
+    let crawls = course.is_some_and(|course| opilio_crawl::holder(job) == Some(course.pid));
+    match begins || crawls {
         true => Ok(Alive::Silent),
         false => Ok(Alive::No),
     }
@@ -180,5 +182,38 @@ mod tests {
         writeln!(second, "{long}\nthree").unwrap();
         let said = last_words(job.path());
         assert!(said.starts_with('x') && said.ends_with("\nthree"), "{said}");
+    }
+
+    #[test]
+    fn who_reads_a_killed_job_is_not_taken_for_its_process() {
+        let job = tempfile::tempdir().unwrap();
+        let mut course = ProcessRecord::begin(job.path(), Default::default()).unwrap();
+        assert!(matches!(
+            is_alive(job.path(), None, Some(&course)).unwrap(),
+            Alive::No
+        ));
+        let _reader = opilio_crawl::hold(job.path()).unwrap();
+        assert!(matches!(
+            is_alive(job.path(), None, Some(&course)).unwrap(),
+            Alive::Silent
+        ));
+        // The process that crawled was another one. It was killed, so its record has no end.
+        course.pid = 0;
+        assert!(matches!(
+            is_alive(job.path(), None, Some(&course)).unwrap(),
+            Alive::No
+        ));
+        // Another process was begun since, and has not reported yet.
+        let mut orders = Orders::new(true, "anna");
+        orders.begun = Some(Timestamp::now());
+        assert!(matches!(
+            is_alive(job.path(), Some(&orders), Some(&course)).unwrap(),
+            Alive::Silent
+        ));
+        course.began = Timestamp::now();
+        assert!(matches!(
+            is_alive(job.path(), Some(&orders), Some(&course)).unwrap(),
+            Alive::No
+        ));
     }
 }

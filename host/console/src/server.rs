@@ -27,8 +27,8 @@ use crate::guard::{guard, refused};
 use crate::heritrix;
 use crate::problem::Problem;
 use crate::request_spans::traced;
-use crate::timeouts;
-use crate::tls::{Doors, Peer};
+use crate::timeouts::{self, Peer};
+use crate::tls::TlsListener;
 
 /// Largest body of a request: a profile with all its seeds.
 const BODY_BYTES_MAX: usize = 16 << 20;
@@ -67,7 +67,7 @@ pub(crate) fn routes(daemon: &Arc<Daemon>) -> axum::Router {
     .with_state(daemon.clone())
 }
 
-/// Whether an answer is always sent as a whole. Ranges are of a file as it is on the disk.
+/// Returns `true` if an answer is always sent as a whole. Ranges are of a file as it is on the disk.
 fn has_no_ranges(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions) -> bool {
     !headers.contains_key(header::ACCEPT_RANGES)
 }
@@ -76,8 +76,8 @@ fn has_no_ranges(_: StatusCode, _: Version, headers: &HeaderMap, _: &Extensions)
 pub(crate) async fn serve(daemon: &Arc<Daemon>, listener: TcpListener) -> std::io::Result<()> {
     let routes = routes(daemon).into_make_service_with_connect_info::<Peer>();
     let mut closing = daemon.closing.subscribe();
-    let doors = Doors::open(listener, daemon.config.tls.as_ref())?;
-    let served = axum::serve(doors, routes).with_graceful_shutdown(async move {
+    let connections = TlsListener::open(listener, daemon.config.tls.as_ref())?;
+    let served = axum::serve(connections, routes).with_graceful_shutdown(async move {
         let _ = closing.wait_for(|closing| *closing).await;
     });
     let served = served.into_future();

@@ -29,7 +29,7 @@ pub(crate) struct Shares {
     connections: Option<u64>,
     /// The wanted share of each job: the outcome of the last division.
     given: BTreeMap<String, Share>,
-    seen: BTreeMap<String, Seen>,
+    seen: BTreeMap<String, Consumption>,
     divided: Option<Instant>,
 }
 
@@ -40,13 +40,13 @@ pub(crate) struct Member {
     pub share: Option<Share>,
     /// The process, and its consumption after so many seconds; `None` before it has reported.
     pub taken: Option<(u32, f64, ShareTaken)>,
-    /// Whether it is paused.
+    /// `true` if it is paused.
     pub is_paused: bool,
 }
 
 /// The consumption of a job at the last division.
 #[derive(Clone, Copy)]
-struct Seen {
+struct Consumption {
     pid: u32,
     elapsed: f64,
     taken: ShareTaken,
@@ -107,7 +107,7 @@ impl Shares {
             .iter()
             .filter_map(|(name, member)| {
                 let (pid, elapsed, taken) = member.taken?;
-                let seen = Seen {
+                let seen = Consumption {
                     pid,
                     elapsed,
                     taken,

@@ -18,7 +18,7 @@ use opilio_control::Command;
 use opilio_crawl::{ProcessEndKind, ProcessRecord, Share};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::calendar::SeenTo;
+use crate::calendar::HandledOccurrences;
 use crate::config::Restart;
 use crate::daemon::Daemon;
 use crate::node::ClusterNode;
@@ -52,9 +52,9 @@ pub(crate) struct Supervisor {
     shares: Shares,
     /// Jobs that could not be given their share, for which that was logged.
     deaf: HashMap<String, Deaf>,
-    /// Whether the disk is too full to begin jobs, which was logged.
+    /// `true` if the disk is too full to begin jobs, which was logged.
     is_disk_low: bool,
-    seen_to: SeenTo,
+    handled: HandledOccurrences,
     /// Errors of calendar entries. They are retried at every look.
     hindered: HashMap<String, String>,
 }
@@ -147,7 +147,7 @@ impl Supervisor {
             deaf: HashMap::new(),
             is_disk_low: false,
             hindered: HashMap::new(),
-            seen_to: SeenTo::read(&daemon.config.own().join("calendar.json"))?,
+            handled: HandledOccurrences::read(&daemon.config.own().join("calendar.json"))?,
             daemon,
         })
     }
@@ -269,7 +269,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether there is enough free space. A lack is logged once, not at every look.
+    /// Returns `true` if there is enough free space. A lack is logged once, not at every look.
     fn has_room_on_disk(&mut self) -> bool {
         let wanted = self.daemon.config.limits.disk_free;
         let is_low = is_disk_low(self.daemon.folder.path(), wanted);
@@ -427,7 +427,7 @@ fn give_up(name: &str, known: &KnownJob, why: &str) {
 }
 
 impl SupervisedJob<'_> {
-    /// Whether a job without a process keeps its place because it is to be restarted.
+    /// Returns `true` if a job without a process keeps its place because it is to be restarted.
     fn keeps_place(&self, step: &Step) -> bool {
         let rests = self
             .orders

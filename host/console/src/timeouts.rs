@@ -6,6 +6,7 @@
 //! is aborted.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -20,10 +21,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::tls::Peer;
-
 /// Time for the next request to arrive, without its body, and for the client to read a part of an answer.
 const SPAN: Duration = Duration::from_secs(30);
+
+/// The client of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    pub(crate) address: SocketAddr,
+    /// Its requests.
+    pub(crate) requests: Requests,
+}
 
 /// Requests of a connection, shared by the parts that handle it.
 #[derive(Clone, Debug)]
@@ -144,7 +151,7 @@ pub(crate) struct Paced<S> {
     is_closed: bool,
     span: Duration,
     deadline: Pin<Box<Sleep>>,
-    /// Whether the deadline is that of an answer that is not read.
+    /// `true` if the deadline is that of an answer that is not read.
     is_stalled: bool,
 }
 

@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
-use crate::timeouts::{Paced, Requests};
+use crate::timeouts::{Paced, Peer, Requests};
 
 /// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
@@ -33,21 +33,13 @@ const HANDSHAKE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The source of incoming connections.
-pub(crate) struct Doors {
+pub(crate) struct TlsListener {
     address: SocketAddr,
     connections: mpsc::Receiver<(Connection, SocketAddr)>,
 }
 
-/// The client of a connection.
-#[derive(Clone, Debug)]
-pub(crate) struct Peer {
-    pub(crate) address: SocketAddr,
-    /// Its requests.
-    pub(crate) requests: Requests,
-}
-
-impl Connected<IncomingStream<'_, Doors>> for Peer {
-    fn connect_info(stream: IncomingStream<'_, Doors>) -> Peer {
+impl Connected<IncomingStream<'_, TlsListener>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, TlsListener>) -> Peer {
         Peer {
             address: *stream.remote_addr(),
             requests: stream.io().place.requests.clone(),
@@ -66,29 +58,29 @@ enum Stream {
     Tls(Box<TlsStream<Paced<TcpStream>>>),
 }
 
-impl Doors {
-    pub(crate) fn open(listener: TcpListener, tls: Option<&TlsFiles>) -> io::Result<Doors> {
-        Doors::of_at_most(CONNECTIONS_MAX, listener, tls)
+impl TlsListener {
+    pub(crate) fn open(listener: TcpListener, tls: Option<&TlsFiles>) -> io::Result<TlsListener> {
+        TlsListener::of_at_most(CONNECTIONS_MAX, listener, tls)
     }
 
     fn of_at_most(
         connections_max: usize,
         listener: TcpListener,
         tls: Option<&TlsFiles>,
-    ) -> io::Result<Doors> {
+    ) -> io::Result<TlsListener> {
         let open = Connections::new(connections_max);
         let address = listener.local_addr()?;
         let keys = tls.map(Keys::read).transpose()?;
         let (sender, connections) = mpsc::channel(16);
         tokio::spawn(accept(listener, keys, open, sender));
-        Ok(Doors {
+        Ok(TlsListener {
             address,
             connections,
         })
     }
 }
 
-impl Listener for Doors {
+impl Listener for TlsListener {
     type Io = Connection;
     type Addr = SocketAddr;
 
@@ -305,7 +297,7 @@ mod tests {
     #[tokio::test]
     async fn connections_on_which_nothing_is_asked_lock_nobody_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut doors = Doors::of_at_most(2, listener, None).unwrap();
+        let mut doors = TlsListener::of_at_most(2, listener, None).unwrap();
         let mut idle = Vec::new();
         for _ in 0..2 {
             let client = TcpStream::connect(doors.address).await.unwrap();

@@ -15,7 +15,7 @@ const DELETED: &str = "deleted";
 
 /// State and alerts of each job at the last look.
 #[derive(Default)]
-struct Seen {
+struct LastStates {
     states: HashMap<String, JobState>,
     /// Active alerts. Those of a job that is not running are kept until its next process.
     alerts: HashMap<String, Vec<Alert>>,
@@ -36,7 +36,7 @@ pub(crate) async fn tell(daemon: Arc<Daemon>, events: Events) {
         let now = jobs.borrow_and_update().clone();
         // The first look is the beginning: nothing has changed.
         let is_first = seen.is_none();
-        let changes = seen.get_or_insert_with(Seen::default).look(&now);
+        let changes = seen.get_or_insert_with(LastStates::default).look(&now);
         if !is_first {
             for event in changes {
                 events.send(&event);
@@ -51,7 +51,7 @@ pub(crate) async fn tell(daemon: Arc<Daemon>, events: Events) {
     }
 }
 
-impl Seen {
+impl LastStates {
     /// Compares the jobs with those of the last look.
     fn look(&mut self, jobs: &Jobs) -> Vec<CrawlEvent> {
         let at = Timestamp::now();

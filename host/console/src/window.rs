@@ -48,7 +48,7 @@ pub(crate) fn words(windows: &[Window], job: &str) -> Option<String> {
     (!times.is_empty()).then(|| times.join(", "))
 }
 
-/// Whether a job may crawl now: within any of its windows, or if it has none.
+/// Returns `true` if a job may crawl now: within any of its windows, or if it has none.
 pub(crate) fn is_open(windows: &[Window], job: &str, now: Timestamp) -> bool {
     let mut times = of(windows, job).peekable();
     times.peek().is_none() || times.any(|time| time.time.contains(now))
@@ -61,7 +61,7 @@ fn of<'w>(windows: &'w [Window], job: &'w str) -> impl Iterator<Item = &'w Time>
     ours.flat_map(|window| &window.times)
 }
 
-/// Whether a name fits a pattern in which `*` stands for any characters.
+/// Returns `true` if a name fits a pattern in which `*` stands for any characters.
 fn fits(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == name;

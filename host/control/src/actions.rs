@@ -65,7 +65,7 @@ pub(crate) enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Named {
     kind: Kind,
-    /// Whether only URIs that the scope accepts are taken.
+    /// `true` if only URIs that the scope accepts are taken.
     is_scoped: bool,
     is_compressed: bool,
 }
@@ -322,7 +322,7 @@ fn lines(
     Ok(part)
 }
 
-/// Whether compressed data is damaged, or is not compressed at all.
+/// Returns `true` if compressed data is damaged, or is not compressed at all.
 fn is_damage(problem: &io::Error) -> bool {
     use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     matches!(problem.kind(), InvalidData | InvalidInput | UnexpectedEof)

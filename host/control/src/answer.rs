@@ -167,10 +167,10 @@ pub struct ListedUri {
     #[serde(flatten)]
     #[schema(value_type = Object)]
     pub uri: Value,
-    /// Whether the URI is ready to be issued.
+    /// `true` if the URI is ready to be issued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_ready: Option<bool>,
-    /// Whether the URI is being fetched.
+    /// `true` if the URI is being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_process: Option<bool>,
 }
@@ -308,10 +308,10 @@ pub struct WhyAnswer {
     /// Queue of that record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Value>,
-    /// Whether its record allows a fetch now.
+    /// `true` if its record allows a fetch now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_ready: Option<bool>,
-    /// Whether it is being fetched.
+    /// `true` if it is being fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_process: Option<bool>,
     /// Filter that refused the URI, the page on which the URI was found, and the time.

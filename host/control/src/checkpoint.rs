@@ -58,7 +58,7 @@ pub struct Checkpoint {
     pub job: PathBuf,
     /// Time of the saved state.
     pub made: Timestamp,
-    /// Whether the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
+    /// `true` if the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
     #[serde(default)]
     pub is_periodic: bool,
     /// Number of known URIs.

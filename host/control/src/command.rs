@@ -71,7 +71,7 @@ pub enum Command {
     Report {
         /// Report to make.
         report: ReportKind,
-        /// Whether the report is text. Otherwise it is facts and rows.
+        /// `true` if the report is text. Otherwise it is facts and rows.
         #[serde(default)]
         text: bool,
     },
@@ -118,7 +118,7 @@ pub enum Command {
     },
     /// Returns the tables of plugins.
     Tables {
-        /// Whether the files of the tables are read again first.
+        /// `true` if the files of the tables are read again first.
         #[serde(default)]
         reload: bool,
     },
@@ -261,7 +261,7 @@ pub enum Command {
     },
     /// Checks the store of the frontier.
     Check {
-        /// Whether errors are repaired where possible.
+        /// `true` if errors are repaired where possible.
         #[serde(default)]
         repair: bool,
     },
@@ -275,7 +275,7 @@ pub enum Command {
         /// says otherwise.
         #[serde(default)]
         matching: Option<MatchFile>,
-        /// Whether the command only reports the effects and changes nothing.
+        /// `true` if the command only reports the effects and changes nothing.
         #[serde(default)]
         only_check: bool,
         /// Reason for the change, for the history.
@@ -293,7 +293,7 @@ pub enum Command {
         /// Reason for the change, for the history.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
-        /// Whether the command only reports the effects and changes nothing.
+        /// `true` if the command only reports the effects and changes nothing.
         #[serde(default)]
         only_check: bool,
     },
@@ -461,7 +461,7 @@ fn page() -> u64 {
 }
 
 impl Command {
-    /// Whether the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
+    /// Returns `true` if the command adds URIs to queues. The crawl must not end for lack of URIs meanwhile.
     pub(super) fn queues_uris(&self) -> bool {
         matches!(
             self,
@@ -648,7 +648,7 @@ fn given(condition: Option<&String>) -> Option<&str> {
 }
 
 impl UriSelection {
-    /// Whether it has no conditions, so that it selects all URIs.
+    /// Returns `true` if it has no conditions, so that it selects all URIs.
     pub fn is_everything(&self) -> bool {
         let Self {
             surt,
@@ -705,7 +705,7 @@ impl UriSelection {
     }
 }
 
-/// Whether a text is a media type without parameters, a group of them, or the name of a missing one.
+/// Returns `true` if a text is a media type without parameters, a group of them, or the name of a missing one.
 fn is_media_type(text: &str) -> bool {
     let is_part = |part: &str| !part.is_empty() && !part.contains(['/', '*', ';', ' ']);
     text == "no-type"

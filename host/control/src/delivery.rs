@@ -43,7 +43,7 @@ pub fn carry_out(
     Ok(())
 }
 
-/// Whether a process runs the job in this directory and accepts commands.
+/// Returns `true` if a process runs the job in this directory and accepts commands.
 pub fn is_reachable(job: &Path) -> bool {
     matches!(Connection::open(job), Ok(Some(_)))
 }

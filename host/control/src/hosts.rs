@@ -70,13 +70,13 @@ pub struct HostSelection {
     /// Order of the hosts. Every order except by name begins with the largest.
     #[serde(default)]
     pub sort: HostSort,
-    /// Whether the order is reversed.
+    /// `true` if the order is reversed.
     #[serde(default)]
     pub reverse: bool,
     /// Text that the names of hosts contain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<String>,
-    /// Whether hosts without errors are left out.
+    /// `true` if hosts without errors are left out.
     #[serde(default)]
     pub with_errors: bool,
 }

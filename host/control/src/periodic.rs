@@ -34,8 +34,8 @@ impl Schedule {
         }
     }
 
-    /// Whether a checkpoint is due. A crawl that has finished nothing since the last one needs no checkpoint. A clock that was
-    /// set back does not delay a checkpoint.
+    /// Returns `true` if a checkpoint is due. A crawl that has finished nothing since the last one needs no checkpoint. A clock
+    /// that was set back does not delay a checkpoint.
     fn is_due(&self, every: Option<Duration>, finished: u64, now: Timestamp) -> bool {
         let Some(every) = every.filter(|_| finished != self.finished) else {
             return false;

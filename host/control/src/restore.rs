@@ -30,7 +30,7 @@ pub struct KeptCheckpoint {
     pub directory: PathBuf,
     /// Time of the saved state; not set, like all further fields, if the checkpoint does not record it.
     pub made: Option<Timestamp>,
-    /// Whether the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
+    /// `true` if the crawl made the checkpoint by itself. It removes such checkpoints when newer ones exist.
     pub is_periodic: bool,
     /// Number of known URIs.
     pub uris: Option<u64>,
@@ -42,7 +42,7 @@ pub struct KeptCheckpoint {
     pub warc_bytes: Option<u64>,
     /// Plugins whose components the checkpoint contains, by name in the profile. Shipped components are part of the program.
     pub components: Vec<String>,
-    /// Whether the job can return to this checkpoint.
+    /// `true` if the job can return to this checkpoint.
     pub is_whole: bool,
     /// Reason why it cannot; not set if it can.
     pub problem: Option<String>,

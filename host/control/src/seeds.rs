@@ -30,14 +30,14 @@ pub struct SeedReport {
     pub uri: String,
     /// Origin: `job` if the job was created with the seed, `added` if it was added later.
     pub origin: String,
-    /// Whether a version of it is archived.
+    /// `true` if a version of it is archived.
     pub captured: bool,
     /// Time of its last fetch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fetched: Option<Timestamp>,
     /// Fetch status of its last visit; 0 before the first.
     pub status: i32,
-    /// Whether its last visit had a response, possibly a redirect.
+    /// `true` if its last visit had a response, possibly a redirect.
     pub crawled: bool,
     /// Last URI of the chain of redirects at the last visit.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -43,7 +43,7 @@ pub struct SettingInForce {
     pub stage: String,
     /// Severity of an invalid value: `info`, `warning` or `error`.
     pub level: String,
-    /// Whether the setting is rarely changed.
+    /// `true` if the setting is rarely changed.
     pub expert: bool,
     /// Time at which a change takes effect.
     pub effect: Effect,
@@ -363,7 +363,7 @@ pub(super) struct SetRequest<'r> {
     pub(super) set: &'r [String],
     /// Conditions of a new override.
     pub(super) matching: Option<&'r MatchFile>,
-    /// Whether the change is only checked.
+    /// `true` if the change is only checked.
     pub(super) only_check: bool,
     /// Reason for the change.
     pub(super) reason: Option<&'r str>,

@@ -24,7 +24,7 @@ const EXAMPLES_MAX: usize = 5;
 pub struct TouchedUris {
     /// Number of known URIs examined, in SURT order. If the conditions name sites, only URIs of these sites are examined.
     pub examined: u64,
-    /// Whether the examination stopped at its limit, before the last URI.
+    /// `true` if the examination stopped at its limit, before the last URI.
     pub stopped: bool,
     /// Number of URIs that match the override.
     pub matched: u64,
@@ -43,7 +43,7 @@ pub struct TouchedUris {
 pub struct TouchedUri {
     /// The URI.
     pub uri: String,
-    /// Whether the URI is in a queue.
+    /// `true` if the URI is in a queue.
     pub is_queued: bool,
     /// Settings of the URI that change.
     pub changes: Vec<TouchedValue>,

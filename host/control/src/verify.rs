@@ -66,7 +66,7 @@ pub struct Discrepancy {
     pub place: String,
     /// Further details; may be empty.
     pub detail: String,
-    /// Whether the discrepancy was repaired.
+    /// `true` if the discrepancy was repaired.
     pub is_repaired: bool,
 }
 

@@ -215,7 +215,7 @@ impl Counters {
 /// Errors of a plugin that are printed in words. Later ones are counted.
 const FAULTS_TOLD: u64 = 3;
 
-/// Whether a count is a power of ten: then the number of errors is printed.
+/// Returns `true` if a count is a power of ten: then the number of errors is printed.
 fn is_round(count: u64) -> bool {
     10u64.pow(count.ilog10()) == count
 }

@@ -96,7 +96,7 @@ impl Duplicates {
         }))
     }
 
-    /// Whether a payload is large enough to be looked up.
+    /// Returns `true` if a payload is large enough to be looked up.
     pub(crate) fn wants(&self, size: u64) -> bool {
         size >= self.size_min.max(1)
     }

@@ -67,7 +67,7 @@ struct Waiting {
     /// Number of failed attempts.
     failures: u32,
     due: Instant,
-    /// Whether it is being handed over.
+    /// `true` if it is being handed over.
     is_taken: bool,
 }
 
@@ -203,7 +203,7 @@ impl Handover {
         })
     }
 
-    /// Whether nothing is left to do for a file.
+    /// Returns `true` if nothing is left to do for a file.
     fn is_done(&self, file: &Path) -> bool {
         match &self.to {
             Destination::Command(_) => self.record.has(Receiver::Command, file, None),
@@ -328,7 +328,7 @@ impl Handover {
         Ok(())
     }
 
-    /// Whether no file of the queue has failed.
+    /// Returns `true` if no file of the queue has failed.
     pub(crate) fn is_well(&self) -> bool {
         self.lock().iter().all(|one| one.failures == 0)
     }
@@ -339,7 +339,7 @@ impl Handover {
 }
 
 impl StoreQueue {
-    /// Whether the local copy of a file is to be deleted. Indexes stay: look-ups need them.
+    /// Returns `true` if the local copy of a file is to be deleted. Indexes stay: look-ups need them.
     fn deletes(&self, file: &Path) -> bool {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         self.settings.delete_local && is_archive(&name) && file.exists()

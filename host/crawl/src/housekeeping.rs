@@ -254,7 +254,7 @@ impl Pulse {
 }
 
 impl CrawlContext {
-    /// Whether the crawl waits until then because of overlong waits ([`opilio_frontier::Frontier::overlong_until`]).
+    /// Returns `true` if the crawl waits until then because of overlong waits ([`opilio_frontier::Frontier::overlong_until`]).
     fn is_overlong(&self, until: Timestamp, now: Timestamp) -> bool {
         if until <= now + alerts::WAIT_MIN {
             return false;

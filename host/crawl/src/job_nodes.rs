@@ -45,7 +45,7 @@ impl JobNodes {
         }
     }
 
-    /// Whether these are the same nodes of the same job.
+    /// Returns `true` if these are the same nodes of the same job.
     pub(crate) fn is_same(&self, other: &JobNodes) -> bool {
         let config = self.config.clone();
         *self

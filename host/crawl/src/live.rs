@@ -60,9 +60,9 @@ pub struct Live {
 #[derive(Default)]
 struct State {
     is_pause_asked: bool,
-    /// Whether the dispatcher has seen that it must issue nothing.
+    /// `true` if the dispatcher has seen that it must issue nothing.
     holds: bool,
-    /// Whether every queue has the settings of the present profile.
+    /// `true` if every queue has the settings of the present profile.
     are_queues_resolved: bool,
     in_flight: HashMap<Ticket, InFlight>,
     /// Number of fetches in flight that wait for slow servers.
@@ -75,7 +75,7 @@ struct State {
     hands: usize,
     /// Number of such commands that have ever begun.
     hands_begun: u64,
-    /// Whether nothing was left to fetch. Then no command may change the queues any more.
+    /// `true` if nothing was left to fetch. Then no command may change the queues any more.
     is_over: bool,
 }
 
@@ -195,8 +195,8 @@ impl Live {
         self.state().slow
     }
 
-    /// Whether the dispatcher must issue nothing. The call marks the pause as seen, so that no crawl counts as paused while a URI
-    /// is being issued.
+    /// Returns `true` if the dispatcher must issue nothing. The call marks the pause as seen, so that no crawl counts as paused
+    /// while a URI is being issued.
     pub(crate) fn holds(&self) -> bool {
         let mut state = self.state();
         state.holds = state.is_pause_asked;
@@ -209,7 +209,7 @@ impl Live {
         self.nudge();
     }
 
-    /// Whether every queue has the settings of the profile. Until then a frontier that issues nothing is not finished.
+    /// Returns `true` if every queue has the settings of the profile. Until then a frontier that issues nothing is not finished.
     pub(crate) fn are_queues_resolved(&self) -> bool {
         self.state().are_queues_resolved
     }

@@ -55,7 +55,7 @@ impl Observers {
         }
     }
 
-    /// Whether no observer takes events.
+    /// Returns `true` if no observer takes events.
     pub(crate) fn is_empty(&self) -> bool {
         self.all()
             .values()

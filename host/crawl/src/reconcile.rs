@@ -124,8 +124,8 @@ impl<'l> LoggedLine<'l> {
         Some([begun, begun.get(..14)?].map(|digits| CaptureKey::of(self.uri, digits)))
     }
 
-    /// Whether the line says that the archive has a record of the visit. For the same content, the profile may have nothing
-    /// written.
+    /// Returns `true` if the line says that the archive has a record of the visit. For the same content, the profile may have
+    /// nothing written.
     pub fn claims_record(&self) -> bool {
         let has = |beginning: &str| {
             let mut words = self.annotations.split(',');
@@ -240,7 +240,7 @@ pub(crate) struct Unlogged<'u> {
     pub logs: &'u Path,
     /// Whether a file certainly belongs to the job. Any other file is another job's if the log knows none of its captures.
     pub of_job: &'u dyn Fn(&Path) -> bool,
-    /// Whether lines have the thirteenth column.
+    /// `true` if lines have the thirteenth column.
     pub with_extra: bool,
 }
 

@@ -126,7 +126,7 @@ impl Watched {
         Some((file.modified().ok()?, file.len()))
     }
 
-    /// Whether the file has changed, and has been the same at two looks in a row.
+    /// Returns `true` if the file has changed, and has been the same at two looks in a row.
     fn has_changed(&mut self) -> bool {
         let now = self.look();
         if now.is_none() || now == self.seen {

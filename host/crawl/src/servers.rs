@@ -105,7 +105,7 @@ impl Servers {
             .cloned()
     }
 
-    /// Whether a host had addresses when it was last looked up, however long ago.
+    /// Returns `true` if a host had addresses when it was last looked up, however long ago.
     pub(crate) fn had_addresses(&self, frontier: &SharedFrontier, host: &str) -> bool {
         let host = rootless(host);
         let had = |addresses: &Addresses| !addresses.addresses.is_empty();

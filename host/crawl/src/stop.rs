@@ -51,7 +51,7 @@ impl Stop {
         self.reason.borrow().clone()
     }
 
-    /// Whether a stop has been requested.
+    /// Returns `true` if a stop has been requested.
     pub fn is_asked(&self) -> bool {
         self.reason.borrow().is_some()
     }

@@ -217,7 +217,7 @@ impl<'a> CrawlVisit<'a> {
         Ok(())
     }
 
-    /// Whether the profile leaves it to the proxy to find the host's addresses: nobody else may be able to.
+    /// Returns `true` if the profile leaves it to the proxy to find the host's addresses: nobody else may be able to.
     fn is_looked_up_by_proxy(&self, host: &str) -> bool {
         let proxy = self.pipeline.settings.fetch.proxy.as_ref();
         proxy.is_some_and(|proxy| proxy.looks_up(host))

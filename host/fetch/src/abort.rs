@@ -16,7 +16,8 @@ impl Abort {
         self.0.send_replace(true);
     }
 
-    /// Whether [`Self::now`] has been called. It reads the value directly, so that a task with a spent budget sees it too.
+    /// Returns `true` if [`Self::now`] has been called. It reads the value directly, so that a task with a spent budget sees it
+    /// too.
     pub(crate) fn is_made(&self) -> bool {
         *self.0.borrow()
     }

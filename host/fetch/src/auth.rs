@@ -92,7 +92,7 @@ impl Challenge {
         &self.realm
     }
 
-    /// Whether the password would be sent unencrypted by the scheme (basic authentication).
+    /// Returns `true` if the password would be sent unencrypted by the scheme (basic authentication).
     pub fn is_basic(&self) -> bool {
         self.is_basic
     }
@@ -117,12 +117,12 @@ impl Challenge {
 }
 
 impl Space {
-    /// Whether a request for `uri` should carry the answer.
+    /// Returns `true` if a request for `uri` should carry the answer.
     pub fn covers(&self, uri: &Uri) -> bool {
         uri.path().starts_with(&self.directory) && self.origin == origin(uri)
     }
 
-    /// Whether `other` is the same protection space, met again with another nonce or at another page.
+    /// Returns `true` if `other` is the same protection space, met again with another nonce or at another page.
     pub fn is_again(&self, other: &Space) -> bool {
         self.origin == other.origin && self.realm == other.realm
     }

@@ -349,7 +349,7 @@ fn wide_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     }
 }
 
-/// Whether the examined bytes are UTF-8. A character cut at the end of the examined part is not an error.
+/// Returns `true` if the examined bytes are UTF-8. A character cut at the end of the examined part is not an error.
 fn is_utf8(bytes: &[u8]) -> bool {
     let look = &bytes[..bytes.len().min(DETECT_BYTES_MAX)];
     match std::str::from_utf8(look) {

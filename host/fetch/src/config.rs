@@ -72,6 +72,23 @@ pub struct FetcherConfig {
     pub keep_alive: bool,
 }
 
+/// The reason why no fetcher could be built.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetcherBuildError {
+    /// A root certificate is invalid, or rustls does not work with its own provider.
+    #[error("TLS cannot be set up")]
+    Tls(#[from] rustls::Error),
+    /// A header that the profile sets cannot be sent.
+    #[error("header {name:?} with value {value:?} cannot be sent")]
+    Header {
+        /// As configured.
+        name: String,
+        /// As configured.
+        value: String,
+    },
+}
+
 /// Certificates that are trusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {

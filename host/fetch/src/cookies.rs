@@ -197,7 +197,7 @@ impl Jar {
         self.cookies.iter().map(bytes).sum()
     }
 
-    /// Whether the jar has no cookies.
+    /// Returns `true` if the jar has no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
@@ -232,7 +232,7 @@ impl Cookie {
             created: now.as_millisecond(),
             set: now.as_millisecond(),
         };
-        let said = Said::read(attributes, now);
+        let said = CookieAttributes::read(attributes, now);
         cookie.secure = said.secure;
         cookie.http_only = said.http_only;
         cookie.expires = said.max_age.or(said.expires);
@@ -271,8 +271,8 @@ impl Cookie {
         }
     }
 
-    /// Whether the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as if it
-    /// had one.
+    /// Returns `true` if the cookie meets the requirements of its name's prefix (§4.1.3). A cookie without a name must not look as
+    /// if it had one.
     fn keeps_its_promise(&self, root_path: bool) -> bool {
         let begins = |text: &str, prefix: &str| {
             let start = text.get(..prefix.len());
@@ -388,7 +388,7 @@ impl Cookie {
 
 /// The attributes of a `Set-Cookie` header, the last of each kind.
 #[derive(Default)]
-struct Said {
+struct CookieAttributes {
     expires: Option<i64>,
     max_age: Option<i64>,
     domain: Option<String>,
@@ -398,9 +398,9 @@ struct Said {
     http_only: bool,
 }
 
-impl Said {
-    fn read(attributes: &str, now: Timestamp) -> Said {
-        let mut said = Said::default();
+impl CookieAttributes {
+    fn read(attributes: &str, now: Timestamp) -> CookieAttributes {
+        let mut said = CookieAttributes::default();
         let latest = now.as_second() + LIFE_SECONDS_MAX;
         for attribute in attributes.split(';') {
             let (name, value) = attribute.split_once('=').unwrap_or((attribute, ""));
@@ -506,7 +506,7 @@ fn clock_time(token: &[u8]) -> Option<(i8, i8, i8)> {
     Some((hour, minute, whole(&last[..end.unwrap_or(last.len())])?))
 }
 
-/// Whether a cookie's domain matches a host (§5.1.3). Both are lower-case.
+/// Returns `true` if a cookie's domain matches a host (§5.1.3). Both are lower-case.
 fn domain_matches(host: &str, domain: &str) -> bool {
     host == domain
         || host
@@ -518,7 +518,7 @@ fn is_address(host: &str) -> bool {
     host.starts_with('[') || host.parse::<std::net::IpAddr>().is_ok()
 }
 
-/// Whether a cookie's path matches a path (§5.1.4).
+/// Returns `true` if a cookie's path matches a path (§5.1.4).
 fn path_matches(path: &str, cookie_path: &str) -> bool {
     path.strip_prefix(cookie_path)
         .is_some_and(|rest| rest.is_empty() || cookie_path.ends_with('/') || rest.starts_with('/'))

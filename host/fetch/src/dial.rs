@@ -1,25 +1,18 @@
 //! New connections: the choice among the addresses of a name, and the proxy in front of it.
 
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::net::IpAddr;
 
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
-use tokio::time::sleep;
 use tracing::Instrument as _;
 
 use crate::config::in_order;
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
-use crate::proxy;
-use crate::stream::{Connection, Server, Speaks, allowed, tcp};
+use crate::parts::Parts;
+use crate::proxy_tunnel;
+use crate::stream::{Connection, Server, Speaks, allowed, race};
 use crate::wire::Clock;
 
 /// Maximum addresses of one name that are tried in one exchange.
 pub const CONNECT_ADDRESSES_MAX: usize = 4;
-
-/// Delay before the next address is tried in parallel (RFC 8305 §5 recommends this value).
-const HEAD_START: Duration = Duration::from_millis(250);
 
 /// The addresses that may be connected to, in the order in which they are tried.
 ///
@@ -84,9 +77,10 @@ pub(crate) async fn dial(
             .filter(|proxy| proxy.serves(&server.host))
         {
             Some(proxy) => {
-                let (tcp, peer) = proxy::through(parts, proxy, server, addresses, speaks).await?;
+                let (tcp, peer) =
+                    proxy_tunnel::through(parts, proxy, server, addresses, speaks).await?;
                 Connection::over(
-                    parts,
+                    (&parts.tls, config.connect_timeout),
                     server,
                     speaks,
                     (tcp, seat),
@@ -96,10 +90,18 @@ pub(crate) async fn dial(
                 .await
             }
             None => {
-                let (tcp, peer) = race(parts, addresses, server.port).await?;
+                let (tcp, peer) = race(config, addresses, server.port).await?;
                 // The address that counts is that of the connection.
                 allowed(config, peer)?;
-                Connection::over(parts, server, speaks, (tcp, seat), Some(peer), None).await
+                Connection::over(
+                    (&parts.tls, config.connect_timeout),
+                    server,
+                    speaks,
+                    (tcp, seat),
+                    Some(peer),
+                    None,
+                )
+                .await
             }
         }
     };
@@ -113,44 +115,4 @@ pub(crate) async fn dial(
     opened
         .ok_or(FetchFailure::Stopped)?
         .unwrap_or_else(|_| Err(clock.total_failure(Phase::Connecting)))
-}
-
-/// Connects to the first of these addresses that accepts a connection. Each address has a head start on the next one. A
-/// failure starts the next one at once.
-///
-/// # Errors
-/// No address accepted: the error of the last one that failed.
-pub(crate) async fn race(
-    parts: &Parts,
-    addresses: &[IpAddr],
-    port: u16,
-) -> Result<(TcpStream, IpAddr), FetchFailure> {
-    let mut waiting = addresses.iter();
-    let mut trying = JoinSet::new();
-    let mut last = FetchFailure::NoAddress {
-        host: String::new(),
-        reason: "no address was given".to_owned(),
-        ttl: None,
-    };
-    loop {
-        if let Some(address) = waiting.next() {
-            let (bind, limit) = (parts.config.bind.clone(), parts.config.connect_timeout);
-            let to = SocketAddr::new(*address, port);
-            trying.spawn(async move { tcp(&bind, limit, to).await.map(|tcp| (tcp, to.ip())) });
-        }
-        let ended = match waiting.len() {
-            0 => trying.join_next().await,
-            _ => tokio::select! {
-                ended = trying.join_next() => ended,
-                () = sleep(HEAD_START) => continue,
-            },
-        };
-        match ended {
-            Some(Ok(Ok(connected))) => return Ok(connected),
-            Some(Ok(Err(failure))) => last = failure,
-            // The task panicked: treated as a refused connection.
-            Some(Err(_)) => {}
-            None => return Err(last),
-        }
-    }
 }

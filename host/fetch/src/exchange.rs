@@ -99,9 +99,9 @@ pub struct Exchange {
     pub failure: Option<FetchFailure>,
     /// The TLS session, for https.
     pub tls: Option<TlsInfo>,
-    /// Whether it came over HTTP/2, because the server speaks nothing else.
+    /// `true` if it came over HTTP/2, because the server speaks nothing else.
     pub http2: bool,
-    /// Whether the connection had served an exchange before.
+    /// `true` if the connection had served an exchange before.
     pub reused_connection: bool,
     /// Annotations for the crawl log. Heritrix has `lenTrunc`, `timeTrunc`, `headerTrunc` and `midFetchAbort`. Others are:
     /// `rateTrunc`: the body came too slowly. `scratchTrunc`: the scratch space was full. `stopTrunc`: the exchange was cut.
@@ -157,6 +157,30 @@ impl Request {
 }
 
 impl Exchange {
+    /// An exchange without a connection. The caller sets its times.
+    pub(crate) fn without_connection(failure: FetchFailure) -> Exchange {
+        Exchange {
+            started: Timestamp::UNIX_EPOCH,
+            duration: Duration::ZERO,
+            time_to_head: None,
+            peer: None,
+            proxy: None,
+            request_bytes: Bytes::new(),
+            wire: Spool::default(),
+            interim: Bytes::new(),
+            head: None,
+            payload: Spool::default(),
+            payload_digest: PayloadDigest::of(b""),
+            truncated: None,
+            aborted_by_filter: None,
+            failure: Some(failure),
+            tls: None,
+            http2: false,
+            reused_connection: false,
+            annotations: Vec::new(),
+        }
+    }
+
     /// The payload without its content codings, at most `bytes_max` bytes. Plugins read this.
     pub fn content(&self, bytes_max: u64) -> DecodedContent {
         let codings = self.head.as_ref().map(ResponseHead::content_codings);

@@ -151,8 +151,8 @@ impl FetchFailure {
         }
     }
 
-    /// Whether the server cannot be found or connected to, so that its other URIs cannot be fetched either. A later failure may
-    /// concern only the URI.
+    /// Returns `true` if the server cannot be found or connected to, so that its other URIs cannot be fetched either. A later
+    /// failure may concern only the URI.
     pub fn is_of_server(&self) -> bool {
         match self {
             FetchFailure::NoAddress { .. }

@@ -5,56 +5,19 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::abort::Abort;
-use crate::config::FetcherConfig;
-use crate::dns::{Names, Resolution};
+use crate::config::{FetcherBuildError, FetcherConfig};
+use crate::dns::Resolution;
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::FetchFailure;
-use crate::ftp;
-use crate::h2::Http2Servers;
 use crate::head::ResponseHead;
-use crate::http;
-use crate::pool::Pool;
-use crate::request::check_headers;
-use crate::scratch::Scratch;
+use crate::parts::Parts;
 use crate::throttle::Throttle;
-use crate::tls::Tls;
-use crate::whois;
+use crate::{ftp, http, whois};
 
 /// Resolves names and fetches URIs. Cheap to clone; clones share connections.
 #[derive(Clone, Debug)]
 pub struct Fetcher {
     parts: Arc<Parts>,
-}
-
-/// Parts that every exchange needs.
-#[derive(Debug)]
-pub(crate) struct Parts {
-    pub config: FetcherConfig,
-    pub tls: Arc<Tls>,
-    pub pool: Arc<Pool>,
-    pub names: Arc<Names>,
-    pub scratch: Arc<Scratch>,
-    /// Servers that speak HTTP/2 and nothing else.
-    pub http2: Arc<Http2Servers>,
-    pub cut: Abort,
-    pub throttle: Throttle,
-}
-
-/// The reason why no fetcher could be built.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FetcherBuildError {
-    /// A root certificate is invalid, or rustls does not work with its own provider.
-    #[error("TLS cannot be set up")]
-    Tls(#[from] rustls::Error),
-    /// A header that the profile sets cannot be sent.
-    #[error("header {name:?} with value {value:?} cannot be sent")]
-    Header {
-        /// As configured.
-        name: String,
-        /// As configured.
-        value: String,
-    },
 }
 
 impl Fetcher {
@@ -63,26 +26,7 @@ impl Fetcher {
     /// # Errors
     /// The configuration cannot be used.
     pub fn new(config: FetcherConfig) -> Result<Self, FetcherBuildError> {
-        check_headers(&config)?;
-        let tls = Tls::build(&config.trust)?;
-        let parts = Parts {
-            pool: Arc::default(),
-            names: Arc::new(Names::new(
-                config.hosts.clone(),
-                config.name_servers.clone(),
-                tls.trusting.clone(),
-            )),
-            scratch: Arc::new(Scratch::new(
-                config.scratch_dir.clone(),
-                config.scratch_bytes_max,
-                config.spool_memory_total_max,
-            )),
-            http2: Arc::default(),
-            cut: Abort::new(),
-            throttle: Throttle::new(),
-            tls: Arc::new(tls),
-            config,
-        };
+        let parts = Parts::new(config)?;
         Ok(Fetcher {
             parts: Arc::new(parts),
         })
@@ -95,30 +39,7 @@ impl Fetcher {
     /// # Errors
     /// The configuration cannot be used.
     pub fn with(&self, config: FetcherConfig) -> Result<Self, FetcherBuildError> {
-        check_headers(&config)?;
-        let tls = match config.trust == self.parts.config.trust {
-            true => self.parts.tls.clone(),
-            false => Arc::new(Tls::build(&config.trust)?),
-        };
-        let parts = Parts {
-            pool: self.parts.pool.clone(),
-            names: match config.hosts == self.parts.config.hosts
-                && config.name_servers == self.parts.config.name_servers
-            {
-                true => self.parts.names.clone(),
-                false => Arc::new(Names::new(
-                    config.hosts.clone(),
-                    config.name_servers.clone(),
-                    tls.trusting.clone(),
-                )),
-            },
-            scratch: self.parts.scratch.clone(),
-            http2: self.parts.http2.clone(),
-            cut: self.parts.cut.clone(),
-            throttle: self.parts.throttle.clone(),
-            tls,
-            config,
-        };
+        let parts = self.parts.with(config)?;
         Ok(Fetcher {
             parts: Arc::new(parts),
         })

@@ -18,12 +18,12 @@ use tokio_rustls::TlsConnector;
 
 use crate::exchange::{Exchange, HeadVerdict, Request};
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::parts::Parts;
 use crate::ports;
 use crate::stream::{Server, Socket, Stream};
 use crate::tls::TlsInfo;
-use crate::transfer::{Content, Conversation, Told, connect};
+use crate::transfer::{Content, Conversation, TransferFacts, connect};
 use crate::wire::Clock;
 
 /// The synthetic header of a directory's listing: `MLSD` or `LIST`.
@@ -56,7 +56,7 @@ struct Session<'a> {
     server: Server,
     /// Addresses for the data connections.
     addresses: Vec<IpAddr>,
-    /// Whether data connections are encrypted too.
+    /// `true` if data connections are encrypted too.
     private: bool,
     conversation: Conversation,
 }
@@ -89,7 +89,7 @@ pub(crate) async fn fetch(
 ) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
     let mut content = Content::new(parts, request.received.clone());
-    let mut told = Told::default();
+    let mut told = TransferFacts::default();
     let stop = match Session::open(parts, &clock, request, &mut told).await {
         Ok(mut session) => {
             let visit = session.visit(request, &mut content, &mut told, on_head);
@@ -120,7 +120,7 @@ impl<'a> Session<'a> {
         parts: &'a Parts,
         clock: &'a Clock,
         request: &Request,
-        told: &mut Told,
+        told: &mut TransferFacts,
     ) -> Result<Self, FetchFailure> {
         let uri = &request.uri;
         let host = uri.host().filter(|host| !host.is_empty());
@@ -146,7 +146,7 @@ impl<'a> Session<'a> {
     }
 
     /// Runs the dialogue from the greeting to the login.
-    async fn begin(&mut self, request: &Request, told: &mut Told) -> Result<(), Stop> {
+    async fn begin(&mut self, request: &Request, told: &mut TransferFacts) -> Result<(), Stop> {
         let (name, password) = credentials(request, self.parts.config.from.as_deref());
         if [name, password]
             .iter()
@@ -207,7 +207,7 @@ impl<'a> Session<'a> {
         &mut self,
         request: &Request,
         content: &mut Content,
-        told: &mut Told,
+        told: &mut TransferFacts,
         on_head: impl AsyncFnOnce(&ResponseHead) -> HeadVerdict,
     ) -> Result<(), Stop> {
         let uri = &request.uri;
@@ -294,7 +294,7 @@ impl<'a> Session<'a> {
     async fn list(
         &mut self,
         headers: &mut Vec<(String, String)>,
-        told: &mut Told,
+        told: &mut TransferFacts,
     ) -> Result<(Stream, Reply), Stop> {
         let mut refusal = None;
         for command in ["MLSD", "LIST"] {
@@ -496,7 +496,7 @@ impl Reply {
         (200..300).contains(&self.code)
     }
 
-    /// Whether the reply announces data: the connection opens or is already open.
+    /// Returns `true` if the reply announces data: the connection opens or is already open.
     fn is_opening(&self) -> bool {
         (100..200).contains(&self.code)
     }

@@ -5,9 +5,7 @@
 //! names and values are as received, without reason phrase and transfer coding; `WARC-Protocol: h2` marks the record. Each
 //! exchange has a connection of its own, so no state is shared or kept.
 
-use std::collections::HashSet;
 use std::future::poll_fn;
-use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -19,14 +17,14 @@ use tracing::{Instrument as _, info_span};
 use crate::body_record::BodyRecord;
 use crate::exchange::{Exchange, HeadVerdict, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
-use crate::http::{HEADS_MAX, Outcome, without_connection};
+use crate::http1::{HEADS_MAX, Outcome};
+use crate::parts::Parts;
 use crate::payload_tap::poll_unwanted;
 use crate::recording_stream::{RecordingStream, Tape};
 use crate::request::Prepared;
 use crate::spool::SpoolWriter;
-use crate::stream::{Connection, Server};
+use crate::stream::Connection;
 use crate::wire::{Clock, LimitHit, Watch};
 
 /// Bytes that a server may send before we have taken them.
@@ -34,28 +32,6 @@ const WINDOW: u32 = 256 * 1024;
 
 /// Minimum of [`Wire::overhead_max`]: several of the largest frames that servers may send.
 const OVERHEAD_LEAST: usize = 64 * 1024;
-
-/// Maximum servers that are remembered. Beyond it all are forgotten and detected anew.
-const SERVERS_MAX: usize = 10_000;
-
-/// Servers that were found to speak only HTTP/2.
-#[derive(Debug, Default)]
-pub(crate) struct Http2Servers(Mutex<HashSet<Server>>);
-
-impl Http2Servers {
-    pub(crate) fn has(&self, server: &Server) -> bool {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.contains(server)
-    }
-
-    pub(crate) fn add(&self, server: &Server) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= SERVERS_MAX {
-            known.clear();
-        }
-        known.insert(server.clone());
-    }
-}
 
 /// A connection, and the time limits of its exchange.
 struct Wire {
@@ -118,7 +94,7 @@ where
     let Some(message) = Message::of(prepared) else {
         let reason = "the request cannot be sent over HTTP/2".to_owned();
         let host = prepared.server.host.clone();
-        return without_connection(FetchFailure::Tls { host, reason });
+        return Exchange::without_connection(FetchFailure::Tls { host, reason });
     };
     let config = &parts.config;
     let claim = parts.scratch.claim();

@@ -22,7 +22,7 @@ impl ResponseHead {
         find(recorded).head
     }
 
-    /// Whether `response`, which begins with this head, has the empty line at its end.
+    /// Returns `true` if `response`, which begins with this head, has the empty line at its end.
     pub(crate) fn is_whole_in(&self, response: &[u8]) -> bool {
         response.get(..self.length as usize).is_some_and(ends_head)
     }

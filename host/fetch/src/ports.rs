@@ -14,7 +14,7 @@ const BAD_PORTS: [u16; 83] = [
     6668, 6669, 6679, 6697, 10080,
 ];
 
-/// Whether a port is that of another service than HTTP, and the profile does not allow it.
+/// Returns `true` if a port is that of another service than HTTP, and the profile does not allow it.
 #[must_use]
 pub fn is_bad_port(port: u16, allowed: &[u16]) -> bool {
     BAD_PORTS.binary_search(&port).is_ok() && !allowed.contains(&port)

@@ -72,16 +72,16 @@ pub(crate) struct Recording {
     /// Received before the head was found; at most `before_head_max` and one buffer.
     before_head: Vec<u8>,
     head_found: bool,
-    /// Whether the head that was found ends with its empty line.
+    /// `true` if the head that was found ends with its empty line.
     pub head_is_whole: bool,
     before_head_max: usize,
-    /// Whether the head exceeded its limit.
+    /// `true` if the head exceeded its limit.
     pub head_overflow: bool,
-    /// Whether TLS ended without close_notify. It counts as the end, as in browsers.
+    /// `true` if TLS ended without close_notify. It counts as the end, as in browsers.
     pub unclean_close: bool,
     /// The scratch file failed; the exchange cannot be recorded.
     pub scratch_error: Option<io::Error>,
-    /// Whether the stream is framed in a form that no record can hold. Another part then writes the recording.
+    /// `true` if the stream is framed in a form that no record can hold. Another part then writes the recording.
     is_framed: bool,
     /// Bytes of frames that were read since [`Recording::take_framed`].
     framed: usize,

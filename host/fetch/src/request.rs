@@ -7,10 +7,9 @@ use bytes::Bytes;
 use http_body_util::Full;
 use opilio_uri::Uri;
 
-use crate::config::FetcherConfig;
+use crate::config::{FetcherBuildError, FetcherConfig};
 use crate::exchange::Request;
 use crate::failure::FetchFailure;
-use crate::fetcher::FetcherBuildError;
 use crate::payload_tap::{PayloadTap, TapEnd};
 use crate::recording_stream::ExchangeProgress;
 use crate::stream::Server;

@@ -126,7 +126,7 @@ pub enum Agents<'a> {
 }
 
 impl Verdict {
-    /// Whether the path may be fetched.
+    /// Returns `true` if the path may be fetched.
     pub fn is_allowed(&self) -> bool {
         matches!(self, Verdict::Allowed(_))
     }
@@ -236,7 +236,7 @@ impl Robots {
         }
     }
 
-    /// Whether a group names this user agent itself; `*` does not count.
+    /// Returns `true` if a group names this user agent itself; `*` does not count.
     pub fn names(&self, user_agent: &str) -> bool {
         let token = product_token(user_agent).to_ascii_lowercase();
         let mut groups = self.file().into_iter().flat_map(|file| &file.groups);
@@ -256,7 +256,7 @@ impl Robots {
         file.flat_map(|file| &file.sitemaps).map(String::as_str)
     }
 
-    /// Whether the file was longer than [`ROBOTS_BYTES_MAX`].
+    /// Returns `true` if the file was longer than [`ROBOTS_BYTES_MAX`].
     pub fn is_truncated(&self) -> bool {
         self.file().is_some_and(|file| file.truncated)
     }
@@ -362,8 +362,8 @@ impl Rule {
         self.pattern.len() + usize::from(self.anchored)
     }
 
-    /// Whether the pattern matches. Every piece between wildcards is taken at its first place after the piece before it; this
-    /// never spoils a later piece. The last piece of an anchored pattern is compared with the end. No backtracking: time is
+    /// Returns `true` if the pattern matches. Every piece between wildcards is taken at its first place after the piece before it;
+    /// this never spoils a later piece. The last piece of an anchored pattern is compared with the end. No backtracking: time is
     /// linear.
     fn matches(&self, path: &[u8]) -> bool {
         let mut pieces = self.pattern.split(|b| *b == b'*');

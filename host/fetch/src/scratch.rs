@@ -128,7 +128,7 @@ impl Claim {
         fits
     }
 
-    /// Whether so many bytes would fit into memory now.
+    /// Returns `true` if so many bytes would fit into memory now.
     pub(crate) fn has_memory(&self, bytes: usize) -> bool {
         self.scratch.held().memory + bytes as u64 <= self.scratch.memory_max
     }

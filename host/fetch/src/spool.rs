@@ -56,7 +56,7 @@ impl Spool {
         self.end - self.start
     }
 
-    /// Whether the spool has no bytes.
+    /// Returns `true` if the spool has no bytes.
     pub fn is_empty(&self) -> bool {
         self.length() == 0
     }

@@ -10,16 +10,16 @@ use std::time::Duration;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::config::FetcherConfig;
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
 use crate::proxy::{Proxy, ProxyKind};
 use crate::throttle::Seat;
-use crate::tls::{self, TlsInfo};
+use crate::tls::{Tls, TlsInfo, is_too_old, refuses_protocol};
 
 /// A connection that has been set up.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     pub tls: Option<TlsInfo>,
     /// The proxy in between.
     pub via: Option<Arc<Proxy>>,
-    /// Whether it has served an exchange before.
+    /// `true` if it has served an exchange before.
     pub reused: bool,
 }
 
@@ -66,26 +66,27 @@ pub(crate) enum Speaks {
 }
 
 impl Connection {
-    /// Sets up a connection over a TCP connection to the server, with TLS if the URI requires it.
+    /// Sets up a connection over a TCP connection to the server, with TLS if the URI requires it. `tls` has the longest time of a
+    /// handshake.
     pub(crate) async fn over(
-        parts: &Parts,
+        tls: (&Tls, Duration),
         server: &Server,
         speaks: Speaks,
         (tcp, seat): (TcpStream, Seat),
         peer: Option<IpAddr>,
         via: Option<Arc<Proxy>>,
     ) -> Result<Self, FetchFailure> {
-        let (socket, tls) = match server.tls {
+        let (socket, info) = match server.tls {
             false => (Socket::Plain(tcp), None),
             true => {
-                let (session, info) = handshake(parts, server, speaks, tcp).await?;
+                let (session, info) = handshake(tls, server, speaks, tcp).await?;
                 (Socket::Tls(Box::new(session)), Some(info))
             }
         };
         Ok(Connection {
             stream: Stream { socket, seat },
             peer,
-            tls,
+            tls: info,
             via,
             reused: false,
         })
@@ -104,12 +105,51 @@ pub(crate) fn allowed(config: &FetcherConfig, address: IpAddr) -> Result<(), Fet
     refusal.map_err(|class| FetchFailure::AddressRefused { address, class })
 }
 
+/// Delay before the next address is tried in parallel (RFC 8305 §5 recommends this value).
+const HEAD_START: Duration = Duration::from_millis(250);
+
+/// Connects to the first of these addresses that accepts a connection. Each address has a head start on the next one. A
+/// failure starts the next one at once.
+///
+/// # Errors
+/// No address accepted: the error of the last one that failed.
+pub(crate) async fn race(
+    config: &FetcherConfig,
+    addresses: &[IpAddr],
+    port: u16,
+) -> Result<(TcpStream, IpAddr), FetchFailure> {
+    let mut waiting = addresses.iter();
+    let mut trying = JoinSet::new();
+    let mut last = FetchFailure::NoAddress {
+        host: String::new(),
+        reason: "no address was given".to_owned(),
+        ttl: None,
+    };
+    loop {
+        if let Some(address) = waiting.next() {
+            let (bind, limit) = (config.bind.clone(), config.connect_timeout);
+            let to = SocketAddr::new(*address, port);
+            trying.spawn(async move { tcp(&bind, limit, to).await.map(|tcp| (tcp, to.ip())) });
+        }
+        let ended = match waiting.len() {
+            0 => trying.join_next().await,
+            _ => tokio::select! {
+                ended = trying.join_next() => ended,
+                () = sleep(HEAD_START) => continue,
+            },
+        };
+        match ended {
+            Some(Ok(Ok(connected))) => return Ok(connected),
+            Some(Ok(Err(failure))) => last = failure,
+            // The task panicked: treated as a refused connection.
+            Some(Err(_)) => {}
+            None => return Err(last),
+        }
+    }
+}
+
 /// Opens a TCP connection, from the local address of the same family if there is one.
-pub(crate) async fn tcp(
-    bind: &[IpAddr],
-    limit: Duration,
-    to: SocketAddr,
-) -> Result<TcpStream, FetchFailure> {
+async fn tcp(bind: &[IpAddr], limit: Duration, to: SocketAddr) -> Result<TcpStream, FetchFailure> {
     let failed = |error: io::Error| match error.kind() {
         // A refused connection has a kind of its own. This one was accepted, and lost at once.
         io::ErrorKind::ConnectionReset => FetchFailure::Lost {
@@ -144,7 +184,7 @@ async fn connect(bind: &[IpAddr], to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 async fn handshake(
-    parts: &Parts,
+    (tls, limit): (&Tls, Duration),
     server: &Server,
     speaks: Speaks,
     tcp: TcpStream,
@@ -158,26 +198,25 @@ async fn handshake(
     let bare = bare.strip_suffix('.').unwrap_or(bare).to_owned();
     let name = ServerName::try_from(bare).map_err(|error| failed(error.to_string()))?;
     let config = match speaks {
-        Speaks::Http1 | Speaks::Other => &parts.tls.config,
-        Speaks::Http2 => &parts.tls.http2,
+        Speaks::Http1 | Speaks::Other => &tls.config,
+        Speaks::Http2 => &tls.http2,
     };
     let connector = TlsConnector::from(config.clone());
-    let limit = parts.config.connect_timeout;
     match timeout(limit, connector.connect(name.clone(), tcp)).await {
         Ok(Ok(session)) => {
             let agreed = session.get_ref().1.alpn_protocol();
             if speaks == Speaks::Http2 && agreed != Some(b"h2") {
                 return Err(failed("the server does not speak HTTP/2".to_owned()));
             }
-            let info = parts.tls.info(session.get_ref().1, &name);
+            let info = tls.info(session.get_ref().1, &name);
             Ok((session, info))
         }
-        Ok(Err(error)) if speaks == Speaks::Http1 && tls::refuses_protocol(&error) => {
+        Ok(Err(error)) if speaks == Speaks::Http1 && refuses_protocol(&error) => {
             Err(FetchFailure::NoHttp1 {
                 host: server.host.clone(),
             })
         }
-        Ok(Err(error)) if tls::is_too_old(&error) => Err(failed(
+        Ok(Err(error)) if is_too_old(&error) => Err(failed(
             "the server speaks neither TLS 1.2 nor 1.3".to_owned(),
         )),
         Ok(Err(error)) => Err(failed(error.to_string())),
@@ -189,7 +228,7 @@ async fn handshake(
 }
 
 impl Stream {
-    /// Whether an idle connection has neither ended nor received unrequested bytes.
+    /// Returns `true` if an idle connection has neither ended nor received unrequested bytes.
     pub(crate) fn is_quiet(&mut self) -> bool {
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);

@@ -129,12 +129,12 @@ impl Throttle {
         Seat(self.clone())
     }
 
-    /// Whether more connections are open than allowed.
+    /// Returns `true` if more connections are open than allowed.
     pub(crate) fn is_crowded(&self) -> bool {
         self.0.connections.load(Ordering::Relaxed) > self.connections_max()
     }
 
-    /// Whether a newcomer may read at once.
+    /// Returns `true` if a newcomer may read at once.
     pub(crate) fn is_free(&self) -> bool {
         match &*self.pace() {
             None => true,

@@ -12,8 +12,7 @@ use rustls::{
 };
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
-use crate::config::Trust;
-use crate::fetcher::FetcherBuildError;
+use crate::config::{FetcherBuildError, Trust};
 
 /// A TLS session, for the record.
 #[derive(Clone, Debug)]
@@ -112,7 +111,7 @@ impl Tls {
     }
 }
 
-/// Whether a handshake failed because the server speaks none of the offered protocols (RFC 7301 §3.2).
+/// Returns `true` if a handshake failed because the server speaks none of the offered protocols (RFC 7301 §3.2).
 pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(
@@ -123,7 +122,8 @@ pub(crate) fn refuses_protocol(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a handshake failed because the server speaks TLS 1.1 or older: its alert (RFC 8446 §6.2) or its version shows it.
+/// Returns `true` if a handshake failed because the server speaks TLS 1.1 or older: its alert (RFC 8446 §6.2) or its version shows
+/// it.
 pub(crate) fn is_too_old(error: &io::Error) -> bool {
     let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
     matches!(

@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use crate::dial::{candidates, dial};
 use crate::exchange::{Exchange, PayloadDigest, TruncationCause};
 use crate::failure::{FetchFailure, Phase};
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::parts::Parts;
 use crate::recording_stream::{ExchangeProgress, Hold, ServerTime};
 use crate::scratch::{Claim, NoRoom};
 use crate::spool::{Spool, SpoolWriter};
@@ -63,7 +63,7 @@ struct RateWindow {
 
 /// The facts of a transfer, apart from its content.
 #[derive(Default)]
-pub(crate) struct Told {
+pub(crate) struct TransferFacts {
     pub(crate) head: Option<ResponseHead>,
     pub(crate) time_to_head: Option<Duration>,
     pub(crate) peer: Option<IpAddr>,
@@ -355,7 +355,12 @@ impl Content {
     }
 
     /// Converts the content and the facts of its transfer into an exchange.
-    pub(crate) fn into_exchange(self, started: Timestamp, clock: &Clock, told: Told) -> Exchange {
+    pub(crate) fn into_exchange(
+        self,
+        started: Timestamp,
+        clock: &Clock,
+        told: TransferFacts,
+    ) -> Exchange {
         let payload: Spool = self.spool.finish();
         let mut annotations = told.annotations;
         annotations.extend(

@@ -9,11 +9,11 @@ use percent_encoding::percent_decode_str;
 
 use crate::exchange::{Exchange, Request};
 use crate::failure::FetchFailure;
-use crate::fetcher::Parts;
 use crate::head::ResponseHead;
+use crate::parts::Parts;
 use crate::ports;
 use crate::stream::Server;
-use crate::transfer::{Content, Conversation, Told, connect};
+use crate::transfer::{Content, Conversation, TransferFacts, connect};
 use crate::wire::Clock;
 
 /// Server for URIs without one: it refers to the registry that knows the answer.
@@ -47,7 +47,7 @@ fn query_of(uri: &Uri) -> Option<String> {
 pub(crate) async fn fetch(parts: &Parts, request: &Request) -> Exchange {
     let (started, clock) = (Timestamp::now(), Clock::start(&parts.config));
     let mut content = Content::new(parts, request.received.clone());
-    let mut told = Told::default();
+    let mut told = TransferFacts::default();
     told.failure = ask(parts, &clock, request, &mut content, &mut told)
         .await
         .err();
@@ -64,7 +64,7 @@ async fn ask(
     clock: &Clock,
     request: &Request,
     content: &mut Content,
-    told: &mut Told,
+    told: &mut TransferFacts,
 ) -> Result<(), FetchFailure> {
     let query = query_of(&request.uri).ok_or_else(|| FetchFailure::Unfetchable {
         uri: request.uri.as_str().to_owned(),

@@ -24,7 +24,7 @@ pub(crate) type Sender = http1::SendRequest<Full<Bytes>>;
 /// hyper's state for one exchange.
 pub(crate) struct Wire {
     hyper: HyperConnection,
-    /// Whether hyper has finished with the connection.
+    /// `true` if hyper has finished with the connection.
     ended: bool,
     watch: Watch,
 }
@@ -213,12 +213,12 @@ impl Watch {
         }
     }
 
-    /// Whether the exchange is cut. If not, the task is woken when it is.
+    /// Returns `true` if the exchange is cut. If not, the task is woken when it is.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
         self.cut.is_made() || self.told.as_mut().poll(cx).is_ready()
     }
 
-    /// Whether the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
+    /// Returns `true` if the alarm has gone off. If not, the task is woken at `next`, or earlier to check again.
     fn is_ringing(&mut self, cx: &mut Context<'_>, now: Instant, next: Instant) -> bool {
         let set = self.alarm.deadline();
         if set > next || set <= now {

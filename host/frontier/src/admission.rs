@@ -11,7 +11,7 @@ use crate::{
     change::{self, Change},
     instant::{self, Millis},
     keys::{self, Finder, Rank},
-    memory::{Memory, Seen},
+    memory::{CanonicalCache, Memory},
     reconsideration,
     record::CanonicalKey,
     signal,
@@ -37,7 +37,7 @@ pub(crate) enum Origin<'o> {
     Document {
         /// The document's canonical form.
         canonical: CanonicalKey,
-        /// Whether the document's embeds are due now.
+        /// `true` if the document's embeds are due now.
         refresh_embeds: bool,
     },
     /// Prerequisites of another URI of this queue.
@@ -138,7 +138,7 @@ fn send(
 pub(crate) fn changes_nothing(
     store: &Store,
     config: &FrontierConfig,
-    seen: &mut Seen,
+    seen: &mut CanonicalCache,
     link: &Candidate,
 ) -> Result<bool, FrontierError> {
     let directive = change::directive(link.directive, &link.hop_path, link.strategy, config);
@@ -165,7 +165,7 @@ pub(crate) fn changes_nothing(
     }))
 }
 
-/// Whether a candidate has a reason of its own to move a known URI.
+/// Returns `true` if a candidate has a reason of its own to move a known URI.
 fn has_reason(candidate: &Candidate, directive: Directive) -> bool {
     candidate.force
         || directive > Directive::Normal
@@ -380,8 +380,8 @@ fn create(
     Ok(())
 }
 
-/// Whether a candidate is a redirect from a URI to one of its own canonical form. Such a redirect is followed: otherwise a crawl
-/// of a site that redirects to `www` would end there.
+/// Returns `true` if a candidate is a redirect from a URI to one of its own canonical form. Such a redirect is followed: otherwise
+/// a crawl of a site that redirects to `www` would end there.
 fn is_redirect_to_equal(
     candidate: &Candidate,
     canonical: CanonicalKey,
@@ -397,7 +397,7 @@ fn is_redirect_to_equal(
         && (1..=EQUAL_REDIRECTS_MAX).contains(&redirects)
 }
 
-/// Whether the candidate is an embed of a page that has changed.
+/// Returns `true` if the candidate is an embed of a page that has changed.
 fn is_refreshed(candidate: &Candidate, origin: Origin<'_>) -> bool {
     matches!(
         origin,

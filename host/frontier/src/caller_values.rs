@@ -78,7 +78,7 @@ impl Frontier {
     }
 }
 
-/// Whether a value can be kept under this name.
+/// Returns `true` if a value can be kept under this name.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= RECORD_KEY_BYTES_MAX
 }

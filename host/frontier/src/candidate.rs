@@ -28,7 +28,7 @@ pub struct Candidate {
     pub context: String,
     /// The seed from which it descends, if that is recorded.
     pub source: Option<String>,
-    /// Whether it is a seed, or counts as one.
+    /// `true` if it is a seed, or counts as one.
     pub seed: bool,
     /// Its urgency. The frontier raises it to [`Directive::Medium`] for redirects and near embeds. It lowers
     /// [`Directive::Highest`] to [`Directive::High`] unless the last hop is a prerequisite.
@@ -49,7 +49,7 @@ pub struct Candidate {
     pub min_wait: Duration,
     /// Hash of the scope that accepted it, for the record.
     pub scope: u64,
-    /// Whether to fetch it now even if it is known, waits, or is done.
+    /// `true` to fetch it now even if it is known, waits, or is done.
     pub force: bool,
     /// Whether it is visited once, or again and again.
     pub strategy: Strategy,
@@ -91,7 +91,7 @@ impl Candidate {
     }
 }
 
-/// Whether a queue may have this name.
+/// Returns `true` if a queue may have this name.
 pub(crate) fn is_queue_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= QUEUE_NAME_BYTES_MAX && !name.as_bytes().contains(&0)
 }

@@ -103,12 +103,12 @@ struct TouchedQueue {
     name: Arc<str>,
     record: QueueRecord,
     busy: BusyQueue,
-    /// Whether the store has no ready URI of it.
+    /// `true` if the store has no ready URI of it.
     had_none_ready: bool,
     /// Its place in the queue order, as stored.
     place_before: Option<(u8, Turn)>,
     line_up: LineUp,
-    /// Whether the first waiting URI was taken away, so that the due time of the next must be read.
+    /// `true` if the first waiting URI was taken away, so that the due time of the next must be read.
     has_lost_first: bool,
 }
 
@@ -141,7 +141,7 @@ pub(crate) struct Written {
 pub(crate) struct WrittenQueue {
     pub(crate) name: Arc<str>,
     pub(crate) record: QueueRecord,
-    /// Whether it had no ready URI before.
+    /// `true` if it had no ready URI before.
     pub(crate) had_none_ready: bool,
     /// Its place in the queue order before.
     pub(crate) place_before: Option<(u8, Turn)>,

@@ -32,7 +32,7 @@ pub struct Inconsistency {
     /// The object concerned: a record key ([`Uri::key`](opilio_uri::Uri::key)), a queue, or the name of a counter. Bytes that are
     /// not text are in hexadecimal.
     pub key: String,
-    /// Whether it has been repaired.
+    /// `true` if it has been repaired.
     pub is_repaired: bool,
 }
 
@@ -133,7 +133,7 @@ struct Check<'c> {
     counters: Counters,
     /// Statistics as counted from the records.
     counted: Statistics,
-    /// Whether arrival numbers are in use that are higher than the stored counter.
+    /// `true` if arrival numbers are in use that are higher than the stored counter.
     are_arrivals_behind: bool,
     /// Queues with a URI in process when the store was closed.
     busy: HashSet<String>,

@@ -718,7 +718,7 @@ impl Frontier {
     }
 }
 
-/// Whether other URIs depend on it. A prerequisite counts against no quota and costs no budget.
+/// Returns `true` if other URIs depend on it. A prerequisite counts against no quota and costs no budget.
 pub(crate) fn is_prerequisite(uri: &Uri, record: &UriRecord) -> bool {
     politeness::is_free(uri.as_str()) || record.hop_path.last() == Some(Hop::Prerequisite)
 }
@@ -755,5 +755,5 @@ pub(crate) fn uri_of(record_key: &[u8]) -> Result<Uri, FrontierError> {
     std::str::from_utf8(record_key)
         .ok()
         .and_then(|key| Uri::from_key(key).ok())
-        .ok_or_else(|| damaged("a record key that is no URI", record_key))
+        .ok_or_else(|| damaged("a record key that is not a URI", record_key))
 }

@@ -12,7 +12,7 @@ use crate::{Frontier, FrontierError, Tally, TallyKind, keys};
 pub struct RequestInPassing {
     /// Bytes of content.
     pub bytes: u64,
-    /// Whether the content is stored for the first time.
+    /// `true` if the content is stored for the first time.
     pub is_novel: bool,
     /// Time that it took.
     pub duration: Duration,

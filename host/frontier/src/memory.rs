@@ -33,7 +33,7 @@ pub(crate) struct Memory {
     pub(crate) line: Line,
     pub(crate) queues: HashMap<Arc<str>, QueueRecord>,
     pub(crate) heads: HashMap<Arc<str>, Window>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: CanonicalCache,
     /// URIs in process, by ticket.
     pub(crate) busy: HashMap<u64, Busy>,
     pub(crate) busy_queues: BusyQueues,
@@ -61,7 +61,7 @@ pub(crate) struct Busy {
     pub(crate) slot: u16,
     /// Its server group, and its slot there.
     pub(crate) group: Option<(String, u16)>,
-    /// Whether it is a prerequisite, for which its queue waits.
+    /// `true` if it is a prerequisite, for which its queue waits.
     pub(crate) is_prerequisite: bool,
     /// Keys of the tallies in which it will count.
     pub(crate) tallies: Vec<Vec<u8>>,
@@ -76,7 +76,7 @@ pub(crate) struct BusyQueue {
     pub(crate) slots: Vec<u16>,
     /// Prerequisites among them.
     prerequisites: u16,
-    /// Whether no further URI may be in process.
+    /// `true` if no further URI may be in process.
     pub(crate) is_full: bool,
 }
 
@@ -115,7 +115,7 @@ impl Memory {
             line: Line::open(store)?,
             queues: HashMap::new(),
             heads: HashMap::new(),
-            seen: Seen::default(),
+            seen: CanonicalCache::default(),
             busy: HashMap::new(),
             busy_queues: BusyQueues::new(),
             borrowed: HashMap::new(),
@@ -340,7 +340,7 @@ fn halve<K, V>(cache: &mut HashMap<K, V>) {
 /// A table with one slot for each hash. It doubles while its slots fill up, so that a small crawl does not touch the memory of a
 /// large one.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct CanonicalCache {
     keys: Vec<CanonicalKey>,
     finders: Vec<Finder>,
     /// Slots in use.
@@ -353,13 +353,13 @@ const SEEN_SLOTS_MIN: usize = 1 << 12;
 /// Most slots: 80 MB.
 const SEEN_SLOTS_MAX: usize = 1 << 22;
 
-impl Default for Seen {
+impl Default for CanonicalCache {
     fn default() -> Self {
         Self::with_slots(SEEN_SLOTS_MIN)
     }
 }
 
-impl Seen {
+impl CanonicalCache {
     fn with_slots(slots: usize) -> Self {
         Self {
             keys: vec![CanonicalKey::default(); slots],
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn forms_seen_are_found_while_the_table_grows() {
-        let mut seen = Seen::default();
+        let mut seen = CanonicalCache::default();
         // One after another: each has a slot of its own.
         let keys: Vec<_> = (1..=3 * SEEN_SLOTS_MIN as u32).map(key).collect();
         for (finder, key) in (1..).zip(&keys) {

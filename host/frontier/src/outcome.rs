@@ -185,7 +185,7 @@ pub struct Success {
     pub scope: Option<u64>,
     /// The outlinks of the page. They are scheduled in the same batch.
     pub outlinks: Vec<Candidate>,
-    /// Whether embeds among the outlinks that are known and wait become due now: the page has changed, and its parts with it.
+    /// `true` if embeds among the outlinks that are known and wait become due now: the page has changed, and its parts with it.
     pub refresh_embeds: bool,
     /// Links of the page that the scope refused.
     pub refused: Vec<OutOfScopeLink>,

@@ -40,7 +40,7 @@ pub(crate) fn time_for(bytes: u64, rate: u64) -> Millis {
     Millis::try_from(millis).unwrap_or(Millis::MAX)
 }
 
-/// Whether a fetch asks no web server, and so costs a queue no politeness delay.
+/// Returns `true` if a fetch asks no web server, and so costs a queue no politeness delay.
 pub(crate) fn is_free(uri: &str) -> bool {
     uri.starts_with("dns:")
 }

@@ -51,9 +51,9 @@ pub(crate) struct QueueRecord {
     pub(crate) spent: u64,
     /// Cost it may spend before it becomes inactive.
     pub(crate) balance: i64,
-    /// Whether the operator retired it: it takes URIs and issues none.
+    /// `true` if the operator retired it: it takes URIs and issues none.
     pub(crate) is_retired: bool,
-    /// Whether the operator froze it for a while.
+    /// `true` if the operator froze it for a while.
     pub(crate) is_frozen: bool,
     /// The precedence that the caller's ranking last gave it, in place of that of settings and policy.
     pub(crate) ranked_precedence: Option<u8>,
@@ -66,7 +66,7 @@ pub(crate) struct QueueRecord {
 /// A queue's place in the queue order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Turn {
-    /// Whether it is behind all active queues of its precedence.
+    /// `true` if it is behind all active queues of its precedence.
     pub(crate) is_inactive: bool,
     pub(crate) wake: Millis,
     /// Arrival number, which breaks ties: the lower number goes first.
@@ -318,7 +318,7 @@ pub struct QueueReport {
     pub queue: String,
     /// Its state at the time of the report.
     pub state: QueueState,
-    /// Whether the operator has frozen it. URIs of it may still be in process.
+    /// `true` if the operator has frozen it. URIs of it may still be in process.
     pub is_frozen: bool,
     /// The cause of its retirement, if it is retired.
     pub retired_by: Option<RetiredBy>,
@@ -336,7 +336,7 @@ pub struct QueueReport {
     pub next_ready: Option<Timestamp>,
     /// Time at which it can issue a URI. `None` if it has none to issue, or stands back for URIs of its group in process.
     pub wake: Option<Timestamp>,
-    /// Whether its server group waits, or has as many URIs in process as allowed.
+    /// `true` if its server group waits, or has as many URIs in process as allowed.
     pub stands_back: bool,
     /// Times in a row that it has backed off as a whole, without a success since.
     pub failures: u32,

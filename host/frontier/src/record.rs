@@ -30,7 +30,7 @@ pub struct UriRecord {
     pub context: String,
     /// The seed from which it descends, if that is recorded.
     pub source: Option<String>,
-    /// Whether it is a seed, or counts as one.
+    /// `true` if it is a seed, or counts as one.
     pub seed: bool,
     /// Whether it is visited once, or again and again.
     pub strategy: Strategy,
@@ -96,7 +96,7 @@ pub struct UriRecord {
     pub reason: String,
     /// Key of the canonical form in the index of known ones.
     pub(crate) canonical: CanonicalKey,
-    /// Whether the index leads to this record. Other URIs of the same form may have been forced, or redirected to.
+    /// `true` if the index leads to this record. Other URIs of the same form may have been forced, or redirected to.
     pub(crate) owns_canonical: bool,
 }
 
@@ -196,7 +196,7 @@ pub struct VisitUpdate {
     pub status: i32,
     /// Content state against the last archived version. New and changed count as a version.
     pub state: ContentState,
-    /// Whether another URI has brought the same payload. Such a visit is not novel, whatever its state.
+    /// `true` if another URI has brought the same payload. Such a visit is not novel, whatever its state.
     pub duplicate: bool,
     /// Size of the content in bytes; `None` if no body was fetched.
     pub size: Option<u64>,

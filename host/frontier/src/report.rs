@@ -21,9 +21,9 @@ use crate::{
 pub struct QueuedUri {
     /// Its record, place included.
     pub record: UriRecord,
-    /// Whether it is among the ready URIs.
+    /// `true` if it is among the ready URIs.
     pub is_ready: bool,
-    /// Whether it is in process.
+    /// `true` if it is in process.
     pub in_process: bool,
     /// Cursor from which to continue after it.
     pub cursor: Vec<u8>,
@@ -47,9 +47,9 @@ pub enum FetchExplanation {
 pub struct UriFacts {
     /// Its record.
     pub record: UriRecord,
-    /// Whether it is in process.
+    /// `true` if it is in process.
     pub in_process: bool,
-    /// Whether it is ready, its queue aside.
+    /// `true` if it is ready, its queue aside.
     pub is_ready: bool,
     /// Its queue at this moment.
     pub queue: Option<QueueReport>,

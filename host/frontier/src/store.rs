@@ -440,8 +440,8 @@ fn opening_error(dir: &Path, source: fjall::Error) -> FrontierError {
     }
 }
 
-/// Whether an error of the file system means that the content of files is not what was written. Other errors say nothing about
-/// the content: no room, no permission, too many open files, a disk that does not answer.
+/// Returns `true` if an error of the file system means that the content of files is not what was written. Other errors say nothing
+/// about the content: no room, no permission, too many open files, a disk that does not answer.
 fn is_damaged_file(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -449,7 +449,7 @@ fn is_damaged_file(error: &io::Error) -> bool {
     )
 }
 
-/// Whether an error means that the bytes read are not those written.
+/// Returns `true` if an error means that the bytes read are not those written.
 fn is_damage(error: &fjall::Error) -> bool {
     match error {
         fjall::Error::Storage(

@@ -110,7 +110,7 @@ pub enum Event {
 }
 
 impl Alert {
-    /// Whether the alert holds and is not acknowledged.
+    /// Returns `true` if the alert holds and is not acknowledged.
     pub fn is_open(&self) -> bool {
         self.until.is_none() && self.acknowledged.is_none()
     }
@@ -151,7 +151,7 @@ impl AlertKind {
         }
     }
 
-    /// Whether the alert reports a single event, which has no end of its own.
+    /// Returns `true` if the alert reports a single event, which has no end of its own.
     fn is_event(self) -> bool {
         matches!(self, AlertKind::ClockJump | AlertKind::Plugin)
     }

@@ -344,7 +344,7 @@ pub struct HostPages {
     /// Estimated share of pages that have not changed since their last visit; not set without a page visited at least twice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub freshness: Option<f64>,
-    /// Whether the host has more URIs than were counted: the counts are of its first 2,000 URIs.
+    /// `true` if the host has more URIs than were counted: the counts are of its first 2,000 URIs.
     #[serde(default)]
     pub is_partial: bool,
 }

@@ -21,6 +21,15 @@ pub const LAYERS: &str = "layers.json";
 /// The folder of changes.
 pub const CHANGES: &str = "changes";
 
+/// Seeds added after the job was made, in lines as in `seeds.txt`, which stays the same.
+pub const ADDED_SEEDS: &str = "added-seeds.txt";
+
+/// Seeds that the operator has removed, one a line. They count as removed even if the profile names them.
+pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
+
+/// SURT prefixes of seeds that redirected elsewhere, one a line, followed by ` # ` and the seed.
+pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
+
 /// Reads the profiles that the profile of the job extends.
 pub fn layers(job: &Path) -> io::Result<Vec<Layer>> {
     match fs::read(job.join(LAYERS)) {

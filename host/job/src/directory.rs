@@ -202,7 +202,7 @@ impl Job {
         &self.directory
     }
 
-    /// Whether the job existed before and is resumed.
+    /// Returns `true` if the job existed before and is resumed.
     pub fn resumed(&self) -> bool {
         self.resumed
     }
@@ -314,7 +314,7 @@ pub fn made(directory: &Path) -> Result<JobOrigin, JobError> {
     })
 }
 
-/// Whether `directory` holds a job, whatever its version.
+/// Returns `true` if `directory` holds a job, whatever its version.
 pub fn is_job(directory: &Path) -> bool {
     directory.join("job.json").is_file()
 }
@@ -399,7 +399,8 @@ fn names(directory: &Path) -> Result<Vec<OsString>, JobError> {
     }
 }
 
-/// Whether `directory` holds only leftovers of a process that was killed while it made a job. Another job can be made there then.
+/// Returns `true` if `directory` holds only leftovers of a process that was killed while it made a job. Another job can be made
+/// there then.
 pub fn is_made_halfway(directory: &Path) -> bool {
     let is_empty = |folder: &str| names(&directory.join(folder)).is_ok_and(|it| it.is_empty());
     directory.is_dir()

@@ -26,7 +26,7 @@ pub enum End {
 }
 
 impl End {
-    /// Whether a limit of the profile was reached: there may be more to fetch.
+    /// Returns `true` if a limit of the profile was reached: there may be more to fetch.
     pub fn is_limit(&self) -> bool {
         match self {
             End::DocumentLimit

@@ -94,12 +94,12 @@ impl Events {
         })
     }
 
-    /// Whether there is no receiver.
+    /// Returns `true` if there is no receiver.
     pub fn is_empty(&self) -> bool {
         self.queues.is_empty()
     }
 
-    /// Whether a receiver wants events of this kind.
+    /// Returns `true` if a receiver wants events of this kind.
     pub fn wants(&self, kind: EventKind) -> bool {
         self.queues.iter().any(|queue| queue.wants(kind))
     }

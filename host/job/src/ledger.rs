@@ -21,7 +21,7 @@ use opilio_frontier::{Frontier, SharedFrontier, is_error_response};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::logs;
+use crate::log_files;
 
 use self::line::{CountedLine, Kind, Novelty};
 
@@ -182,12 +182,12 @@ impl Ledger {
     /// Counts the log after the position in the store: the rest of the file that it names, and every later file.
     fn catch_up(&self, directory: &Path, frontier: &SharedFrontier) -> io::Result<()> {
         let after = self.state().0.place.after.clone();
-        let rotated = logs::rotated(directory, logs::CRAWL)?;
+        let rotated = log_files::rotated(directory, log_files::CRAWL)?;
         for file in rotated.into_iter().filter(|file| *file > after) {
             self.count_rest(&directory.join(&file), frontier)?;
             self.rotated(&file);
         }
-        self.count_rest(&directory.join(logs::CRAWL), frontier)?;
+        self.count_rest(&directory.join(log_files::CRAWL), frontier)?;
         self.state().1.is_dirty = true;
         self.store(frontier).map_err(io::Error::other)
     }
@@ -247,12 +247,12 @@ impl Ledger {
         state.1.is_dirty = true;
     }
 
-    /// Whether older lines are in other files, which may have been removed.
+    /// Returns `true` if older lines are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         !self.state().0.place.after.is_empty()
     }
 
-    /// Whether so many rows wait that they should be stored at once.
+    /// Returns `true` if so many rows wait that they should be stored at once.
     pub fn is_full(&self) -> bool {
         self.state().1.len() >= PENDING_MAX
     }
@@ -419,7 +419,7 @@ pub fn was_rotated(
     frontier: &SharedFrontier,
 ) -> Result<bool, opilio_frontier::FrontierError> {
     let is_rotated = !stored_whole(frontier)?.place.after.is_empty();
-    let rotated = logs::rotated(directory, logs::CRAWL);
+    let rotated = log_files::rotated(directory, log_files::CRAWL);
     Ok(is_rotated || rotated.is_ok_and(|files| !files.is_empty()))
 }
 
@@ -672,7 +672,7 @@ mod tests {
         drop(process);
         let mut log = fs::OpenOptions::new()
             .append(true)
-            .open(job.folder().join(logs::CRAWL))
+            .open(job.folder().join(log_files::CRAWL))
             .unwrap();
         write!(log, "1970-01-01T00:00:00.000Z   200").unwrap();
         let process = job.process();

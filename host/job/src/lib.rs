@@ -24,6 +24,7 @@ pub mod handover;
 pub mod history;
 pub mod job_log;
 pub mod ledger;
+mod log_files;
 pub mod logs;
 pub mod overrides;
 pub mod plugin_report;

@@ -17,14 +17,9 @@ use opilio_sandbox::Fault;
 
 use crate::crawl_log::{CrawlLogLine, column, printable, timestamp17};
 use crate::ledger::Ledger;
+pub use crate::log_files::{CRAWL, rotated};
 use opilio_stacks::chain;
 use opilio_visit::extraction::RefusedLink;
-
-/// The log of finished URIs.
-pub const CRAWL: &str = "crawl.log";
-
-/// Digits of the time after the name of a rotated log.
-const TIME_DIGITS: usize = 17;
 
 /// The open logs of a job.
 pub struct JobLogs {
@@ -103,12 +98,12 @@ impl JobLogs {
         Ok(rotated)
     }
 
-    /// Whether older lines of `crawl.log` are in other files, which may have been removed.
+    /// Returns `true` if older lines of `crawl.log` are in other files, which may have been removed.
     pub fn was_rotated(&self) -> bool {
         self.ledger.was_rotated()
     }
 
-    /// Whether decisions of the scope are to be logged.
+    /// Returns `true` if decisions of the scope are to be logged.
     pub fn has_scope(&self) -> bool {
         self.scope.is_some()
     }
@@ -213,29 +208,6 @@ fn one_line(text: &str) -> String {
     printable(text)
 }
 
-/// Returns the rotated files of a log, the oldest first.
-pub fn rotated(directory: &Path, name: &str) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(directory) {
-        Ok(entries) => entries,
-        Err(problem) if problem.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(problem) => return Err(problem),
-    };
-    let mut files = Vec::new();
-    for entry in entries {
-        let file = entry?.file_name().to_string_lossy().into_owned();
-        let time = file
-            .strip_prefix(name)
-            .and_then(|rest| rest.strip_prefix('.'));
-        let is_time =
-            |time: &str| time.len() == TIME_DIGITS && time.bytes().all(|b| b.is_ascii_digit());
-        if time.is_some_and(is_time) {
-            files.push(file);
-        }
-    }
-    files.sort_unstable();
-    Ok(files)
-}
-
 /// One log file.
 struct Log(Mutex<Open>);
 
@@ -246,7 +218,7 @@ struct Open {
     file: File,
     size: u64,
     size_max: Option<u64>,
-    /// Whether the file ends with half a line that could not be removed.
+    /// `true` if the file ends with half a line that could not be removed.
     is_torn: bool,
 }
 

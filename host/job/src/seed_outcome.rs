@@ -60,7 +60,7 @@ impl SeedOutcomes {
         }
     }
 
-    /// Whether the job has seeds, all of them were visited, and none was fetched.
+    /// Returns `true` if the job has seeds, all of them were visited, and none was fetched.
     pub fn is_total_failure(&self) -> bool {
         self.all > 0 && self.fetched == 0 && self.unvisited == 0
     }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use opilio_stacks::components;
 use opilio_stacks::known_stacks;
 
-use crate::changes::{CHANGES, LAYERS};
-use crate::directory::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
+use crate::changes::{ADDED_SEEDS, CHANGES, LAYERS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::history;
 
 /// Files that are read in a job's own folder, and quoted if they have errors. Other files there are never read.
@@ -64,7 +63,7 @@ struct LeadsOut {
     folder: PathBuf,
 }
 
-/// Whether an error comes from [`stays_inside`].
+/// Returns `true` if an error comes from [`stays_inside`].
 pub fn leads_out(problem: &io::Error) -> bool {
     let inner = problem.get_ref();
     inner.is_some_and(|inner| inner.is::<LeadsOut>())

@@ -66,7 +66,7 @@ pub struct ImportedRecord {
     pub context: String,
     /// The seed it descends from.
     pub source: Option<String>,
-    /// Whether it is a seed: the line states it, or gives an empty hop path.
+    /// `true` if it is a seed: the line states it, or gives an empty hop path.
     pub seed: bool,
     /// The finish; none for a URI that is still to be fetched.
     pub finished: Option<Finish>,
@@ -132,7 +132,7 @@ pub enum TransferError {
     },
     /// The first line does not match any of the formats.
     #[error(
-        "{} is no recovery journal, crawl log or JSON lines; name its format if its first line is damaged",
+        "{} is not a recovery journal, crawl log or JSON lines; name its format if its first line is damaged",
         path.display()
     )]
     Unrecognised {

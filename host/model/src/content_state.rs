@@ -18,7 +18,7 @@ pub enum ContentState {
 }
 
 impl ContentState {
-    /// Whether the visit found a new version.
+    /// Returns `true` if the visit found a new version.
     #[must_use]
     pub fn is_version(self) -> bool {
         matches!(self, Self::New | Self::Changed)

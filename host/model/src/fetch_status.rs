@@ -1,11 +1,12 @@
 //! Fetch statuses in words, for reports and explanations. `docs/OPERATING.md` lists all statuses under "Status codes".
 
-/// Whether a status is a response that counts as fetched: a look-up, or a response that is not an error of client or server.
+/// Returns `true` if a status is a response that counts as fetched: a look-up, or a response that is not an error of client or
+/// server.
 pub fn is_fetched(status: i32) -> bool {
     status > 0 && !is_error_response(status)
 }
 
-/// Whether a status is an error response of a server: 4xx or 5xx.
+/// Returns `true` if a status is an error response of a server: 4xx or 5xx.
 pub fn is_error_response(status: i32) -> bool {
     (400..600).contains(&status)
 }

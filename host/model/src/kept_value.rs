@@ -40,7 +40,7 @@ impl KeptValues {
         Self(all)
     }
 
-    /// Whether nothing is kept.
+    /// Returns `true` if nothing is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -24,7 +24,7 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Whether there is any limit.
+    /// Returns `true` if there is any limit.
     #[must_use]
     pub fn is_some(&self) -> bool {
         *self != Self::default()

@@ -18,7 +18,7 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Whether the URI is visited more than once. After failures it is then probed, soon at first and later less often.
+    /// Returns `true` if the URI is visited more than once. After failures it is then probed, soon at first and later less often.
     #[must_use]
     pub fn revisits(self) -> bool {
         self != Self::Snapshot

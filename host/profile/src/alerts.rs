@@ -21,8 +21,8 @@ pub struct AlertsFile {
     /// the store consistent.
     pub disk_pause: SizeWritten,
 
-    /// Whether a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`.
-    /// Default `false`: the operator who made room decides.
+    /// `true` if a crawl that was paused because of a full disk resumes by itself once there is more than `disk-warn`. Default
+    /// `false`: the operator who made room decides.
     pub disk_resume: bool,
 
     /// Period over which the percentages are computed. Default `"10m"`: one bad minute does not cause an alert.
@@ -84,7 +84,7 @@ pub struct Alerts {
     pub disk_warn: Option<ByteSize>,
     /// Free space below which the crawl pauses; `None`: never.
     pub disk_pause: Option<ByteSize>,
-    /// Whether a crawl that was paused because of a full disk resumes by itself.
+    /// `true` if a crawl that was paused because of a full disk resumes by itself.
     pub disk_resume: bool,
     /// Period over which the percentages are computed.
     pub window: Duration,

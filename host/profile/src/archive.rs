@@ -84,8 +84,8 @@ pub struct ArchiveFile {
     /// whose names end in `-SHA256` have SHA-256. Default `"sha1"`: indexes and replay tools compare it.
     pub digest: ArchiveDigest,
 
-    /// Whether an index (CDXJ) is written next to each file. Default `true`: the console and the API find older versions of a
-    /// URI by it, and it costs next to nothing while records are written.
+    /// `true` if an index (CDXJ) is written next to each file. Default `true`: the console and the API find older versions of a URI
+    /// by it, and it costs next to nothing while records are written.
     pub index: bool,
 
     /// Longest time for which a capture may be only in the operating system's buffers before it is forced to disk. A crash of
@@ -114,8 +114,8 @@ pub struct ArchiveFile {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct DuplicatesFile {
-    /// Whether a payload that was archived under another URI is not stored again, and a revisit record refers to it. For the
-    /// same payload of the same URI this is always so. Default `false`: every archive file then contains its pages completely.
+    /// `true` if a payload that was archived under another URI is not stored again, and a revisit record refers to it. For the same
+    /// payload of the same URI this is always so. Default `false`: every archive file then contains its pages completely.
     pub across_uris: bool,
 
     /// Smallest payload that is not stored again; smaller payloads are always stored. Default `"256B"`: a revisit record takes
@@ -185,7 +185,7 @@ pub struct Archive {
     pub dictionary: Option<PathBuf>,
     /// Digest algorithm.
     pub digest: ArchiveDigest,
-    /// Whether each file has an index.
+    /// `true` if each file has an index.
     pub index: bool,
     /// Longest time before a capture is forced to disk: zero for at once, `None` for never.
     pub fsync: Option<Duration>,
@@ -202,7 +202,7 @@ pub struct Archive {
 /// Payloads that are stored already, under any URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicates {
-    /// Whether payloads that another URI has brought are not stored again.
+    /// `true` if payloads that another URI has brought are not stored again.
     pub across_uris: bool,
     /// Smallest payload that is not stored again.
     pub size_min: ByteSize,

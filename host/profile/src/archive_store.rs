@@ -45,11 +45,11 @@ pub struct ArchiveStoreFile {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_token: Option<SecretFile>,
 
-    /// Whether the job's own copy of an archive file is deleted once the file is in the store and verified. Its index stays.
+    /// `true` if the job's own copy of an archive file is deleted once the file is in the store and verified. Its index stays.
     /// Default `false`: replay in the console, redaction and packages need the file.
     pub delete_local: bool,
 
-    /// Whether each file is read back from S3 and its SHA-256 compared before it counts as verified. Files in a folder are always
+    /// `true` if each file is read back from S3 and its SHA-256 compared before it counts as verified. Files in a folder are always
     /// read back. Default `false`: the server compares the SHA-256 of every part that it receives.
     pub read_back: bool,
 
@@ -74,9 +74,9 @@ pub struct ArchiveStoreFile {
 pub struct ArchiveStore {
     /// Place of the files.
     pub place: StorePlace,
-    /// Whether local copies of archive files are deleted.
+    /// `true` if local copies of archive files are deleted.
     pub delete_local: bool,
-    /// Whether files in a bucket are read back.
+    /// `true` if files in a bucket are read back.
     pub read_back: bool,
     /// Files uploaded at the same time; at least 1.
     pub uploads: usize,

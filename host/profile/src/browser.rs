@@ -22,9 +22,8 @@ pub struct BrowserFile {
     #[schemars(extend("examples" = ["/usr/bin/chromium"]))]
     pub executable: Option<String>,
 
-    /// Whether Chromium isolates pages with its own sandbox, which needs a user other than root and user namespaces.
-    /// Default `true`: without it, a page that breaks out of its process has the rights of the crawl. Set `false` only in a
-    /// container.
+    /// `true` if Chromium isolates pages with its own sandbox, which needs a user other than root and user namespaces. Default
+    /// `true`: without it, a page that breaks out of its process has the rights of the crawl. Set `false` only in a container.
     pub sandbox: bool,
 
     /// Browsers at the same time, each with one page. Further pages wait. Default `1`: a browser takes up to one processor and
@@ -66,11 +65,11 @@ pub struct BrowserFile {
     #[schemars(range(min = 0.5, max = 4.0))]
     pub device_scale: f64,
 
-    /// Whether a picture of the window (`urn:view:`) and a small one (`urn:thumbnail:`) are archived of each rendered page.
+    /// `true` if a picture of the window (`urn:view:`) and a small one (`urn:thumbnail:`) are archived of each rendered page.
     /// Default `true`: they show what the page looked like, whatever replay makes of it.
     pub screenshots: bool,
 
-    /// Whether the visible text (`urn:text:`) is archived of each rendered page. Default `true`: full-text search reads it.
+    /// `true` if the visible text (`urn:text:`) is archived of each rendered page. Default `true`: full-text search reads it.
     pub text: bool,
 }
 
@@ -92,7 +91,7 @@ pub struct Browser {
     pub render: Render,
     /// Path of Chromium; `None`: it is looked for in `PATH`.
     pub executable: Option<PathBuf>,
-    /// Whether Chromium isolates pages with its own sandbox.
+    /// `true` if Chromium isolates pages with its own sandbox.
     pub sandbox: bool,
     /// Browsers at the same time; at least 1.
     pub processes: usize,
@@ -114,9 +113,9 @@ pub struct Browser {
     pub height: u32,
     /// Device pixels for each CSS pixel.
     pub device_scale: f64,
-    /// Whether pictures of pages are archived.
+    /// `true` if pictures of pages are archived.
     pub screenshots: bool,
-    /// Whether the text of pages is archived.
+    /// `true` if the text of pages is archived.
     pub text: bool,
 }
 

@@ -87,7 +87,7 @@ pub struct SettingEntry {
     pub stage: &'static str,
     /// The level of an error in its value.
     pub level: Level,
-    /// Whether few operators change it.
+    /// `true` if few operators change it.
     pub expert: bool,
     /// Its purpose; empty for settings of plugins.
     pub description: String,
@@ -111,7 +111,7 @@ pub struct SettingInText {
     pub key: String,
     /// The value as TOML writes it on one line.
     pub toml: String,
-    /// Whether it is in an override.
+    /// `true` if it is in an override.
     pub in_override: bool,
 }
 
@@ -205,7 +205,7 @@ impl Profile {
     }
 }
 
-/// Whether few operators change the setting at this pointer.
+/// Returns `true` if few operators change the setting at this pointer.
 pub(crate) fn is_expert(pointer: &str) -> bool {
     EXPERT.iter().any(|table| is_within(pointer, table))
 }

@@ -235,7 +235,7 @@ impl Image {
         }
     }
 
-    /// Whether the registry is on this machine. Plain HTTP to it cannot be intercepted on a network.
+    /// Returns `true` if the registry is on this machine. Plain HTTP to it cannot be intercepted on a network.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let host = match self.registry.rsplit_once(':') {
@@ -278,7 +278,7 @@ impl From<Image> for String {
     }
 }
 
-/// Whether a text is a name of a plugin or instance: lower-case words joined by hyphens.
+/// Returns `true` if a text is a name of a plugin or instance: lower-case words joined by hyphens.
 pub(crate) fn is_plugin_name(name: &str) -> bool {
     let word = |word: &str| {
         !word.is_empty()
@@ -289,7 +289,7 @@ pub(crate) fn is_plugin_name(name: &str) -> bool {
     name.len() <= 64 && name.split('-').all(word)
 }
 
-/// Whether a text is a host name or address, with or without port.
+/// Returns `true` if a text is a host name or address, with or without port.
 fn is_registry(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {
@@ -325,7 +325,7 @@ fn is_registry(text: &str) -> bool {
     is_host && is_port
 }
 
-/// Whether a text matches `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, by the OCI distribution specification.
+/// Returns `true` if a text matches `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*`, by the OCI distribution specification.
 fn is_repository_part(part: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut separators = part
@@ -338,7 +338,7 @@ fn is_repository_part(part: &str) -> bool {
         })
 }
 
-/// Whether a text matches `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
+/// Returns `true` if a text matches `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
 fn is_tag(tag: &str) -> bool {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     tag.len() <= TAG_CHARS_MAX
@@ -349,7 +349,7 @@ fn is_tag(tag: &str) -> bool {
         && tag.bytes().all(inner)
 }
 
-/// Whether a text is a SHA-256 digest. Every registry supports this algorithm, and pins use it.
+/// Returns `true` if a text is a SHA-256 digest. Every registry supports this algorithm, and pins use it.
 fn is_digest(digest: &str) -> bool {
     digest.strip_prefix("sha256:").is_some_and(|hex| {
         hex.len() == 64

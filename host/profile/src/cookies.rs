@@ -11,8 +11,8 @@ use crate::check::Part;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct CookiesFile {
-    /// Whether cookies that servers set are kept and sent back (RFC 6265bis). Default `true`: many sites redirect clients
-    /// without cookies in circles.
+    /// `true` if cookies that servers set are kept and sent back (RFC 6265bis). Default `true`: many sites redirect clients without
+    /// cookies in circles.
     pub accept: bool,
 
     /// Most cookies of one host name; beyond it the oldest are removed. Default `50`: the minimum that RFC 6265bis §6.1
@@ -34,7 +34,7 @@ pub struct CookiesFile {
 /// Cookies: whether they are kept, and the initial ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cookies {
-    /// Whether cookies that servers set are kept and sent back.
+    /// `true` if cookies that servers set are kept and sent back.
     pub accept: bool,
     /// Most cookies of one host name; at least 1.
     pub per_host: usize,

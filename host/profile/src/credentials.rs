@@ -110,14 +110,14 @@ pub struct Login {
 }
 
 impl Credential {
-    /// Whether it applies to this realm of this host.
+    /// Returns `true` if it applies to this realm of this host.
     pub fn is_for(&self, host: &str, realm: &str) -> bool {
         is_one_of(&self.hosts, host) && self.realm.as_deref().is_none_or(|ours| ours == realm)
     }
 }
 
 impl Login {
-    /// Whether pages of this host need the login.
+    /// Returns `true` if pages of this host need the login.
     pub fn is_for(&self, host: &str) -> bool {
         is_one_of(&self.hosts, host)
     }

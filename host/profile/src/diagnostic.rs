@@ -95,7 +95,7 @@ impl Diagnostics {
         self.faults.len()
     }
 
-    /// Whether there are no entries of any level.
+    /// Returns `true` if there are no entries of any level.
     pub fn is_empty(&self) -> bool {
         self.faults.is_empty()
     }
@@ -105,7 +105,7 @@ impl Diagnostics {
         self.faults.iter().map(|fault| fault.level).max()
     }
 
-    /// Whether there is an error at exactly this pointer, or above it.
+    /// Returns `true` if there is an error at exactly this pointer, or above it.
     pub(crate) fn covers(&self, pointer: &str) -> bool {
         self.faults.iter().any(|fault| {
             fault.level == Level::Error

@@ -185,7 +185,7 @@ impl Document {
         }
     }
 
-    /// Whether there is a value at this pointer.
+    /// Returns `true` if there is a value at this pointer.
     pub(crate) fn has(&self, pointer: &str) -> bool {
         self.places.contains_key(pointer)
     }

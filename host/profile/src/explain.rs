@@ -24,7 +24,7 @@ pub struct SettingExplanation {
     pub value: Value,
     /// The origin of the value.
     pub place: Origin,
-    /// Whether few operators change it.
+    /// `true` if few operators change it.
     pub expert: bool,
 }
 

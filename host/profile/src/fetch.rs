@@ -154,14 +154,14 @@ pub struct FetchFile {
     /// Default `"none"`: it waits until they end, or until a second stop request.
     pub stop_grace: DurationWritten,
 
-    /// Whether Referer is sent: the page that the link was on. Default `true`: some servers refuse embeds without one.
+    /// `true` if Referer is sent: the page that the link was on. Default `true`: some servers refuse embeds without one.
     pub referer: bool,
 
-    /// Whether later visits send If-None-Match and If-Modified-Since. Default `true`: an unchanged document costs the server only
+    /// `true` if later visits send If-None-Match and If-Modified-Since. Default `true`: an unchanged document costs the server only
     /// a header.
     pub conditional: bool,
 
-    /// Whether a connection is used for several requests. Default `true`: it reduces the server's load.
+    /// `true` if a connection is used for several requests. Default `true`: it reduces the server's load.
     pub keep_alive: bool,
 
     /// Whether a certificate that cannot be trusted stops a fetch. Default `"record"`: an expired certificate is not a reason
@@ -208,7 +208,7 @@ pub enum ProxyNames {
 /// A server through which connections are made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct FetchProxy {
-    /// Whether it speaks SOCKS5; otherwise HTTP.
+    /// `true` if it speaks SOCKS5; otherwise HTTP.
     pub socks: bool,
     /// Name or address; IPv6 in brackets.
     pub host: String,
@@ -273,18 +273,18 @@ pub struct Fetch {
     pub scratch_max: Option<ByteSize>,
     /// Time for which a stopping crawl waits; `None`: as long as necessary.
     pub stop_grace: Option<Duration>,
-    /// Whether Referer is sent.
+    /// `true` if Referer is sent.
     pub referer: bool,
-    /// Whether later visits send If-None-Match and If-Modified-Since.
+    /// `true` if later visits send If-None-Match and If-Modified-Since.
     pub conditional: bool,
-    /// Whether a connection is used for several requests.
+    /// `true` if a connection is used for several requests.
     pub keep_alive: bool,
     /// Whether a certificate that cannot be trusted stops a fetch.
     pub tls_trust: TlsTrust,
 }
 
 impl FetchProxy {
-    /// Whether the proxy looks up this host, and not Opilio.
+    /// Returns `true` if the proxy looks up this host, and not Opilio.
     pub fn looks_up(&self, host: &str) -> bool {
         let host = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
         let excepted = self.except.iter().any(|pattern| pattern.matches(&host));

@@ -237,7 +237,7 @@ impl ProfileFile {
     }
 }
 
-/// Whether there is a setting, or a table of settings, at this pointer.
+/// Returns `true` if there is a setting, or a table of settings, at this pointer.
 pub(crate) fn has_setting(pointer: &str) -> bool {
     static DEFAULT: OnceLock<serde_json::Value> = OnceLock::new();
     // A tree of texts and numbers always has a JSON form.

@@ -21,19 +21,19 @@ pub struct LogsFile {
     /// file.
     pub rotate_size: SizeWritten,
 
-    /// Whether every log continues in a new file when a checkpoint is made, as in Heritrix. Default `false`: each log is one
+    /// `true` if every log continues in a new file when a checkpoint is made, as in Heritrix. Default `false`: each log is one
     /// file.
     pub rotate_at_checkpoint: bool,
 
-    /// Whether `crawl.jsonl` is written besides `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much
+    /// `true` if `crawl.jsonl` is written besides `crawl.log`: the same lines as JSON. Default `false`: it takes twice as much
     /// space.
     pub json: bool,
 
-    /// Whether `crawl.log` has a thirteenth column, of JSON: the bytes received, and the place in the archive. Default `false`:
+    /// `true` if `crawl.log` has a thirteenth column, of JSON: the bytes received, and the place in the archive. Default `false`:
     /// it takes half as much space again, and scripts for twelve columns may fail.
     pub extra_info: bool,
 
-    /// Whether `scope.log` is written: the scope's decision about every link, with the reason. Default `false`: most links are
+    /// `true` if `scope.log` is written: the scope's decision about every link, with the reason. Default `false`: most links are
     /// found again and again, and it would soon be the largest file of the job.
     pub scope: bool,
 
@@ -48,13 +48,13 @@ pub struct Logs {
     pub directory: PathBuf,
     /// Size at which a log continues in a new file; `None`: never.
     pub rotate_size: Option<ByteSize>,
-    /// Whether every log continues in a new file when a checkpoint is made.
+    /// `true` if every log continues in a new file when a checkpoint is made.
     pub rotate_at_checkpoint: bool,
-    /// Whether `crawl.jsonl` is written.
+    /// `true` if `crawl.jsonl` is written.
     pub json: bool,
-    /// Whether `crawl.log` has the thirteenth column.
+    /// `true` if `crawl.log` has the thirteenth column.
     pub extra_info: bool,
-    /// Whether `scope.log` is written.
+    /// `true` if `scope.log` is written.
     pub scope: bool,
     /// Time between two lines of `progress-statistics.log`.
     pub progress_interval: Duration,

@@ -119,7 +119,7 @@ impl<'s> Subject<'s> {
 }
 
 impl Conditions {
-    /// Whether the conditions name sites.
+    /// Returns `true` if the conditions name sites.
     pub(crate) fn names_places(&self) -> bool {
         let Self {
             surt,
@@ -131,7 +131,7 @@ impl Conditions {
         !(surt.is_empty() && host.is_empty() && domain.is_empty() && port.is_empty())
     }
 
-    /// Whether both may match the same URI, judged by the hosts and domains that they name.
+    /// Returns `true` if both may match the same URI, judged by the hosts and domains that they name.
     pub(crate) fn may_meet(&self, other: &Self) -> bool {
         let names = |of: &'_ Self| of.host.len() + of.domain.len();
         if names(self) == 0 || names(other) == 0 {
@@ -170,12 +170,12 @@ impl Conditions {
                 .is_none_or(|regex| subject.uri.is_some_and(|uri| regex.is_match(uri)))
     }
 
-    /// Whether they name no part of the day, or `now` is in it.
+    /// Returns `true` if they name no part of the day, or `now` is in it.
     pub(crate) fn includes_time(&self, now: Timestamp) -> bool {
         self.time.as_ref().is_none_or(|time| time.contains(now))
     }
 
-    /// Whether they name a part of the day, and `now` is in it.
+    /// Returns `true` if they name a part of the day, and `now` is in it.
     pub(crate) fn is_its_time(&self, now: Timestamp) -> bool {
         self.time.as_ref().is_some_and(|time| time.contains(now))
     }
@@ -260,12 +260,12 @@ impl Conditions {
 const OF_A_QUEUE: &str =
     "match host, domain, port, queue, or a SURT prefix no longer than the authority";
 
-/// Whether a list has a match; an empty list matches everything.
+/// Returns `true` if a list has a match; an empty list matches everything.
 fn any<T>(list: &[T], is_met: impl Fn(&T) -> bool) -> bool {
     list.is_empty() || list.iter().any(is_met)
 }
 
-/// Whether a host is the domain or below it.
+/// Returns `true` if a host is the domain or below it.
 fn is_within(host: &str, domain: &str) -> bool {
     host.strip_suffix(domain)
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
@@ -282,7 +282,7 @@ fn is_of_type(found: &str, wanted: &str) -> bool {
     }
 }
 
-/// Whether either every URI of a queue begins with the prefix or none does.
+/// Returns `true` if either every URI of a queue begins with the prefix or none does.
 pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     let Some(authority) = prefix.strip_prefix("http://(") else {
         return "http://(".starts_with(prefix);
@@ -303,8 +303,8 @@ pub(crate) fn is_known_of_queue(prefix: &str, key: QueueKey) -> bool {
     }
 }
 
-/// Whether a domain is registered itself, or is a public suffix. No queue that is named by registered domain lies below such a
-/// domain.
+/// Returns `true` if a domain is registered itself, or is a public suffix. No queue that is named by registered domain lies below
+/// such a domain.
 fn is_whole_domain(domain: &str) -> bool {
     let uri = Uri::parse(&format!("http://{domain}/"));
     uri.is_ok_and(|uri| {

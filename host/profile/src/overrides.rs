@@ -140,7 +140,7 @@ impl Overrides {
         self.forced.iter().map(String::as_str)
     }
 
-    /// Whether an override forces this name.
+    /// Returns `true` if an override forces this name.
     pub(crate) fn forces(&self, name: &str) -> bool {
         self.forced.contains(name)
     }
@@ -190,13 +190,13 @@ impl Overrides {
         })
     }
 
-    /// Whether the override with this number matches.
+    /// Returns `true` if the override with this number matches.
     pub(crate) fn matches(&self, number: usize, subject: &Subject<'_>) -> bool {
         let found = self.list.get(number);
         found.is_some_and(|found| found.conditions.matches(subject))
     }
 
-    /// Whether the override with this number applies at this time of day.
+    /// Returns `true` if the override with this number applies at this time of day.
     pub(crate) fn is_time_of(&self, number: usize, now: Timestamp) -> bool {
         let found = self.list.get(number);
         found.is_some_and(|found| found.conditions.includes_time(now))

@@ -40,7 +40,7 @@ impl PluginSettings {
         }
     }
 
-    /// Whether there are no settings of any plugin.
+    /// Returns `true` if there are no settings of any plugin.
     pub fn is_empty(&self) -> bool {
         self.said.is_empty()
     }

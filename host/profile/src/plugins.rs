@@ -48,7 +48,7 @@ pub struct PluginFile {
     #[serde(default)]
     pub sha256: Option<String>,
 
-    /// Whether the registry is accessed over plain HTTP. Default `false`: HTTPS, except for registries on this machine. Plain
+    /// `true` if the registry is accessed over plain HTTP. Default `false`: HTTPS, except for registries on this machine. Plain
     /// HTTP does not authenticate the registry and sends credentials unencrypted: pin the component.
     #[serde(default)]
     pub insecure: bool,
@@ -75,9 +75,9 @@ pub struct PluginFile {
     #[serde(default)]
     pub breaker: BreakerFile,
 
-    /// Whether the component's file is watched, and the plugin replaced when it changes; for plugin development. If the changed
-    /// file does not load, job.log has the error, and the plugin stays as it was. Default `false`: plugins of a crawl change
-    /// only by a command.
+    /// `true` if the component's file is watched, and the plugin replaced when it changes; for plugin development. If the changed
+    /// file does not load, job.log has the error, and the plugin stays as it was. Default `false`: plugins of a crawl change only
+    /// by a command.
     #[serde(default)]
     pub watch: bool,
 }
@@ -91,7 +91,7 @@ pub struct Instance {
     pub component: ComponentReference,
     /// SHA-256 that the component's file must have.
     pub sha256: Option<[u8; 32]>,
-    /// Whether its registry is accessed over plain HTTP.
+    /// `true` if its registry is accessed over plain HTTP.
     pub insecure: bool,
     /// Its settings as written, an object; [`crate::Profile::check_settings`] checks them and fills in defaults.
     pub settings: Value,
@@ -104,7 +104,7 @@ pub struct Instance {
     pub on_fault: Option<OnFault>,
     /// Breaker: the number of plugin errors that is too many, and the action.
     pub breaker: BreakerSettings,
-    /// Whether its component's file is watched.
+    /// `true` if its component's file is watched.
     pub watch: bool,
 }
 
@@ -250,7 +250,7 @@ impl Implied {
     }
 }
 
-/// Whether a plugin's table has this key.
+/// Returns `true` if a plugin's table has this key.
 pub(crate) fn has_key(key: &str) -> bool {
     const KEYS: [&str; 9] = [
         "component",

@@ -51,7 +51,7 @@ impl PrecedenceList {
         self.entries.len()
     }
 
-    /// Whether the file has no URIs.
+    /// Returns `true` if the file has no URIs.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -139,7 +139,7 @@ impl QueueFile {
     }
 }
 
-/// Whether a text may be the name of a queue. A `#` is valid only before a port.
+/// Returns `true` if a text may be the name of a queue. A `#` is valid only before a port.
 pub(crate) fn is_queue_name(name: &str) -> bool {
     is_name(name) && !name.contains("##")
 }

@@ -57,7 +57,7 @@ pub(crate) fn place_of(key_text: &str, key: QueueKey) -> Option<Uri> {
     }
 }
 
-/// Whether a forced name might also be a key, and so describe a place.
+/// Returns `true` if a forced name might also be a key, and so describe a place.
 pub(crate) fn looks_like_key(name: &str) -> bool {
     name.contains([',', '.', '['])
 }

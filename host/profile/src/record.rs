@@ -49,7 +49,7 @@ pub struct RecordingSettings {
 }
 
 impl RecordingSettings {
-    /// Whether any call other than failed ones may be recorded.
+    /// Returns `true` if any call other than failed ones may be recorded.
     pub fn is_on(&self) -> bool {
         self.files > 0 && (self.sample > 0.0 || !self.uris.is_empty())
     }

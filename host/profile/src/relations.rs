@@ -502,7 +502,7 @@ fn revisits_are_timed(profile: &Profile, check: &mut Check<'_>) {
     }
 }
 
-/// Whether a URI's host is this machine, by its name or by its address in the profile.
+/// Returns `true` if a URI's host is this machine, by its name or by its address in the profile.
 fn on_loopback(profile: &Profile, uri: &Uri) -> bool {
     let Some(host) = uri.host() else { return false };
     if let Some(address) = profile.dns.hosts.address(host) {

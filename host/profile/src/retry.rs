@@ -122,7 +122,7 @@ impl RetryFile {
 }
 
 impl Retry {
-    /// Whether a failure of this status is retried.
+    /// Returns `true` if a failure of this status is retried.
     pub fn has_error(&self, status: i32) -> bool {
         ErrorClass::of_status(status).is_some_and(|class| self.errors.contains(&class))
     }

@@ -52,8 +52,8 @@ pub struct RevisitFile {
     /// about the same hour.
     pub fixed_wait: DurationWritten,
 
-    /// Whether the embeds of a page that has changed are visited now instead of when they are due. Default `false`: style
-    /// sheets and logos seldom change with the page, and wait evaluators handle them as well.
+    /// `true` if the embeds of a page that has changed are visited now instead of when they are due. Default `false`: style sheets
+    /// and logos seldom change with the page, and wait evaluators handle them as well.
     pub refresh_embeds: bool,
 
     /// Visits of its pages after which an embed on another site fades, if these pages have not named it any more. A faded embed
@@ -61,10 +61,10 @@ pub struct RevisitFile {
     #[schemars(range(max = 1000))]
     pub fade_after: u32,
 
-    /// Whether a document is due at once when a feed or a sitemap says that it has changed since its last visit. It is never
-    /// due before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides
-    /// whether its lists are believed. Default `true`: most lists are correct, and a list that reports everything as new costs
-    /// no more visits than `min-wait` allows.
+    /// `true` if a document is due at once when a feed or a sitemap says that it has changed since its last visit. It is never due
+    /// before `min-wait`. The setting of the list's site counts, not that of the documents: an override for a site decides whether
+    /// its lists are believed. Default `true`: most lists are correct, and a list that reports everything as new costs no more
+    /// visits than `min-wait` allows.
     pub signals: bool,
 }
 
@@ -114,11 +114,11 @@ pub struct Revisit {
     pub history: usize,
     /// The wait under the strategy `Fixed`; longer than zero.
     pub fixed_wait: Duration,
-    /// Whether the embeds of a page that has changed are due at once.
+    /// `true` if the embeds of a page that has changed are due at once.
     pub refresh_embeds: bool,
     /// Visits of its referrers without a link after which an off-site embed is not visited again; 0: never.
     pub fade_after: u32,
-    /// Whether documents are due at once when lists say that they have changed.
+    /// `true` if documents are due at once when lists say that they have changed.
     pub signals: bool,
 }
 

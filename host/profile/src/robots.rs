@@ -29,13 +29,13 @@ pub struct RobotsFile {
     #[schemars(extend("examples" = [["archive.org_bot", "googlebot"]]))]
     pub agents: Vec<String>,
 
-    /// Whether the name of the robot whose rules counted is sent as the User-Agent. Default `false`: a crawler should identify
+    /// `true` if the name of the robot whose rules counted is sent as the User-Agent. Default `false`: a crawler should identify
     /// itself.
     pub masquerade: bool,
 
-    /// Whether documents with `noarchive`, in `X-Robots-Tag` or a page's meta tag, are left out of the archive. It applies only
-    /// with policies that obey directives in pages. Default `false`: the directive is meant for search engines; `crawl.log`
-    /// notes it either way.
+    /// `true` if documents with `noarchive`, in `X-Robots-Tag` or a page's meta tag, are left out of the archive. It applies only
+    /// with policies that obey directives in pages. Default `false`: the directive is meant for search engines; `crawl.log` notes
+    /// it either way.
     pub noarchive: bool,
 }
 
@@ -70,24 +70,24 @@ pub struct RobotsSettings {
     pub text: String,
     /// Product tokens of other robots.
     pub agents: Vec<String>,
-    /// Whether the name of the robot whose rules counted is sent.
+    /// `true` if the name of the robot whose rules counted is sent.
     pub masquerade: bool,
-    /// Whether documents with `noarchive` are left out of the archive.
+    /// `true` if documents with `noarchive` are left out of the archive.
     pub noarchive: bool,
 }
 
 impl RobotsPolicy {
-    /// Whether URIs that robots.txt disallows are not fetched.
+    /// Returns `true` if URIs that robots.txt disallows are not fetched.
     pub fn obeys(self) -> bool {
         !matches!(self, Self::Ignore | Self::Audit)
     }
 
-    /// Whether directives in pages are obeyed.
+    /// Returns `true` if directives in pages are obeyed.
     pub fn heeds_pages(self) -> bool {
         self.obeys() && self != Self::ObeyTxtOnly
     }
 
-    /// Whether the site's own robots.txt must be known before anything else is fetched.
+    /// Returns `true` if the site's own robots.txt must be known before anything else is fetched.
     pub fn needs_robots_txt(self) -> bool {
         self.obeys() && self != Self::Custom
     }

@@ -629,7 +629,7 @@ impl Repair {
 /// A value with a unit that has an error.
 struct Unit {
     name: &'static str,
-    /// Whether its kind is right, such as a text for a text.
+    /// `true` if its kind is right, such as a text for a text.
     is_of_its_kind: bool,
 }
 

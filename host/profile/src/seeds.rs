@@ -48,7 +48,7 @@ pub(crate) enum Line {
 }
 
 impl Seeds {
-    /// Whether there are no URIs to fetch.
+    /// Returns `true` if there are no URIs to fetch.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
@@ -233,7 +233,7 @@ pub(crate) fn read(line: &str) -> Result<Line, (String, String)> {
     Ok(Line::Seed(Seed { uri, surt_prefix }))
 }
 
-/// Whether a seed has user name and password, which are removed from it.
+/// Returns `true` if a seed has user name and password, which are removed from it.
 fn has_password(text: &str) -> bool {
     let uri = Uri::parse_seed(text.trim());
     uri.is_ok_and(|uri| uri.userinfo().is_some_and(|it| it.contains(':')))

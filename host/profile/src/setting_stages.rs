@@ -64,7 +64,7 @@ pub(crate) fn needed(pointer: &str) -> Needed {
     found.map_or(Needed::Job, |(_, needed)| *needed)
 }
 
-/// Whether the setting, or one within it, can be overridden.
+/// Returns `true` if the setting, or one within it, can be overridden.
 pub(crate) fn is_overridable(pointer: &str) -> bool {
     let within = NEEDED
         .iter()

@@ -163,7 +163,7 @@ impl Stage {
 }
 
 impl Stage {
-    /// Whether the stage is for filters.
+    /// Returns `true` if the stage is for filters.
     pub const fn is_for_filters(self) -> bool {
         matches!(
             self,

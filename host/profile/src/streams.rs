@@ -32,7 +32,7 @@ pub struct EventStreamFile {
     #[serde(default)]
     pub credentials: Option<SecretFile>,
 
-    /// Whether a stream of JetStream has to acknowledge each event. Default `true`: without it, events that no subscriber
+    /// `true` if a stream of JetStream has to acknowledge each event. Default `true`: without it, events that no subscriber
     /// receives at that moment are lost.
     #[serde(default = "acknowledged")]
     pub acknowledged: bool,
@@ -51,7 +51,7 @@ pub struct EventStream {
     pub events: BTreeSet<EventKind>,
     /// Place of the credentials; `None`: no login.
     pub credentials: Option<SecretSource>,
-    /// Whether a stream of JetStream has to acknowledge each event.
+    /// `true` if a stream of JetStream has to acknowledge each event.
     pub acknowledged: bool,
 }
 
@@ -154,7 +154,7 @@ fn is_server(text: &str) -> bool {
     !host.is_empty() && host.chars().all(is_part)
 }
 
-/// Whether a text is a subject for messages: words without wildcards.
+/// Returns `true` if a text is a subject for messages: words without wildcards.
 fn is_subject(text: &str) -> bool {
     let is_word = |word: &str| {
         let is_part = |c: char| c.is_ascii_graphic() && !"*>".contains(c);

@@ -37,7 +37,7 @@ impl TimeOfDay {
         Ok(Self { from, until, zone })
     }
 
-    /// Whether a moment is within it.
+    /// Returns `true` if a moment is within it.
     pub fn contains(&self, now: Timestamp) -> bool {
         let time = now.to_zoned(self.zone.clone()).time();
         // Neither is negative.

@@ -89,7 +89,7 @@ impl Profile {
         listed.collect()
     }
 
-    /// Whether the override with this number, from 0, matches a URI.
+    /// Returns `true` if the override with this number, from 0, matches a URI.
     pub fn override_matches(&self, number: usize, context: &UriContext<'_>) -> bool {
         let queue = self.queue_name(context.uri);
         self.overrides.matches(
@@ -116,7 +116,7 @@ impl Profile {
         moments.next().unwrap_or(now)
     }
 
-    /// Whether a URI, or its queue, has other settings in `other`.
+    /// Returns `true` if a URI, or its queue, has other settings in `other`.
     pub fn differs_for(&self, other: &Profile, context: &UriContext<'_>) -> bool {
         let resolved = |profile: &Profile| {
             let (of_uris, of_queues) = profile.matching(context);

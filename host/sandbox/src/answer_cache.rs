@@ -80,11 +80,11 @@ enum Question {
 
 /// Hash of an answer of the host, in 128 bits. Pages are made up, so nobody forges one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Told(u128);
+pub(crate) struct HostAnswerHash(u128);
 
 /// Questions of a plugin and the answers, during a call.
 #[derive(Debug, Default)]
-pub(crate) struct Trace(Vec<(Question, Told)>);
+pub(crate) struct Trace(Vec<(Question, HostAnswerHash)>);
 
 /// Subject of a call, and the owner of its kept values.
 #[derive(Clone, Copy, Debug)]
@@ -97,7 +97,7 @@ pub(crate) struct About<'a> {
 
 /// An answer, and what the plugin counted with it.
 #[derive(Debug)]
-pub(crate) struct Said<A> {
+pub(crate) struct CachedAnswer<A> {
     pub(crate) answer: A,
     pub(crate) counts: Vec<(String, u64)>,
 }
@@ -123,16 +123,16 @@ struct Tree<Q, A> {
     further: usize,
     begins: HashMap<Q, usize>,
     points: Vec<Point<A>>,
-    ways: HashMap<(usize, Told), usize, foldhash::fast::RandomState>,
+    ways: HashMap<(usize, HostAnswerHash), usize, foldhash::fast::RandomState>,
 }
 
 #[derive(Debug)]
 enum Point<A> {
     Asks(Question),
-    Says(Arc<Said<A>>),
+    Says(Arc<CachedAnswer<A>>),
 }
 
-impl Told {
+impl HostAnswerHash {
     fn of(value: impl Hash) -> Self {
         let mut hash = Xxh3::new();
         value.hash(&mut hash);
@@ -141,55 +141,61 @@ impl Told {
 }
 
 impl OfDocument {
-    fn told(&self, document: &Document, owner: Owner<'_>) -> Told {
+    fn told(&self, document: &Document, owner: Owner<'_>) -> HostAnswerHash {
         match self {
-            Self::Uri => Told::of(document.uri()),
-            Self::Base => Told::of(document.base()),
-            Self::Status => Told::of(document.status()),
-            Self::Headers => Told::of(document.headers()),
+            Self::Uri => HostAnswerHash::of(document.uri()),
+            Self::Base => HostAnswerHash::of(document.base()),
+            Self::Status => HostAnswerHash::of(document.status()),
+            Self::Headers => HostAnswerHash::of(document.headers()),
             Self::Header(name) => {
                 let mut hash = Xxh3::new();
                 for value in document.values_of(name) {
                     value.hash(&mut hash);
                 }
-                Told(hash.digest128())
+                HostAnswerHash(hash.digest128())
             }
-            Self::MediaType => Told::of(document.media_type()),
-            Self::Charset => Told::of(document.charset().map(encoding_rs::Encoding::name)),
-            Self::Fragment => Told::of(document.fragment()),
-            Self::Length => Told::of(document.content().len()),
-            Self::Read { offset, length } => Told::of(document.part(*offset, *length)),
-            Self::Text => Told::of(document.text()),
-            Self::Note(name) => Told::of(document.notes().get(name)),
-            Self::Attribute(name) => Told::of(document.kept().get(owner, Place::Uri, name)),
-            Self::SiteValue(name) => Told::of(document.kept().get(owner, Place::Site, name)),
+            Self::MediaType => HostAnswerHash::of(document.media_type()),
+            Self::Charset => {
+                HostAnswerHash::of(document.charset().map(encoding_rs::Encoding::name))
+            }
+            Self::Fragment => HostAnswerHash::of(document.fragment()),
+            Self::Length => HostAnswerHash::of(document.content().len()),
+            Self::Read { offset, length } => HostAnswerHash::of(document.part(*offset, *length)),
+            Self::Text => HostAnswerHash::of(document.text()),
+            Self::Note(name) => HostAnswerHash::of(document.notes().get(name)),
+            Self::Attribute(name) => {
+                HostAnswerHash::of(document.kept().get(owner, Place::Uri, name))
+            }
+            Self::SiteValue(name) => {
+                HostAnswerHash::of(document.kept().get(owner, Place::Site, name))
+            }
         }
     }
 }
 
 impl OfVisit {
-    fn told(&self, visit: &Visit, owner: Owner<'_>) -> Told {
+    fn told(&self, visit: &Visit, owner: Owner<'_>) -> HostAnswerHash {
         match self {
-            Self::Candidate => Told::of(&visit.candidate),
-            Self::Status => Told::of(visit.status),
-            Self::MediaType => Told::of(&visit.media_type),
-            Self::State => Told::of(visit.state),
-            Self::Size => Told::of(visit.size),
-            Self::LastWait => Told::of(visit.last_wait.map(millis)),
-            Self::Versions => Told::of(visit.versions),
-            Self::Validator(name) => Told::of(visit.validator(name)),
-            Self::Outlinks => Told::of(visit.outlinks),
-            Self::Inlinks => Told::of(visit.inlinks),
-            Self::Signals => Told::of(&visit.signals),
-            Self::Note(name) => Told::of(visit.notes.get(name)),
-            Self::Attribute(name) => Told::of(visit.kept.get(owner, Place::Uri, name)),
-            Self::SiteValue(name) => Told::of(visit.kept.get(owner, Place::Site, name)),
+            Self::Candidate => HostAnswerHash::of(&visit.candidate),
+            Self::Status => HostAnswerHash::of(visit.status),
+            Self::MediaType => HostAnswerHash::of(&visit.media_type),
+            Self::State => HostAnswerHash::of(visit.state),
+            Self::Size => HostAnswerHash::of(visit.size),
+            Self::LastWait => HostAnswerHash::of(visit.last_wait.map(millis)),
+            Self::Versions => HostAnswerHash::of(visit.versions),
+            Self::Validator(name) => HostAnswerHash::of(visit.validator(name)),
+            Self::Outlinks => HostAnswerHash::of(visit.outlinks),
+            Self::Inlinks => HostAnswerHash::of(visit.inlinks),
+            Self::Signals => HostAnswerHash::of(&visit.signals),
+            Self::Note(name) => HostAnswerHash::of(visit.notes.get(name)),
+            Self::Attribute(name) => HostAnswerHash::of(visit.kept.get(owner, Place::Uri, name)),
+            Self::SiteValue(name) => HostAnswerHash::of(visit.kept.get(owner, Place::Site, name)),
         }
     }
 }
 
 impl OfCandidates {
-    /// Whether the answer is of URIs, hop paths and seed flags alone.
+    /// Returns `true` if the answer is of URIs, hop paths and seed flags alone.
     pub(crate) fn is_of_uri(&self) -> bool {
         match self {
             Self::Length | Self::Seeds => true,
@@ -200,16 +206,16 @@ impl OfCandidates {
         }
     }
 
-    fn told(&self, candidates: &Candidates) -> Told {
+    fn told(&self, candidates: &Candidates) -> HostAnswerHash {
         match self {
-            Self::Length => Told::of(candidates.len()),
-            Self::Column(column) => Told::of(candidates.column(*column)),
+            Self::Length => HostAnswerHash::of(candidates.len()),
+            Self::Column(column) => HostAnswerHash::of(candidates.column(*column)),
             Self::Seeds => {
                 let seeds = candidates.iter().map(|candidate| candidate.seed);
-                Told::of(seeds.collect::<Vec<_>>())
+                HostAnswerHash::of(seeds.collect::<Vec<_>>())
             }
-            Self::One(index) => Told::of(candidates.get(*index as usize)),
-            Self::All => Told::of(candidates.as_slice()),
+            Self::One(index) => HostAnswerHash::of(candidates.get(*index as usize)),
+            Self::All => HostAnswerHash::of(candidates.as_slice()),
         }
     }
 }
@@ -238,7 +244,7 @@ impl Trace {
 
 impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
     /// Returns the earlier answer of the plugin for which all questions had the same answers as now.
-    pub(crate) fn recall(&self, asked: &Q, about: About<'_>) -> Option<Arc<Said<A>>> {
+    pub(crate) fn recall(&self, asked: &Q, about: About<'_>) -> Option<Arc<CachedAnswer<A>>> {
         let tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = *tree.begins.get(asked)?;
         loop {
@@ -255,7 +261,7 @@ impl<Q: Clone + Eq + Hash, A> Remembered<Q, A> {
     }
 
     /// Takes note of an answer, with the questions that led to it. It counts for so many `answers`.
-    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: Said<A>, answers: usize) {
+    pub(crate) fn remember(&self, asked: &Q, trace: Trace, said: CachedAnswer<A>, answers: usize) {
         let mut tree = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tree.points.len() + tree.further + trace.0.len() + answers > HELD_MAX {
             *tree = Tree::default();
@@ -275,7 +281,7 @@ impl<Q: Clone + Eq + Hash, A> Tree<Q, A> {
     fn point(
         &mut self,
         asked: &Q,
-        way_here: Option<(usize, Told)>,
+        way_here: Option<(usize, HostAnswerHash)>,
         new: impl FnOnce() -> Point<A>,
     ) -> usize {
         let known = match &way_here {
@@ -347,12 +353,12 @@ mod tests {
         }
     }
 
-    fn accepted() -> Said<Vec<Ruling>> {
+    fn accepted() -> CachedAnswer<Vec<Ruling>> {
         let ruling = Ruling {
             verdict: Verdict::Accept,
             reason: String::new(),
         };
-        Said {
+        CachedAnswer {
             answer: vec![ruling],
             counts: Vec::new(),
         }

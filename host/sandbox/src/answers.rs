@@ -211,7 +211,7 @@ fn check_files<'a>(files: impl Iterator<Item = &'a str>, limits: &Limits) -> Res
     Ok(())
 }
 
-/// Whether a text is a file name: lower-case words joined by hyphens, a full stop, and an ending of letters and digits.
+/// Returns `true` if a text is a file name: lower-case words joined by hyphens, a full stop, and an ending of letters and digits.
 fn is_file_name(text: &str) -> bool {
     let is_ending = |ending: &str| {
         (1..=FILE_ENDING_BYTES_MAX).contains(&ending.len())

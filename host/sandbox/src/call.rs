@@ -76,13 +76,13 @@ pub(crate) struct Occasion {
 }
 
 impl Occasion {
-    /// Whether the call is for the plugin itself and not for a document.
+    /// Returns `true` if the call is for the plugin itself and not for a document.
     fn is_setup(&self) -> bool {
         matches!(&*self.uri, DESCRIBE | CONFIGURE)
     }
 }
 
-/// Whether a line is a warning or an error. The sink gets it after a call that has succeeded; others it gets at once.
+/// Returns `true` if a line is a warning or an error. The sink gets it after a call that has succeeded; others it gets at once.
 pub(crate) fn is_warning(line: &LogLine) -> bool {
     matches!(line.level, LogLevel::Warn | LogLevel::Error)
 }
@@ -279,7 +279,7 @@ pub(crate) struct CallState {
     pub(crate) counts: Vec<(String, u64)>,
     /// Questions of the guest so far. `None` if they are not noted, or do not cover all inputs and effects of its answer.
     pub(crate) trace: Option<Trace>,
-    /// Whether the guest has read nothing of its candidates but URIs, hop paths and seed flags, and has left nothing behind. Its
+    /// `true` if the guest has read nothing of its candidates but URIs, hop paths and seed flags, and has left nothing behind. Its
     /// ruling on one of them then holds wherever the same URI is found again over the same hop path.
     pub(crate) by_uri: bool,
     memory: Memory,

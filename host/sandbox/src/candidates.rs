@@ -98,7 +98,7 @@ impl Candidates {
         self.0.list.len()
     }
 
-    /// Whether the batch is empty; then plugins are not called.
+    /// Returns `true` if the batch is empty; then plugins are not called.
     pub fn is_empty(&self) -> bool {
         self.0.list.is_empty()
     }

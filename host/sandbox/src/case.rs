@@ -176,7 +176,7 @@ pub enum CasesError {
         source: io::Error,
     },
     /// A file is not a list of cases.
-    #[error("{} is no list of cases: {problem}", path.display())]
+    #[error("{} is not a list of cases: {problem}", path.display())]
     Format {
         /// The path.
         path: PathBuf,

@@ -41,7 +41,7 @@ pub enum LoadError {
     },
     /// Not WebAssembly at all.
     #[error(
-        "{origin} is no WebAssembly component: it does not begin as one; name the `.wasm` file that its toolchain made"
+        "{origin} is not a WebAssembly component: it does not begin as one; name the `.wasm` file that its toolchain made"
     )]
     NotWasm {
         /// The component.
@@ -111,7 +111,7 @@ pub enum LoadError {
         problem: String,
     },
     /// A component without a plugin.
-    #[error("{origin} is no plugin: it does not export {}", Contract::CURRENT.interface("setup"))]
+    #[error("{origin} is not a plugin: it does not export {}", Contract::CURRENT.interface("setup"))]
     NoPlugin {
         /// The component.
         origin: String,

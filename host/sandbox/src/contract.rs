@@ -78,7 +78,7 @@ fn parse(name: &str) -> Option<(&str, &str)> {
     name.strip_prefix(PACKAGE)?.split_once('@')
 }
 
-/// Whether plugins get this import, judged by its name.
+/// Returns `true` if plugins get this import, judged by its name.
 pub(crate) fn gives(import: &str) -> bool {
     parse(import).is_some_and(|(name, version)| {
         Contract::of(version).is_some_and(|contract| contract.imports().contains(&name))

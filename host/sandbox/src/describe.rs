@@ -86,7 +86,7 @@ pub enum DescriptionProblem {
     Twice(String),
     /// A version that is not a semantic version.
     #[error(
-        "gives plugin `{plugin}` the version `{version}`, which is no semantic version such as `1.2.3`"
+        "gives plugin `{plugin}` the version `{version}`, which is not a semantic version such as `1.2.3`"
     )]
     Version {
         /// The plugin.
@@ -96,7 +96,7 @@ pub enum DescriptionProblem {
     },
     /// An invalid summary.
     #[error(
-        "gives plugin `{0}` a summary that is no sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
+        "gives plugin `{0}` a summary that is not a sentence: it has control characters or more than {SUMMARY_BYTES_MAX} bytes"
     )]
     Summary(String),
     /// A plugin without a kind.
@@ -246,7 +246,7 @@ fn check_keeps(plugin: &str, keeps: &[Keep]) -> Result<(), DescriptionProblem> {
     Ok(())
 }
 
-/// Whether a text is a name: lower-case words joined by hyphens. A word begins with a letter or digit.
+/// Returns `true` if a text is a name: lower-case words joined by hyphens. A word begins with a letter or digit.
 pub(crate) fn is_name(text: &str) -> bool {
     let is_word = |word: &str| {
         !word.is_empty()
@@ -257,7 +257,8 @@ pub(crate) fn is_name(text: &str) -> bool {
     text.split('-').all(is_word)
 }
 
-/// Whether a text is a version: `MAJOR.MINOR.PATCH`, with or without the parts that may follow after a hyphen or plus sign.
+/// Returns `true` if a text is a version: `MAJOR.MINOR.PATCH`, with or without the parts that may follow after a hyphen or plus
+/// sign.
 fn is_version(text: &str) -> bool {
     let (core, rest) = text.split_at(text.find(['-', '+']).unwrap_or(text.len()));
     let is_number = |number: &str| {
@@ -370,7 +371,7 @@ mod tests {
                     ..plugin("a")
                 }],
                 &[Filter],
-                "a summary that is no sentence",
+                "a summary that is not a sentence",
             );
         }
         check_refused(
@@ -379,7 +380,7 @@ mod tests {
                 ..plugin("a")
             }],
             &[Filter],
-            "which is no semantic version",
+            "which is not a semantic version",
         );
         for schema in ["", "[]", "{", "true"] {
             check_refused(

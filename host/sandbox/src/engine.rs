@@ -54,7 +54,7 @@ pub struct EngineConfig {
     /// Most linear memory of any plugin, in bytes. It caps [`Limits::memory`](crate::Limits::memory). Default 1 GiB, at most 4
     /// GiB.
     pub memory_max: usize,
-    /// Whether answers are remembered: a plugin is not called again with the same input. It is for callers that ask about the
+    /// `true` if answers are remembered: a plugin is not called again with the same input. It is for callers that ask about the
     /// same documents again and again. It costs up to a hundred megabytes for each plugin and kind of question, and a look-up
     /// before each call. Default: no.
     pub remember: bool,

@@ -334,7 +334,7 @@ impl Current {
     }
 }
 
-/// Whether a component exports the interface of a kind, in this version of the contract.
+/// Returns `true` if a component exports the interface of a kind, in this version of the contract.
 pub(crate) fn exports(
     instance: &InstancePre<CallState>,
     contract: Contract,

@@ -39,7 +39,7 @@ struct Kept {
     bytes: usize,
     /// Keys of the functions that are not in the file.
     unsaved: Vec<Box<[u8]>>,
-    /// Whether the file was read at all: it is read when a function is needed.
+    /// `true` if the file was read at all: it is read when a function is needed.
     loaded: bool,
     /// Bytes of the file that were read.
     read: u64,

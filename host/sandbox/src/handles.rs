@@ -35,7 +35,7 @@ enum Pattern {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HandlesProblem {
     /// Not a media type, nor `*/*`, `type/*`, `*+suffix`.
-    #[error("`{0}` is no media type pattern; `text/html`, `text/*`, `*+json` and `*/*` are")]
+    #[error("`{0}` is not a media type pattern; `text/html`, `text/*`, `*+json` and `*/*` are")]
     MediaType(String),
     /// More patterns than a plugin may have.
     #[error("{count} {what}; {PATTERNS_MAX} are allowed")]
@@ -102,14 +102,14 @@ impl Matcher {
             && self.matches_uri(uri)
     }
 
-    /// Whether a URI matches. Before a fetch only the URI is known.
+    /// Returns `true` if a URI matches. Before a fetch only the URI is known.
     pub(crate) fn matches_uri(&self, uri: &str) -> bool {
         self.uris.as_ref().is_none_or(|uris| uris.is_match(uri))
     }
 }
 
-/// Whether a plugin with these patterns wants to be called for documents of this media type (lower-case, without parameters) and
-/// URI. Invalid patterns match no document.
+/// Returns `true` if a plugin with these patterns wants to be called for documents of this media type (lower-case, without
+/// parameters) and URI. Invalid patterns match no document.
 pub fn handles(patterns: &Handles, media_type: &str, uri: &str) -> bool {
     Matcher::new(patterns).is_ok_and(|matcher| matcher.matches(media_type, uri))
 }
@@ -146,7 +146,7 @@ impl Pattern {
     }
 }
 
-/// Whether a text is `type/subtype`, lower-case, without parameters (RFC 6838 §4.2, without its bound on length).
+/// Returns `true` if a text is `type/subtype`, lower-case, without parameters (RFC 6838 §4.2, without its bound on length).
 pub(crate) fn is_media_type(text: &str) -> bool {
     text.split_once('/')
         .is_some_and(|(kind, sort)| is_token(kind) && is_token(sort))
@@ -222,7 +222,7 @@ mod tests {
             "*+",
             "text/",
         ] {
-            check(&[pattern], &[], "is no media type pattern");
+            check(&[pattern], &[], "is not a media type pattern");
         }
         check(&[], &["("], "unclosed group");
         check(&[], &[r"\w{1000}{1000}"], "size limit");

@@ -92,7 +92,7 @@ impl SharedKeptValues {
         }
     }
 
-    /// Whether there are neither values nor changes.
+    /// Returns `true` if there are neither values nor changes.
     pub(crate) fn is_empty(&self) -> bool {
         let state = self.state();
         [&state.uri, &state.site]

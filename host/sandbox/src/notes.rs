@@ -29,8 +29,8 @@ pub struct Annotation {
     pub text: String,
 }
 
-/// Whether a character may not be in a line of a log. These are control characters, and marks that change the direction of text
-/// (Unicode's `Bidi_Control`). With such marks a line would read as another.
+/// Returns `true` if a character may not be in a line of a log. These are control characters, and marks that change the direction
+/// of text (Unicode's `Bidi_Control`). With such marks a line would read as another.
 pub fn is_unprintable(c: char) -> bool {
     let is_direction_mark = matches!(
         c,

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use wasmtime::Store;
 use wasmtime::component::{Instance, Resource};
 
-use crate::answer_cache::{About, Answers, Remembered, Said, Trace};
+use crate::answer_cache::{About, Answers, CachedAnswer, Remembered, Trace};
 use crate::answers::{
     check_aligned, checked, fitting, joined, kept_small, observed, ranked, reported,
 };
@@ -52,7 +52,7 @@ struct Ready {
     statistics: Mutex<PluginStatistics>,
     /// Its answers so far, if they are remembered.
     remembered: Option<Answers>,
-    /// Whether it has been called, and whether a call has read more than URIs; see [`Plugin::judges_by_uri`].
+    /// `true` if it has been called, and whether a call has read more than URIs; see [`Plugin::judges_by_uri`].
     has_judged: AtomicBool,
     has_read_more: AtomicBool,
 }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Plugin {
 pub enum Start {
     /// Calls start from the memory that `configure` left, compiled ahead of time.
     Snapshot {
-        /// Whether the compiled snapshot came from the cache. Then `configure` was not called at all.
+        /// `true` if the compiled snapshot came from the cache. Then `configure` was not called at all.
         cached: bool,
     },
     /// Calls run `configure` in the fresh instance, within the limits of the call.
@@ -96,7 +96,7 @@ pub struct Extraction {
     pub fragments_dropped: u64,
     /// The base that the document declares: a reference that the host resolves.
     pub base: Option<String>,
-    /// Whether extractors of last resort are skipped.
+    /// `true` if extractors of last resort are skipped.
     pub finished: bool,
     /// Description of the unreadable part, for the log.
     pub problem: Option<String>,
@@ -192,29 +192,29 @@ impl Plugin {
         &self.0.start
     }
 
-    /// Whether calls start from a snapshot.
+    /// Returns `true` if calls start from a snapshot.
     pub fn snapshotted(&self) -> bool {
         matches!(self.0.start, Start::Snapshot { .. })
     }
 
-    /// Whether it is of this kind.
+    /// Returns `true` if it is of this kind.
     pub fn is(&self, kind: &Kind) -> bool {
         self.description().kinds.contains(kind)
     }
 
-    /// Whether it wants to be called for documents of this media type (lower-case, without parameters) and URI.
+    /// Returns `true` if it wants to be called for documents of this media type (lower-case, without parameters) and URI.
     pub fn handles(&self, media_type: &str, uri: &str) -> bool {
         self.0.matcher.matches(media_type, uri)
     }
 
-    /// Whether it wants to be called for candidates with this URI, whatever their media type may be.
+    /// Returns `true` if it wants to be called for candidates with this URI, whatever their media type may be.
     pub fn handles_uri(&self, uri: &str) -> bool {
         self.0.matcher.matches_uri(uri)
     }
 
-    /// Whether it has been called, and all calls so far read nothing of candidates but URIs, hop paths and seed flags, and left
-    /// nothing behind: no counter, note, kept value or log line. A ruling that it gave while this is true holds wherever the same
-    /// URI is found again over the same hop path, provided that the plugin judges each candidate by itself.
+    /// Returns `true` if it has been called, and all calls so far read nothing of candidates but URIs, hop paths and seed flags,
+    /// and left nothing behind: no counter, note, kept value or log line. A ruling that it gave while this is true holds wherever
+    /// the same URI is found again over the same hop path, provided that the plugin judges each candidate by itself.
     pub fn judges_by_uri(&self) -> bool {
         self.0.has_judged.load(Ordering::Acquire) && !self.0.has_read_more.load(Ordering::Acquire)
     }
@@ -508,7 +508,7 @@ impl Plugin {
             work(exports, store, instance)
         });
         if let (Ok(answer), Some(trace)) = (&answer, used.trace) {
-            let said = Said {
+            let said = CachedAnswer {
                 answer: answer.clone(),
                 counts: used.counts,
             };

@@ -25,7 +25,7 @@ pub(crate) fn instrument(component: &[u8]) -> Result<(ComponentContext<'_>, Vec<
     })
 }
 
-/// Whether it is a valid component, with every proposal to the standards enabled.
+/// Returns `true` if it is a valid component, with every proposal to the standards enabled.
 pub(crate) fn is_valid(component: &[u8]) -> bool {
     check(component, WasmFeatures::all()).is_ok()
 }

@@ -85,7 +85,7 @@ impl PluginStatistics {
     }
 }
 
-/// Whether a text is a counter name: lower-case words joined by hyphens.
+/// Returns `true` if a text is a counter name: lower-case words joined by hyphens.
 fn is_counter_name(name: &str) -> bool {
     name.len() <= COUNTER_NAME_BYTES_MAX && crate::describe::is_name(name)
 }

@@ -70,7 +70,7 @@ pub enum TableProblem {
     },
     /// Neither a SURT prefix nor a URI that implies one.
     #[error(
-        "row {row}: `{key}` is no SURT prefix such as `http://(org,example,` and no URI that implies one: {problem}"
+        "row {row}: `{key}` is not a SURT prefix such as `http://(org,example,` nor a URI that implies one: {problem}"
     )]
     Prefix {
         /// The row.
@@ -81,7 +81,7 @@ pub enum TableProblem {
         problem: String,
     },
     /// An expression that does not compile.
-    #[error("row {row}: `{key}` is no regular expression: {problem}")]
+    #[error("row {row}: `{key}` is not a regular expression: {problem}")]
     Regex {
         /// The row.
         row: usize,
@@ -496,10 +496,10 @@ mod tests {
         }
         check(
             Table::surt_prefixes(["http://(org,", "http://eins:zwei/"]),
-            "row 2: `http://eins:zwei/` is no SURT prefix",
+            "row 2: `http://eins:zwei/` is not a SURT prefix",
         );
         check(Table::surt_prefixes(["  "]), "row 1 has no key");
-        check(Table::regexes(["a", "("]), "row 2: `(` is no regular");
+        check(Table::regexes(["a", "("]), "row 2: `(` is not a regular");
         check(Table::regexes(["a", ""]), "row 2 has no key");
         check(
             Table::regexes(vec![r"\w{200}"; 100]),

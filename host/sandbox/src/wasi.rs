@@ -75,7 +75,7 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 /// Beginning of a line that Rust prints after a panic. Its advice is for programs with an environment.
 const BACKTRACE_HINT: &[u8] = b"note: run with `RUST_BACKTRACE=1`";
 
-/// Whether an import belongs to inert WASI.
+/// Returns `true` if an import belongs to inert WASI.
 pub(crate) fn offers(import: &str) -> bool {
     interface(import).is_some_and(|interface| INTERFACES.contains(&interface))
 }
@@ -172,7 +172,7 @@ impl Wasi {
         self.random = SEED;
     }
 
-    /// Whether the guest holds a stream or a similar handle. A snapshot would keep the handle without the object.
+    /// Returns `true` if the guest holds a stream or a similar handle. A snapshot would keep the handle without the object.
     pub(crate) fn holds_handles(&self) -> bool {
         self.handles > 0
     }

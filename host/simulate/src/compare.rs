@@ -15,7 +15,7 @@ pub struct Measure {
     pub name: &'static str,
     /// The unit; `%` stands for a share.
     pub unit: &'static str,
-    /// Whether more is better.
+    /// `true` if more is better.
     pub more_is_better: bool,
     /// The value of a report; none if there is nothing to measure.
     of: fn(&Report) -> Option<f64>,

@@ -110,11 +110,11 @@ pub enum ServerAnswer {
 pub struct VisitEnd {
     /// The state of the content.
     pub state: ContentState,
-    /// Whether a body came.
+    /// `true` if a body came.
     pub body: bool,
-    /// Whether the body is kept in full.
+    /// `true` if the body is kept in full.
     pub archived: bool,
-    /// Whether a wait evaluator answered.
+    /// `true` if a wait evaluator answered.
     pub answered: bool,
     /// The corrections of its answer.
     pub odd: Vec<OddWait>,

@@ -80,9 +80,9 @@ pub(crate) struct Copy {
     counted: i64,
     /// Time at which the current version appeared.
     changed: i64,
-    /// Whether the archive has the current version.
+    /// `true` if the archive has the current version.
     has_version: bool,
-    /// Whether the current version is the first.
+    /// `true` if the current version is the first.
     is_first: bool,
 }
 

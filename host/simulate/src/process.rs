@@ -295,13 +295,13 @@ impl Changes {
     }
 }
 
-/// Whether the time, in days after the beginning of a Monday, is in working hours.
+/// Returns `true` if the time, in days after the beginning of a Monday, is in working hours.
 pub(crate) fn is_busy(time: f64) -> bool {
     let hour = time.fract() * 24.0;
     time.rem_euclid(7.0) < 5.0 && (8.0..20.0).contains(&hour)
 }
 
-/// Whether the time is in a burst. Each stretch of `every` days has one burst, at a random position.
+/// Returns `true` if the time is in a burst. Each stretch of `every` days has one burst, at a random position.
 pub(crate) fn is_burst(time: f64, every: f64, length: f64, site: u64) -> bool {
     let number = (time / every).floor();
     let mut random = stream(&[site, number as u64]);

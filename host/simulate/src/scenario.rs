@@ -88,7 +88,7 @@ pub struct SiteGroup {
     pub pages: u32,
     /// Folders of the pages, each with a hub that links to its pages.
     pub sections: u32,
-    /// Whether the crawl knows all pages at the beginning.
+    /// `true` if the crawl knows all pages at the beginning.
     pub known: bool,
     /// Pages of each site that appear in a day.
     pub growth: f64,
@@ -613,10 +613,10 @@ mod tests {
                 "media-type = \"application/pdf\"\nnoise = 1.0",
                 "noise is written into HTML",
             ),
-            ("media-type = \"html\"", "\"html\" is no media type"),
+            ("media-type = \"html\"", "\"html\" is not a media type"),
             (
                 "media-type = \"text/html; charset=utf-8\"",
-                "is no media type",
+                "is not a media type",
             ),
             ("name = \"Big Stories\"", "does not match the pattern"),
         ] {

@@ -451,7 +451,7 @@ impl Web {
         self.window
     }
 
-    /// Whether a page exists at this time.
+    /// Returns `true` if a page exists at this time.
     pub(crate) fn is_there(&self, id: PageId, now: i64) -> bool {
         let page = &self.pages[id];
         page.born <= now && now < page.dies

@@ -32,7 +32,7 @@ pub struct Access {
     /// The file with credentials, as `docker login` and `podman login` write it. `None` if there is no such file; then all
     /// requests are anonymous.
     pub credentials: Option<PathBuf>,
-    /// Whether plain HTTP is allowed for registries that are not on this machine.
+    /// `true` if plain HTTP is allowed for registries that are not on this machine.
     pub insecure: bool,
 }
 
@@ -183,7 +183,7 @@ pub enum RegistryError {
 }
 
 impl RegistryError {
-    /// Whether a later attempt, or another source, may succeed: the image itself is not known to be wrong.
+    /// Returns `true` if a later attempt, or another source, may succeed: the image itself is not known to be wrong.
     pub(crate) fn is_passing(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Trouble { .. })
     }

@@ -40,7 +40,7 @@ pub struct SourcesConfig {
 pub struct ComponentConditions {
     /// The required SHA-256.
     pub sha256: Option<Sha256>,
-    /// Whether its registry may be asked over plain HTTP. On this machine that is always allowed.
+    /// `true` if its registry may be asked over plain HTTP. On this machine that is always allowed.
     pub insecure: bool,
 }
 

@@ -26,7 +26,7 @@ struct State {
     faults: u32,
     /// Time until which the plugin is left out.
     open_until: Option<Instant>,
-    /// Whether it has ended the crawl.
+    /// `true` if it has ended the crawl.
     has_halted: bool,
     /// Number of times the plugin has failed too often.
     trips: u64,
@@ -46,7 +46,7 @@ pub struct BreakerState {
 pub struct FaultPolicy {
     /// The substitute for a filter's missing answer: true for accept.
     pub stands_for: Option<bool>,
-    /// Whether each error pauses the crawl.
+    /// `true` if each error pauses the crawl.
     pub pauses: bool,
     /// The action after too many errors.
     pub then: BreakerAction,
@@ -68,7 +68,7 @@ pub enum Consequence {
     LeftOut(Duration),
     /// The crawl pauses.
     Pause {
-        /// Whether it pauses for each error, rather than for too many.
+        /// `true` if it pauses for each error, rather than for too many.
         each: bool,
     },
     /// The crawl ends.
@@ -208,7 +208,7 @@ impl UnansweredCall {
         self.stands_for
     }
 
-    /// Whether the plugin was called, and failed.
+    /// Returns `true` if the plugin was called, and failed.
     pub fn was_called(&self) -> bool {
         self.failure.is_some()
     }

@@ -15,17 +15,17 @@ use crate::breaker::Failure;
 
 /// The answers of guards about the document of one visit.
 #[derive(Default)]
-pub struct Guards(Mutex<Said>);
+pub struct Guards(Mutex<GuardAnswers>);
 
 #[derive(Default)]
-struct Said {
+struct GuardAnswers {
     /// Verdicts by the guard's name; none if the guard passed or could not be asked.
     verdicts: HashMap<Arc<str>, Option<bool>>,
     failures: Vec<Failure>,
 }
 
 impl Guards {
-    /// Whether a plugin may see the document. A guard that fails does not decide.
+    /// Returns `true` if a plugin may see the document. A guard that fails does not decide.
     pub fn admit(&self, staged: &Staged, document: &Document, visit: &Visit) -> bool {
         if staged.guards.is_empty() {
             return true;
@@ -46,7 +46,7 @@ impl Guards {
     }
 }
 
-impl Said {
+impl GuardAnswers {
     fn of(&mut self, guard: &Staged, document: &Document, visit: &Visit) -> Option<bool> {
         if let Some(said) = self.verdicts.get(&guard.name) {
             return *said;

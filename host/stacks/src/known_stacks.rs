@@ -59,7 +59,7 @@ pub struct KnownStack {
     pub stage: String,
     /// Time at which the job first used the stack.
     pub since: Timestamp,
-    /// Whether the next visit of the URI would use it; not set if no process runs the job.
+    /// `true` if the next visit of the URI would use it; not set if no process runs the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_in_force: Option<bool>,
     /// Plugins, in order.

@@ -84,7 +84,7 @@ impl From<&Staged> for PluginInForce {
 }
 
 impl Staged {
-    /// Whether the component ships with Opilio. Other components are custom.
+    /// Returns `true` if the component ships with Opilio. Other components are custom.
     pub fn ships(&self) -> bool {
         let sha256 = self.plugin.component_sha256();
         opilio_builtin::all().any(|builtin| builtin.sha256 == sha256)
@@ -334,23 +334,23 @@ fn left_out(stage: Stage, _: usize, problem: String) {
 /// Returns the reason that a plugin does not fit a stage; none if it fits.
 fn misplaced(name: &str, plugin: &Plugin, stage: Stage) -> Option<String> {
     let (kind, what) = kind_of(stage);
-    (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is no {what}"))
+    (!plugin.is(&kind)).then(|| format!("plugin \"{name}\" is not {what}"))
 }
 
 /// Returns the kind of the plugins of a stage, and its name.
 pub(crate) fn kind_of(stage: Stage) -> (Kind, &'static str) {
     match stage {
-        Stage::Precedence => (Kind::Precedence, "precedence plugin"),
-        Stage::Digest => (Kind::DigestStripper, "digest stripper"),
-        Stage::Change => (Kind::ChangeEvaluator, "change evaluator"),
-        Stage::Extract => (Kind::Extractor, "extractor"),
-        Stage::Wait => (Kind::WaitEvaluator, "wait evaluator"),
-        Stage::Observe => (Kind::Observer, "observer"),
+        Stage::Precedence => (Kind::Precedence, "a precedence plugin"),
+        Stage::Digest => (Kind::DigestStripper, "a digest stripper"),
+        Stage::Change => (Kind::ChangeEvaluator, "a change evaluator"),
+        Stage::Extract => (Kind::Extractor, "an extractor"),
+        Stage::Wait => (Kind::WaitEvaluator, "a wait evaluator"),
+        Stage::Observe => (Kind::Observer, "an observer"),
         Stage::Scope
         | Stage::PreFetch
         | Stage::MidFetch
         | Stage::PostFetch
         | Stage::PreExtract
-        | Stage::Archive => (Kind::Filter, "filter"),
+        | Stage::Archive => (Kind::Filter, "a filter"),
     }
 }

@@ -117,7 +117,7 @@ pub fn load(loading: Loading<'_>) -> Result<Loaded, Diagnostics> {
                 .is_some_and(|plugin| !plugin.is(&Kind::Filter))
             {
                 let pointer = format!("/plugins/{}/filters/{index}", instance.name);
-                let problem = format!("plugin \"{filter}\" is no filter");
+                let problem = format!("plugin \"{filter}\" is not a filter");
                 faults.push(profile.fault_at(&pointer, problem));
             }
         }
@@ -156,7 +156,7 @@ impl Progress<'_> {
         let description = described(&component, named.as_deref()).map_err(at_component)?;
         let schema: Value =
             serde_json::from_str(&description.settings_schema).map_err(|problem| {
-                at_component(format!("its settings schema is no JSON: {problem}"))
+                at_component(format!("its settings schema is not JSON: {problem}"))
             })?;
         let maker = Maker {
             name: instance.name.as_str().into(),

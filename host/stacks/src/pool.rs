@@ -384,7 +384,7 @@ impl Pool {
             .map(|found| found.name.as_str());
         let described = described(&component, plugin.as_deref().or(same))?;
         let schema: Value = serde_json::from_str(&described.settings_schema)
-            .map_err(|problem| format!("its settings schema is no JSON: {problem}"))?;
+            .map_err(|problem| format!("its settings schema is not JSON: {problem}"))?;
         let maker = Maker {
             name: one.name.clone(),
             plugin: described.name.clone(),
@@ -405,7 +405,7 @@ impl Pool {
         }
         if guards(profile, &name) && !plugin.is(&Kind::Filter) {
             return Err(format!(
-                "plugin \"{name}\" is no filter, and guards another"
+                "plugin \"{name}\" is not a filter, and guards another"
             ));
         }
         let variants = overridden(profile, &maker, &written);
@@ -535,7 +535,7 @@ pub(super) fn overridden(
     }
 }
 
-/// Whether an instance is a filter of others.
+/// Returns `true` if an instance is a filter of others.
 fn guards(profile: &Profile, name: &str) -> bool {
     let mut all = profile.plugins.values();
     all.any(|one| one.filters.iter().any(|filter| filter == name))
@@ -552,8 +552,8 @@ fn stages_of(profile: &Profile, name: &str) -> Vec<Stage> {
     Stage::ALL.into_iter().filter(stands).collect()
 }
 
-/// Whether a plugin receives the prefixes of the seeds: it declares `seed-prefixes` among its settings, and the profile neither
-/// sets `from-seeds = false` nor names prefixes itself. Any plugin may declare it.
+/// Returns `true` if a plugin receives the prefixes of the seeds: it declares `seed-prefixes` among its settings, and the profile
+/// neither sets `from-seeds = false` nor names prefixes itself. Any plugin may declare it.
 fn wants_seeds(schema: &Value, settings: &Value) -> bool {
     let declared = schema
         .get("properties")

@@ -55,7 +55,7 @@ pub enum Subject<'q> {
 }
 
 impl Subject<'_> {
-    /// Whether one of its URIs matches.
+    /// Returns `true` if one of its URIs matches.
     fn is_among(self, uris: &RegexSet) -> bool {
         match self {
             Subject::None => false,
@@ -132,8 +132,8 @@ impl Recorder {
         result
     }
 
-    /// Whether a call is recorded, whatever its result. Samples are taken at even distances, so that a repeated crawl records the
-    /// same calls.
+    /// Returns `true` if a call is recorded, whatever its result. Samples are taken at even distances, so that a repeated crawl
+    /// records the same calls.
     fn wants(&self, name: &str, subject: Subject<'_>) -> bool {
         let rule = &self.rule;
         if !rule.is_on() || !(rule.plugins.is_empty() || rule.plugins.iter().any(|one| one == name))

@@ -174,7 +174,8 @@ impl Variants {
             .unwrap_or_else(PoisonError::into_inner) = preparing;
     }
 
-    /// Whether there is room for one more snapshot. Removes the snapshot of a variant that has not been used for long, if needed.
+    /// Returns `true` if there is room for one more snapshot. Removes the snapshot of a variant that has not been used for long, if
+    /// needed.
     fn has_room(&self) -> bool {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let with_snapshot = known.values().filter(|variant| variant.has_snapshot());

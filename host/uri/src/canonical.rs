@@ -58,7 +58,7 @@ pub struct RuleEffect {
 }
 
 impl RuleEffect {
-    /// Whether the rule changed the text.
+    /// Returns `true` if the rule changed the text.
     #[must_use]
     pub fn changed(&self) -> bool {
         self.before != self.after
@@ -358,7 +358,7 @@ fn strip_path_jsessionid(text: &str) -> Cow<'_, str> {
     Cow::Owned([&kept, rest, query].concat())
 }
 
-/// Whether a parameter of a query is a session id, by name and value.
+/// Returns `true` if a parameter of a query is a session id, by name and value.
 fn is_session_id(name: &str, value: &str) -> bool {
     let named = |wanted: &str| name.eq_ignore_ascii_case(wanted);
     if named("jsessionid") || named("sid") {

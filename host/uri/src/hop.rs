@@ -62,7 +62,7 @@ impl Hop {
         })
     }
 
-    /// Whether the hop leads to another document rather than to a part of this one: link, manifest, submit.
+    /// Returns `true` if the hop leads to another document rather than to a part of this one: link, manifest, submit.
     #[must_use]
     pub fn is_navigation(self) -> bool {
         matches!(self, Hop::Link | Hop::Manifest | Hop::Submit)
@@ -83,10 +83,10 @@ pub struct HopPath {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HopPathError {
     /// A letter without a hop.
-    #[error("{0:?} is no hop")]
+    #[error("{0:?} is not a hop")]
     Letter(char),
     /// The part before `+` is not a number.
-    #[error("{0:?} is no number of hops")]
+    #[error("{0:?} is not a number of hops")]
     Count(String),
     /// More letters than [`HOPS_KEPT_MAX`], or a count of older hops before fewer.
     #[error("{0} letters in a hop path that keeps {HOPS_KEPT_MAX}")]
@@ -171,7 +171,7 @@ impl HopPath {
         self.dropped.saturating_add(kept)
     }
 
-    /// Whether it is the path of a seed.
+    /// Returns `true` if it is the path of a seed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()

@@ -65,7 +65,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), HostFault> {
     Ok(())
 }
 
-/// Whether a host is an address rather than a name. An address is never reversed and has no domain.
+/// Returns `true` if a host is an address rather than a name. An address is never reversed and has no domain.
 pub(crate) fn is_address(host: &str) -> bool {
     match host.as_bytes().first() {
         Some(b'[') => true,

@@ -17,7 +17,7 @@ use crate::uri::{Uri, UriError};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// It does not have the form `authority)path#scheme`.
-    #[error("{0:?} is no record key")]
+    #[error("{0:?} is not a record key")]
     Shape(String),
     /// It has the form, but not a valid URI.
     #[error("record key {key:?} stands for no URI")]

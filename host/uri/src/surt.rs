@@ -120,7 +120,7 @@ impl SurtPrefixSet {
         Ok(prefixes.into_iter().collect())
     }
 
-    /// Whether a prefix begins `surt`, a text as from [`Uri::surt`].
+    /// Returns `true` if a prefix begins `surt`, a text as from [`Uri::surt`].
     #[must_use]
     pub fn covers(&self, surt: &str) -> bool {
         self.prefix_of(surt).is_some()
@@ -156,7 +156,7 @@ impl SurtPrefixSet {
         self.prefixes.len()
     }
 
-    /// Whether the set has no prefixes and so covers nothing.
+    /// Returns `true` if the set has no prefixes and so covers nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
@@ -175,7 +175,7 @@ impl<S: Into<String>> FromIterator<S> for SurtPrefixSet {
     }
 }
 
-/// Whether the seed ends with its authority, so that the slash of the normalised form is not the author's.
+/// Returns `true` if the seed ends with its authority, so that the slash of the normalised form is not the author's.
 fn ends_with_its_authority(seed: &str) -> bool {
     let seed = seed.split('#').next().unwrap_or_default();
     let after = seed.split_once(':').map_or("", |(_, after)| after);

@@ -86,7 +86,7 @@ pub enum UriError {
         source: ParseError,
     },
     /// A relative reference cannot be resolved against a `dns:` or `whois:` URI.
-    #[error("{0} is no base for a reference")]
+    #[error("{0} is not a base for a reference")]
     Base(Box<Uri>),
 }
 
@@ -199,7 +199,7 @@ impl Uri {
         self.scheme.as_str()
     }
 
-    /// Whether it is fetched over HTTP: http or https.
+    /// Returns `true` if it is fetched over HTTP: http or https.
     #[must_use]
     pub fn is_http(&self) -> bool {
         matches!(self.scheme, Scheme::Http | Scheme::Https)
@@ -364,7 +364,7 @@ impl Uri {
         }
     }
 
-    /// Whether the URI has neither slashes nor authority: `dns:host`, `whois:query`.
+    /// Returns `true` if the URI has neither slashes nor authority: `dns:host`, `whois:query`.
     pub(crate) fn is_opaque(&self) -> bool {
         matches!(self.form, Form::Opaque(_))
     }
@@ -718,7 +718,7 @@ fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\')
 }
 
-/// Whether an authority follows, as in browsers: two slashes of either kind, ignoring tabs and line ends.
+/// Returns `true` if an authority follows, as in browsers: two slashes of either kind, ignoring tabs and line ends.
 fn begins_with_slashes(text: &str) -> bool {
     let mut characters = text.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r'));
     characters.next().is_some_and(is_slash) && characters.next().is_some_and(is_slash)

@@ -33,7 +33,7 @@ pub struct Permit {
     pub agent: Option<String>,
     /// Annotations.
     pub annotations: Vec<String>,
-    /// Whether the URI is part of a login.
+    /// `true` if the URI is part of a login.
     pub is_login: bool,
 }
 
@@ -110,8 +110,8 @@ pub(crate) async fn judged_by_scope<D: Driver>(
 }
 
 impl Pipeline {
-    /// Whether the URI belongs to the crawl whatever the scope filters answer: it was not found through links, or others wait for
-    /// it.
+    /// Returns `true` if the URI belongs to the crawl whatever the scope filters answer: it was not found through links, or others
+    /// wait for it.
     pub fn is_in_scope_unasked(&self) -> bool {
         let record = &self.issue.record;
         record.seed || record.hop_path.is_empty() || self.is_prerequisite()

@@ -62,7 +62,7 @@ pub struct EvaluatedWait {
     pub now: Timestamp,
     /// Time from the last visit, this one or an earlier one, until the next.
     pub wait: Duration,
-    /// Whether the document was visited, and not only reconsidered.
+    /// `true` if the document was visited, and not only reconsidered.
     pub is_visit: bool,
     /// Least time from one fetch of its queue to the next.
     pub pace: Option<Duration>,

@@ -80,7 +80,7 @@ pub struct PageToRender<'p> {
     pub exchange: &'p Arc<Exchange>,
     /// The settings for its media type.
     pub settings: &'p EffectiveSettings,
-    /// Whether the page itself is archived. Otherwise pictures and text of it are not.
+    /// `true` if the page itself is archived. Otherwise pictures and text of it are not.
     pub is_archived: bool,
 }
 
@@ -172,7 +172,7 @@ pub trait Driver {
     /// The addresses of a host.
     fn addresses(&self, host: &str) -> Result<Addresses, Self::Error>;
 
-    /// Whether the URI is the page of a login that is under way, or the target of its form.
+    /// Returns `true` if the URI is the page of a login that is under way, or the target of its form.
     fn is_login(&self, _uri: &Uri) -> bool {
         false
     }
@@ -262,7 +262,7 @@ pub trait Driver {
         Ok(None)
     }
 
-    /// Whether [`PendingCapture::decisions`] are wanted. They cost a call of the scope.
+    /// Returns `true` if [`PendingCapture::decisions`] are wanted. They cost a call of the scope.
     fn wants_decisions(&self) -> bool {
         true
     }

@@ -20,7 +20,7 @@ pub struct Evaluation {
     by: Option<Plugin>,
     /// The answer of each evaluator of the stack, in order.
     pub answers: Vec<EvaluatorAnswer>,
-    /// Whether an evaluator could not be asked.
+    /// `true` if an evaluator could not be asked.
     pub failed: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,

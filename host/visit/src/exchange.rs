@@ -104,8 +104,8 @@ pub(crate) fn usable(
     Usable::Yes
 }
 
-/// Whether a response asks for a pause of the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it
-/// closes the connection (RFC 959 §5.4).
+/// Returns `true` if a response asks for a pause of the whole server: 429 (RFC 6585 §4), and FTP's 421, after which it closes the
+/// connection (RFC 959 §5.4).
 fn asks_all_to_wait(exchange: &Exchange) -> bool {
     let head = exchange.head.as_ref();
     head.is_some_and(|head| head.status == 429 || head.version == "FTP" && head.status == 421)

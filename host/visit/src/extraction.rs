@@ -38,7 +38,7 @@ pub struct ExtractionResult {
     pub refused: Vec<RefusedLink>,
     /// Links and fragments past the limits.
     pub dropped: u64,
-    /// Whether an extractor could not be asked. The links that it would have found are missing.
+    /// `true` if an extractor could not be asked. The links that it would have found are missing.
     pub incomplete: bool,
     /// Calls that failed.
     pub failures: Vec<Failure>,
@@ -124,7 +124,7 @@ struct Turn {
     document: Document,
     /// URI against which a declared base is resolved, whatever base earlier extractors have declared.
     declared_against: String,
-    /// Whether an extractor has understood it. If so, the extractors of last resort are skipped.
+    /// `true` if an extractor has understood it. If so, the extractors of last resort are skipped.
     understood: bool,
 }
 

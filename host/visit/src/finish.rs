@@ -87,7 +87,7 @@ fn give_up_prerequisite<D: Driver>(
     Ok(())
 }
 
-/// Whether a URI will be issued again soon, so that its visit is not over for observers.
+/// Returns `true` if a URI will be issued again soon, so that its visit is not over for observers.
 #[must_use]
 pub fn comes_again(disposition: Disposition) -> bool {
     matches!(
@@ -97,7 +97,7 @@ pub fn comes_again(disposition: Disposition) -> bool {
 }
 
 impl LogEntry {
-    /// Whether a capture of the visit is in the archive.
+    /// Returns `true` if a capture of the visit is in the archive.
     #[must_use]
     pub fn is_archived(&self) -> bool {
         self.archived.is_some()

@@ -18,7 +18,7 @@ const IN_A_ROW: u32 = 3;
 pub(crate) struct HeldWait {
     /// The wait.
     pub(crate) wait: Duration,
-    /// Whether the evaluator's answer oscillates.
+    /// `true` if the evaluator's answer oscillates.
     pub(crate) oscillates: bool,
     /// The swings up to this answer, for the record.
     pub(crate) oscillation: Option<Oscillation>,

@@ -122,12 +122,12 @@ impl Pipeline {
         self.in_force.selected(settings, self.profile.settings())
     }
 
-    /// Whether other URIs wait for this one: a look-up, a robots.txt or a login.
+    /// Returns `true` if other URIs wait for this one: a look-up, a robots.txt or a login.
     pub fn is_prerequisite(&self) -> bool {
         self.issue.record.hop_path.last() == Some(Hop::Prerequisite)
     }
 
-    /// Whether the URI is a robots.txt. Its URI alone decides: a link may lead to the same document.
+    /// Returns `true` if the URI is a robots.txt. Its URI alone decides: a link may lead to the same document.
     pub fn is_robots(&self) -> bool {
         self.issue.uri.robots_txt().as_ref() == Some(&self.issue.uri)
     }
@@ -153,19 +153,19 @@ impl Pipeline {
         reading::document(uri, &self.base(head), head, content, charset, memory)
     }
 
-    /// Whether the extractors in force have read the page as it is archived.
+    /// Returns `true` if the extractors in force have read the page as it is archived.
     pub(crate) fn is_extracted(&self) -> bool {
         let record = &self.issue.record;
         let (_, stacks) = self.for_response(&record.media_type);
         record.extractor == Some(stacks.extract_hash)
     }
 
-    /// Whether the URI may be tried again.
+    /// Returns `true` if the URI may be tried again.
     pub(crate) fn attempts_left(&self) -> bool {
         !self.is_idle_robots() && self.issue.record.attempts < self.settings.retry.max_retries
     }
 
-    /// Whether the URI is a robots.txt that the profile does not obey. It is not retried: its whole queue would wait.
+    /// Returns `true` if the URI is a robots.txt that the profile does not obey. It is not retried: its whole queue would wait.
     pub(crate) fn is_idle_robots(&self) -> bool {
         self.is_robots() && !self.settings.robots.policy.needs_robots_txt()
     }
@@ -182,7 +182,7 @@ impl Pipeline {
         most.min(settings.revisit.min_wait.max(DENIAL_MIN))
     }
 
-    /// Whether a failure is retried: the profile wants it, and attempts are left.
+    /// Returns `true` if a failure is retried: the profile wants it, and attempts are left.
     pub(crate) fn may_pass(&self, status: i32) -> bool {
         self.settings.retry.has_error(status) && self.attempts_left()
     }

@@ -137,7 +137,7 @@ fn split(uri: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Whether a URI contains a word of calendars, or a number that looks like a year of the 20th or 21st century.
+/// Returns `true` if a URI contains a word of calendars, or a number that looks like a year of the 20th or 21st century.
 fn is_like_a_calendar(uri: &str) -> bool {
     let lower = uri.to_ascii_lowercase();
     let is_year =

@@ -74,7 +74,7 @@ pub struct Reading {
     pub extracted: ExtractionResult,
     /// Hash of the extractor stack, if the document was extracted.
     pub extracted_by: Option<u64>,
-    /// Whether archive filters let it be archived.
+    /// `true` if archive filters let it be archived.
     pub archive: bool,
     /// A post-fetch filter wants it fetched again.
     pub retry: Option<RetryWanted>,
@@ -211,7 +211,7 @@ impl ReadingTask {
         (document(content, Some(decided.encoding)), Some(label))
     }
 
-    /// Whether post-fetch filters end the visit here.
+    /// Returns `true` if post-fetch filters end the visit here.
     fn post_fetch(&self, document: &Document, reading: &mut Reading) -> bool {
         if self.stacks.post_fetch.is_empty() {
             return false;
@@ -417,7 +417,7 @@ pub fn content(exchange: &Exchange, head: &ResponseHead, max: u64) -> (Bytes, Op
     (decoded.content.into(), annotation)
 }
 
-/// Whether content of this type is text. Content without a type counts as text.
+/// Returns `true` if content of this type is text. Content without a type counts as text.
 pub fn is_text(media_type: &str) -> bool {
     const ENDINGS: [&str; 6] = [
         "javascript",

@@ -15,7 +15,7 @@ use crate::response::Response;
 /// Media types that browsers show as pages with scripts.
 const PAGE_TYPES: [&str; 2] = ["text/html", "application/xhtml+xml"];
 
-/// Whether pages of these settings are rendered, as far as that depends on settings.
+/// Returns `true` if pages of these settings are rendered, as far as that depends on settings.
 #[must_use]
 pub fn renders(settings: &EffectiveSettings) -> bool {
     settings.browser.render == Render::Always
@@ -47,7 +47,7 @@ pub(crate) async fn render<D: Driver>(
     Ok(())
 }
 
-/// Whether the response is a whole page that a browser can show.
+/// Returns `true` if the response is a whole page that a browser can show.
 fn is_page(pipeline: &Pipeline, response: &Response) -> bool {
     let media_type = response.head.media_type().unwrap_or_default();
     response.body == Body::Fetched
@@ -58,7 +58,7 @@ fn is_page(pipeline: &Pipeline, response: &Response) -> bool {
         && PAGE_TYPES.contains(&media_type.as_str())
 }
 
-/// Whether the target of such a link is requested by the page itself, if it is used at all.
+/// Returns `true` if the target of such a link is requested by the page itself, if it is used at all.
 fn is_requisite(hop: Hop) -> bool {
     matches!(hop, Hop::Embed | Hop::Speculative | Hop::Inferred)
 }

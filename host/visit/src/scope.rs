@@ -16,13 +16,13 @@ use opilio_stacks::guards::{CandidateGuards, GuardVerdict, handled};
 /// The scope's decision on one candidate.
 #[derive(Clone, Debug)]
 pub struct ScopeDecision {
-    /// Whether it is in scope.
+    /// `true` if it is in scope.
     pub accepted: bool,
     /// The filter that decided; none if all passed.
     pub by: Option<String>,
     /// Its reason; may be empty.
     pub reason: String,
-    /// Whether a missing answer decided.
+    /// `true` if a missing answer decided.
     pub failed: bool,
 }
 

@@ -33,7 +33,7 @@ pub struct ScopeQuestion<'q> {
     pub uri: &'q str,
     /// Its hop path.
     pub hop_path: &'q str,
-    /// Whether it is a seed.
+    /// `true` if it is a seed.
     pub seed: bool,
 }
 
@@ -85,8 +85,8 @@ impl ScopeMemory {
     }
 }
 
-/// Whether the decisions of these filters depend on URI, hop path and seed flag alone, as far as is known: each has been called, none
-/// has read anything else ([`opilio_sandbox::Plugin::judges_by_uri`]), and none has guards.
+/// Returns `true` if the decisions of these filters depend on URI, hop path and seed flag alone, as far as is known: each has been
+/// called, none has read anything else ([`opilio_sandbox::Plugin::judges_by_uri`]), and none has guards.
 pub(crate) fn judge_by_uri(stack: &[Staged]) -> bool {
     let by_uri = |staged: &Staged| staged.guards.is_empty() && staged.plugin.judges_by_uri();
     stack.iter().all(by_uri)

@@ -31,7 +31,7 @@ pub struct DocumentTraits<'a> {
     pub media_type: &'a str,
     /// Links from a seed to it.
     pub depth: u32,
-    /// Whether it came with `Last-Modified`.
+    /// `true` if it came with `Last-Modified`.
     pub is_dated: bool,
 }
 
@@ -124,7 +124,7 @@ impl<'a> DocumentTraits<'a> {
     }
 }
 
-/// Whether `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
+/// Returns `true` if `Last-Modified` came with the visit's answer, or else with the last answer that had validators.
 fn is_dated(known: &Validators, turn: Option<&VisitUpdate>) -> bool {
     let came = turn.and_then(|turn| turn.validators.as_ref());
     came.unwrap_or(known).last_modified.is_some()
@@ -149,7 +149,7 @@ fn groups(document: &DocumentTraits) -> Vec<String> {
     groups
 }
 
-/// Whether a site may have any number of groups of this kind.
+/// Returns `true` if a site may have any number of groups of this kind.
 fn is_of_many(name: &str) -> bool {
     name.starts_with("path-prefix ") || name.starts_with("media-type ")
 }

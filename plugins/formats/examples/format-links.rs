@@ -1,5 +1,5 @@
-//! What the extractors find: `format-links PLUGIN MEDIA-TYPE FILE…` prints file, hop, context, reference, date of
-//! publication and date of change, parted by tabs.
+//! The extractors' links: `format-links PLUGIN MEDIA-TYPE FILE…` prints file, hop, context, reference, date of publication and
+//! date of change, separated by tabs.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

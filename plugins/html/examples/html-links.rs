@@ -1,4 +1,4 @@
-//! What the extractor finds in files, and how fast.
+//! The extractor's links in files, and its speed.
 //!
 //! `html-links FILE…` prints one line for each link: file, hop, context, reference, parted by tabs.
 //! `html-links --bench FILE…` reads all files ten times over and prints megabytes per second.

@@ -1,4 +1,4 @@
-//! What the extractor finds in scripts: `js-links FILE…` prints file, context and reference, parted by tabs.
+//! The extractor's links in scripts: `js-links FILE…` prints file, context and reference, separated by tabs.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,

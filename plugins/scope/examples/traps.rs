@@ -1,4 +1,4 @@
-//! How many links of real pages the trap filters would refuse: `cargo run --release -p opilio-scope --example traps < links`,
+//! Links of real pages that the trap filters would refuse: `cargo run --release -p opilio-scope --example traps < links`,
 //! a link in a line, as `page TAB link`, both whole URIs; links of one page stand together.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "an example")]
 

@@ -144,7 +144,7 @@ pub fn signal_process(pid: u32, signal: &str) {
     }
 }
 
-/// Whether a thread of a process is not stopped, as far as the system tells.
+/// Returns `true` if a thread of a process is not stopped, as far as the system tells.
 fn is_running(pid: u32) -> bool {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else {
         return false;

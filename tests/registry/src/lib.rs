@@ -55,17 +55,17 @@ pub struct RecordedRequest {
     pub authorization: Option<String>,
 }
 
-/// Who may come in.
+/// Access rules of the registry.
 #[derive(Clone, Default)]
 pub enum Guard {
     /// Everybody.
     #[default]
     Open,
-    /// Whoever knows name and password, asked for at every request.
+    /// Name and password, asked for at every request.
     Basic(&'static str, &'static str),
-    /// Whoever has a token for what is wanted, which everybody gets for reading.
+    /// A token for the repository. Everybody gets one for reading.
     TokensForAll,
-    /// Whoever has a token for what is wanted, which is given for name and password.
+    /// A token for the repository, given for name and password.
     Tokens(&'static str, &'static str),
     /// The same, for a refresh token.
     TokensForRefresh(&'static str),
@@ -73,7 +73,7 @@ pub enum Guard {
     TokensAt(String),
 }
 
-/// What goes wrong.
+/// Faults of the registry.
 #[derive(Clone, Debug)]
 pub enum Trouble {
     /// Manifests are answered with this.

@@ -10,13 +10,13 @@ pub struct LoggedUri {
     pub status: i32,
     /// Bytes of payload.
     pub size: String,
-    /// What was fetched.
+    /// The fetched URI.
     pub uri: String,
     /// Hop path.
     pub hops: String,
     /// The page it was found on.
     pub via: String,
-    /// How long the fetch took, where there was one.
+    /// Duration of the fetch, if there was one.
     pub took: Option<Duration>,
     /// Payload digest.
     pub digest: String,
@@ -77,7 +77,7 @@ fn read(line: &str) -> LoggedUri {
 }
 
 impl LoggedUri {
-    /// Whether an annotation begins with this.
+    /// Returns `true` if an annotation begins with this.
     pub fn notes(&self, beginning: &str) -> bool {
         self.annotations
             .iter()

@@ -11,7 +11,7 @@ mod guest;
 
 use guest::{Data, Described, Guest};
 
-/// What a plugin does wherever it is called.
+/// Behaviour of a plugin at every call.
 #[derive(Clone, Copy, Debug)]
 pub enum Misdeed {
     /// Runs into `unreachable`.

@@ -43,7 +43,7 @@ pub enum RogueStep {
     Reset,
 }
 
-/// What happens to connections after the first, before anything is read from them.
+/// Treatment of connections after the first, before anything is read from them.
 #[derive(Clone, Debug)]
 enum Later {
     /// The same as to the first.
@@ -54,7 +54,7 @@ enum Later {
     Gone,
 }
 
-/// What is wrong with a certificate, beside that nobody trusts who has signed it: itself.
+/// Fault of a certificate, besides that it is self-signed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certificate {
     /// Nothing.
@@ -75,7 +75,7 @@ pub struct Rogue {
     later: Later,
 }
 
-/// What a server was asked.
+/// A request that a server received.
 #[derive(Clone, Debug)]
 pub struct ReceivedRequest {
     /// Name of the server.
@@ -109,7 +109,7 @@ impl Rogue {
         &self.name
     }
 
-    /// What it does when it is asked for a target. Where the last step leaves the connection open, it is read on.
+    /// Sets the steps for requests of a target. If the last step leaves the connection open, the next request is read.
     pub fn answers(mut self, target: &'static str, steps: impl Into<Vec<RogueStep>>) -> Rogue {
         self.scripts.push((target, steps.into()));
         self
@@ -287,7 +287,7 @@ async fn converse(
     }
 }
 
-/// Whether the connection is still good for anything.
+/// Returns `true` if the connection is still good for anything.
 async fn perform(stream: &mut Stream, steps: &[RogueStep]) -> bool {
     for step in steps {
         let goes_on = match step {

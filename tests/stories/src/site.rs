@@ -25,7 +25,7 @@ pub fn html(body: &str) -> Reply {
 }
 
 impl Sites {
-    /// What follows belongs to another host.
+    /// Begins another host: the following pages are its.
     pub fn and(mut self, host: &str) -> Sites {
         host.clone_into(&mut self.host);
         self.web.site(host);
@@ -38,7 +38,7 @@ impl Sites {
         self
     }
 
-    /// What the function makes of each request.
+    /// Answers each request with the result of a function.
     pub fn answer(
         mut self,
         target: &str,
@@ -48,7 +48,7 @@ impl Sites {
         self
     }
 
-    /// Whatever no page answers.
+    /// Answers all other requests with the result of a function.
     pub fn rest(mut self, answer: impl Fn(&SeenRequest) -> Reply + Send + Sync + 'static) -> Sites {
         self.web.site(&self.host).rest(answer);
         self

@@ -1,4 +1,4 @@
-//! A crawl to be told, and one that has been.
+//! A crawl for a test, and its result.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// A port that refuses connections. A free port that the system gives could be another test's a moment later.
 pub const CLOSED_PORT: u16 = 4;
 
-/// What stories do not say: nothing is polite, and nothing leaves this machine.
+/// Settings of all stories: no politeness delays, and only addresses of this machine.
 const UNSAID: &str = r#"
 name = "story"
 workers = 4
@@ -41,27 +41,27 @@ disk-warn = "none"
 disk-pause = "none"
 "#;
 
-/// A crawl to be told. Runs of one story go on with one job.
+/// A crawl for a test. All runs of a story use one job: a second run resumes it.
 pub struct Story {
     profile: toml::Table,
     seeds: Vec<String>,
     home: Arc<TempDir>,
 }
 
-/// A crawl that has been told.
-pub struct Told {
-    /// How it ended.
+/// The result of a crawl that has ended.
+pub struct FinishedCrawl {
+    /// Counts, and the kind of the end.
     pub summary: Summary,
     /// Lines of the crawl log, those of earlier runs included.
     pub log: Vec<LoggedUri>,
     /// Records of the archive, those of earlier runs included.
     pub captures: Vec<Capture>,
     job: PathBuf,
-    // Goes when the last that tells of it goes.
+    // Removed with the last value that refers to it.
     _home: Arc<TempDir>,
 }
 
-/// A crawl with a profile that says nothing yet.
+/// A crawl with default settings, but for politeness and addresses.
 pub fn crawl() -> Story {
     Story {
         profile: UNSAID.parse().unwrap(),
@@ -70,7 +70,7 @@ pub fn crawl() -> Story {
     }
 }
 
-/// Where compiled components are kept between stories: beside what cargo builds.
+/// Folder of compiled components, kept between stories in cargo's target folder.
 pub fn component_cache() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     // target/PROFILE/deps/TEST
@@ -151,7 +151,7 @@ impl Story {
         plan(&self.order_of())?.begin()
     }
 
-    /// What the operator is told before it begins, a sentence each.
+    /// Notes for the operator before the start, a sentence each.
     pub fn notes(&self) -> Vec<String> {
         let plan = plan(&self.order_of()).unwrap_or_else(|error| panic!("{error}"));
         plan.notes().to_vec()
@@ -171,13 +171,13 @@ impl Story {
     }
 
     /// Crawls to the end.
-    pub async fn run(&self) -> Told {
+    pub async fn run(&self) -> FinishedCrawl {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
-        self.told(opilio_control::run(crawl)).await
+        self.finish(opilio_control::run(crawl)).await
     }
 
     /// Crawls until `enough`, then stops politely.
-    pub async fn run_until(&self, what: &str, enough: impl FnMut() -> bool) -> Told {
+    pub async fn run_until(&self, what: &str, enough: impl FnMut() -> bool) -> FinishedCrawl {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
         let stop = crawl.stop();
         let stopping = async {
@@ -185,11 +185,11 @@ impl Story {
             stop.stop();
         };
         let running = async { tokio::join!(opilio_control::run(crawl), stopping).0 };
-        self.told(running).await
+        self.finish(running).await
     }
 
     /// Crawls to the end, while an operator does something.
-    pub async fn run_with<T>(&self, operator: impl Future<Output = T>) -> (Told, T) {
+    pub async fn run_with<T>(&self, operator: impl Future<Output = T>) -> (FinishedCrawl, T) {
         let crawl = self.begin().unwrap_or_else(|error| panic!("{error}"));
         let mut done = None;
         let running = async {
@@ -197,8 +197,8 @@ impl Story {
             done = Some(answer);
             summary
         };
-        let told = self.told(running).await;
-        (told, done.unwrap())
+        let finished = self.finish(running).await;
+        (finished, done.unwrap())
     }
 
     /// Gives the job a command, as an operator at a terminal does; what it answers, the end left out, or why it refuses.
@@ -225,12 +225,12 @@ impl Story {
         asked.await.unwrap()
     }
 
-    async fn told(&self, running: impl Future<Output = Summary>) -> Told {
+    async fn finish(&self, running: impl Future<Output = Summary>) -> FinishedCrawl {
         let job = self.job();
         let summary = tokio::time::timeout(PATIENCE, running).await;
         let summary = summary.unwrap_or_else(|_| panic!("hangs; so far: {:#?}", lines(&job)));
         sound(&job);
-        Told {
+        FinishedCrawl {
             summary,
             log: lines(&job),
             captures: captures(&job),
@@ -240,10 +240,10 @@ impl Story {
     }
 }
 
-impl Told {
+impl FinishedCrawl {
     /// Asserts that nothing was left to fetch.
     #[track_caller]
-    pub fn finished(self) -> Told {
+    pub fn finished(self) -> FinishedCrawl {
         // Some stories are about seeds that cannot be fetched.
         let is_finished = matches!(self.summary.end, End::Finished | End::NoSeedFetched(_));
         assert!(is_finished, "{:?} {:#?}", self.summary.end, self.log);

@@ -1,4 +1,4 @@
-//! How a server was treated: how much was asked of it at once, and how long it was left alone.
+//! Load on a server: requests at the same time, and pauses between requests.
 
 use std::time::{Duration, Instant};
 
@@ -19,8 +19,8 @@ pub fn at_once(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> usize {
         .unwrap_or(0)
 }
 
-/// How long the server was left alone before each of these requests but the first, in the order in which they came; zero
-/// where another of them was still there.
+/// Pauses before each of these requests but the first, in the order in which they came; zero if another request had not
+/// ended.
 pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
     let stays = stays(web, of);
     let mut rests = Vec::new();
@@ -34,7 +34,7 @@ pub fn rests(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<Duration> {
     rests
 }
 
-/// When each came and left, in the order in which they came. Who has not left stays.
+/// Times at which each request came and was answered, in the order in which they came. One without an answer has not ended.
 fn stays(web: &Web, of: impl Fn(&SeenRequest) -> bool) -> Vec<(Instant, Instant)> {
     let now = Instant::now();
     let mut stays: Vec<_> = web

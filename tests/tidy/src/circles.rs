@@ -11,10 +11,7 @@ use crate::repository::{Source, sources};
 const IN_CIRCLES: &[(&str, usize)] = &[
     ("host/archive", 8),
     ("host/cli", 2),
-    ("host/console", 7),
-    ("host/fetch", 19),
     ("host/frontier", 7),
-    ("host/job", 4),
     ("host/profile", 19),
     ("host/sandbox", 20),
     ("host/visit", 5),

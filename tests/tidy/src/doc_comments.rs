@@ -4,8 +4,8 @@
 use crate::ratchet::{Offender, Ratchet};
 use crate::repository::{Source, sources};
 
-/// Doc comments in the repository that open with a wh-word. Lower it whenever it falls.
-const DOC_COMMENTS_MAX: usize = 141;
+/// Doc comments in the repository that open with a wh-word.
+const DOC_COMMENTS_MAX: usize = 0;
 
 /// Words that no doc comment opens with.
 const WH_WORDS: [&str; 16] = [

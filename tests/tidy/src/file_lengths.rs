@@ -182,7 +182,7 @@ fn check(sources: &[Source], long: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
-/// Whether the last folders and the name of a path are those of `end`.
+/// Returns `true` if the last folders and the name of a path are those of `end`.
 fn ends_with(path: &str, end: &str) -> bool {
     path.strip_suffix(end)
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))

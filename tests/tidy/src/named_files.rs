@@ -43,7 +43,7 @@ fn check(pages: &[Source], paths: &[String]) -> Result<(), String> {
     ))
 }
 
-/// Whether a code span is the name of a source file.
+/// Returns `true` if a code span is the name of a source file.
 fn is_source(span: &str) -> bool {
     let is_path = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
     (span.ends_with(".rs") || span.ends_with(".wit")) && span.chars().all(is_path)

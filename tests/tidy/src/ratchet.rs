@@ -19,7 +19,7 @@ pub(crate) struct Ratchet {
     pub(crate) max: usize,
     /// The counted fault, in the plural.
     pub(crate) faults: &'static str,
-    /// How to fix one.
+    /// The remedy for one.
     pub(crate) fix: &'static str,
 }
 

@@ -25,7 +25,7 @@ pub const DOWN: &str = "down.harvest.localhost";
 /// The port of [`DOWN`]: discard, which is listened on nowhere today.
 pub const DOWN_PORT: u16 = 9;
 
-/// What an archive of the demo web is held against.
+/// A page that an archive of the demo web is expected to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// Archived at least once with this HTTP status.
@@ -105,7 +105,7 @@ pub fn expected(web: &Web) -> Vec<(String, Expected)> {
         .collect()
 }
 
-/// Whether everything that an archive is to hold has been asked for, as often as that takes.
+/// Returns `true` if everything that an archive is to hold has been asked for, as often as that takes.
 pub fn is_visited(web: &Web) -> bool {
     let mut visits: HashMap<String, usize> = HashMap::new();
     for seen in web.requests() {

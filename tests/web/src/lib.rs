@@ -55,7 +55,7 @@ pub struct SeenRequest {
     pub host: String,
     /// Path and query, as sent.
     pub target: String,
-    /// Which request for this host and target it is, from 1.
+    /// Number of the request for this host and target, from 1.
     pub visit: usize,
     /// Header fields as sent.
     pub headers: HeaderMap,
@@ -65,9 +65,9 @@ pub struct SeenRequest {
     pub body: Bytes,
     /// Status that was answered.
     pub status: u16,
-    /// When it came.
+    /// Time at which it came.
     pub came: Instant,
-    /// When its answer was on its way, or the client went away; none while it is held back.
+    /// Time at which its response was sent or the client disconnected; none while the response is held back.
     pub left: Option<Instant>,
 }
 
@@ -78,7 +78,7 @@ struct Requests {
     counts: HashMap<String, usize>,
 }
 
-/// What to answer.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Reply {
     /// HTTP status.
@@ -256,7 +256,7 @@ impl Web {
         WebBuilder::default()
     }
 
-    /// Where it listens.
+    /// The address at which it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

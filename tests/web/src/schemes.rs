@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
-/// What a path holds: a file, or where the path ends in a slash, lines as MLSD writes them.
+/// Content of a path: a file, or if the path ends in a slash, lines as MLSD writes them.
 pub type Content = fn(&str) -> Option<&'static [u8]>;
 
 /// Serves files to everybody who knows MLSD and EPSV; the port.

@@ -1,4 +1,4 @@
-//! What is left of a crawler when everything is taken away but fetching: connections kept open, bodies discarded.
+//! A client that only fetches: connections are kept open, bodies are discarded.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -21,13 +21,13 @@ use tokio::task::JoinSet;
 pub(crate) struct Options {
     /// A file of one URL a line.
     urls: PathBuf,
-    /// Where all hosts are, on loopback.
+    /// Address of all hosts, on loopback.
     #[arg(long)]
     port: u16,
-    /// How many connections at once.
+    /// Connections at the same time.
     #[arg(long)]
     connections: usize,
-    /// How often to fetch all of them; what is printed is of one round.
+    /// Rounds in which all are fetched; the output is for one round.
     #[arg(long, default_value_t = 1)]
     rounds: u64,
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-/// What a process used.
+/// Resources that a process used.
 pub(crate) struct Measured {
     /// From its start to its end.
     pub(crate) time: Duration,
@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) system: Duration,
     /// Most memory it had at once.
     pub(crate) peak_rss_bytes: u64,
-    /// What it wrote to its standard output.
+    /// Its standard output.
     pub(crate) stdout: String,
     /// Processor time by name of thread, numbers at the end left out. Empty unless it was asked for, and on systems without
     /// `/proc`. A thread that lives for less than [`SAMPLE_EVERY`] may be missing.

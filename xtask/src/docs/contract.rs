@@ -87,7 +87,7 @@ impl Item<'_> {
     }
 }
 
-/// What stands at the outermost level of a file.
+/// Items at the outermost level of a file.
 fn items_of(text: &str) -> Result<Vec<Item<'_>>> {
     let mut items = Vec::new();
     let mut doc = Vec::new();

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::steps::{TOOLCHAINS, toolchains};
 
-/// What a profile says so that a crawl of this machine neither waits nor is refused.
+/// Settings with which a crawl of this machine neither waits nor is refused.
 pub(super) const OF_THIS_MACHINE: &str = "[politeness]\ndelay-factor = 0.0\nmin-delay = \"0s\"\nmax-delay = \"0s\"\n\n\
      [fetch]\nallow-addresses = [\"loopback\"]\n";
 
@@ -20,8 +20,8 @@ pub(super) struct Crawl {
     pub(super) folder: PathBuf,
 }
 
-/// What a crawl has said and left.
-pub(super) struct Told {
+/// Output and job of a crawl.
+pub(super) struct CrawlOutput {
     pub(super) job: PathBuf,
     pub(super) code: Option<i32>,
     pub(super) said: String,
@@ -29,7 +29,7 @@ pub(super) struct Told {
 
 impl Crawl {
     /// Runs it to its end. The profile is the same for all, with these lines besides.
-    pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<Told> {
+    pub(super) fn run(&self, seeds: &[String], lines: &str) -> Result<CrawlOutput> {
         fresh(&self.folder)?;
         let profile = self.folder.join("profile.toml");
         let text = format!("name = \"examples\"\nseeds = {seeds:?}\n{lines}\n{OF_THIS_MACHINE}");
@@ -37,12 +37,12 @@ impl Crawl {
         let job = self.folder.join("job");
         let mut crawl = Command::new(&self.opilio);
         crawl.arg("crawl").arg(&profile).arg("--job").arg(&job);
-        Told::by(&mut crawl, job)
+        CrawlOutput::by(&mut crawl, job)
     }
 }
 
-impl Told {
-    /// What a command that crawls says and leaves in the job.
+impl CrawlOutput {
+    /// Runs a command that crawls.
     pub(super) fn by(command: &mut Command, job: PathBuf) -> Result<Self> {
         let ended = command.env(TOOLCHAINS, toolchains()).output()?;
         let said =
@@ -78,7 +78,7 @@ impl Told {
         Ok(of_uri.map(str::to_owned).collect())
     }
 
-    /// What a plugin's figures are.
+    /// Statistics of a plugin.
     pub(super) fn figures(&self, plugin: &str) -> Result<Value> {
         let all: Vec<Value> = serde_json::from_str(&self.file("reports/plugins.json")?)?;
         let of = all.into_iter().find(|one| one["name"] == plugin);
@@ -86,7 +86,7 @@ impl Told {
     }
 }
 
-/// What a web was asked for, in order.
+/// Requests that a web received, in order.
 pub(super) fn asked(web: &Web) -> Vec<String> {
     web.requests().into_iter().map(|seen| seen.target).collect()
 }

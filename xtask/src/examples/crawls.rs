@@ -15,10 +15,10 @@ use crate::repository::root;
 /// Languages in the order in which they hand a page on; each has a project in `tests/languages`.
 const RELAY: [&str; 7] = ["c", "go", "js", "ts", "python", "rust", "cpp"];
 
-/// How many read one page: fragments within fragments are followed four deep.
+/// Plugins that read one page: fragments within fragments are followed four deep.
 const RELAY_LENGTH: usize = 5;
 
-/// What each is made to do wrong, by the content of a page, and what it says then.
+/// Faults that a page's content makes each plugin commit, and the expected errors.
 const WRONGS: [(&str, &str, &str); 14] = [
     ("c", "fail", "relay-c was told to fail"),
     ("c", "wrong", "out of bounds memory access"),

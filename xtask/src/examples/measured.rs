@@ -14,10 +14,10 @@ use crate::bench::measured::{self, Measured};
 use crate::documentation;
 use crate::repository::root;
 
-/// How many pages of the documentation packages are asked about.
+/// Pages of the documentation packages that are measured.
 const PAGES: usize = 40;
 
-/// How often each of them is given, the first time to have everything but calls on the bill.
+/// Rounds for each of them. The difference of two rounds is the cost of calls alone.
 const ROUNDS: [u32; 2] = [1, 9];
 
 /// Folder of the example, what the table calls the language, and its sources' endings.
@@ -30,7 +30,7 @@ const LANGUAGES: [(&str, &str, &str); 6] = [
     ("python", "Python", "py"),
 ];
 
-/// What was measured of one language.
+/// Measurements of one language.
 struct Row {
     name: &'static str,
     lines: usize,

@@ -127,7 +127,7 @@ pub(super) fn cases(folder: &Path) -> Result<()> {
             test.env("PYTHONPATH", root().join("sdk/python"));
             test
         }
-        None => anyhow::bail!("{} is no project", folder.display()),
+        None => anyhow::bail!("{} is not a project", folder.display()),
     };
     quietly(test.current_dir(folder))
 }

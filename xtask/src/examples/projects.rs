@@ -46,10 +46,10 @@ pub(super) const TEMPLATES: [Template; 7] = [
     Template::new("python", Language::Python, "extractor"),
 ];
 
-/// What the plugins of the templates look at.
+/// The page for the templates' plugins.
 const PAGE: &str = "<p x-story=\"three.html\"> <a href=other.html>other</a>\n";
 
-/// What an answer of each kind is called in the figures of a plugin that looks for a word that is there.
+/// Counters of each kind, for a template's plugin that finds its word.
 const ANSWERS: [(&str, &str); 7] = [
     ("extractor", "links"),
     ("filter", "reject"),
@@ -133,7 +133,7 @@ impl Project {
         Ok(())
     }
 
-    /// What its README says of a profile: the plugin's table, and lines of the stacks.
+    /// The parts of a profile in its README: the plugin's table, and lines of the stacks.
     fn in_a_profile(&self) -> Result<(String, String)> {
         let readme = fs::read_to_string(self.folder.join("README.md"))?;
         let profile = block(&readme, "toml")?;
@@ -144,7 +144,7 @@ impl Project {
     }
 }
 
-/// A folder whose name is no single word to a shell.
+/// A folder whose name is not a single word to a shell.
 fn spacious(home: &Path) -> PathBuf {
     home.join("new ones")
 }

@@ -32,10 +32,10 @@ struct Step {
 #[derive(Default)]
 pub(super) struct Steps(VecDeque<Step>);
 
-/// What ran.
+/// Steps that ran.
 pub(super) struct Ran {
     elapsed: Duration,
-    /// How many of a language, and how long they took one after another.
+    /// Steps of each language, and the sum of their durations.
     languages: BTreeMap<&'static str, (usize, Duration)>,
 }
 

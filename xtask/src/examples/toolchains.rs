@@ -1,4 +1,4 @@
-//! What the examples are built with, from package registries into `target/toolchains`, where it is not there yet.
+//! Toolchains of the examples. Missing ones are installed from package registries into `target/toolchains`.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn python(name: &str, package: &str, program: &str) -> Result<()> {
     quietly(install.arg(package))
 }
 
-/// What the SDK's lock file names, as it names it.
+/// Installs the packages of the SDK's lock file.
 fn node() -> Result<()> {
     let (sdk, node) = (root().join("sdk/js"), root().join("target/toolchains/js"));
     // Copied when all is there.

@@ -1,4 +1,4 @@
-//! What the book and the READMEs tell people to type, run as it stands there, so that neither can go out of date.
+//! Runs the commands of the book and the READMEs as they are written, so that these stay correct.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use opilio_build::Language;
 use opilio_test_web::{Reply, Web};
 
-use super::crawl::{OF_THIS_MACHINE, Told, asked, fresh};
+use super::crawl::{CrawlOutput, OF_THIS_MACHINE, asked, fresh};
 use super::sharing_crates;
 use super::steps::{Steps, quietly};
 use crate::repository::root;
@@ -91,7 +91,7 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
             format!("{profile}\n{OF_THIS_MACHINE}"),
         )?;
         let lines = block(chapter, "sh")?;
-        let told = Told::by(
+        let told = CrawlOutput::by(
             shell(&opilio, lines).current_dir(&folder),
             folder.join("jobs"),
         )?;
@@ -101,7 +101,7 @@ pub(super) fn first_plugin(steps: &mut Steps, opilio: &Path, home: &Path) {
             "the book's plugin found nothing:\n{}",
             told.said
         );
-        let plugins = Told::by(
+        let plugins = CrawlOutput::by(
             shell(&opilio, "opilio job plugins jobs/stories").current_dir(&folder),
             folder.join("jobs"),
         )?;

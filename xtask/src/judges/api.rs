@@ -35,20 +35,20 @@ const PYTHON_CLIENT: &str =
 /// The settings of the TypeScript compiler.
 const TYPESCRIPT: &str = r#"{"compilerOptions": {"strict": true, "module": "nodenext", "target": "es2022", "types": ["node"]}}"#;
 
-/// What is judged. A request that fits the description is accepted, unless there is no such thing (404) or it does not fit what
-/// is so now (409). Left out is that wrong tokens are refused as unknown: after some of them the daemon says that they were too
-/// many. What nobody may do is asked by `roles.py`.
+/// The checks. A request that fits the description is accepted, or answered with 404 (not found) or 409 (not possible in the
+/// current state). The check that wrong tokens are refused is left out: after some of them the daemon answers 429. `roles.py` asks
+/// for what a role may not do.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_headers_conformance,response_schema_conformance,unsupported_method,positive_data_acceptance";
 
-/// How requests are made up. Left out are sequences: schemathesis guesses at links between requests, and takes parameters
-/// along that the next request does not have.
+/// Phases of schemathesis. Sequences are left out: schemathesis guesses links between requests, and passes parameters that the
+/// next request does not have.
 const PHASES: &str = "examples,coverage,fuzzing";
 
 /// The jobs that there are: one that a process runs, paused, so that questions need not open it; and one that is at rest, ended,
 /// let go and deleted.
 const JOBS: [&str; 2] = ["first", "second"];
 
-/// Which of them requests are about, so that they get beyond the name.
+/// Existing names for path parameters, so that requests find something.
 const CONFIG: &str = r#"[parameters]
 "path.job" = "first"
 "path.file" = "job.log"
@@ -81,7 +81,7 @@ expected-statuses = ["2xx", "404", "416"]
 /// No job that a request makes is begun: it would crawl.
 const DAEMON: &str = "[limits]\ndisk-free = \"1000000TiB\"\n";
 
-/// Whose tokens there are, by the names of their roles.
+/// Roles that have a token.
 const ROLES: [&str; 3] = ["viewer", "operator", "admin"];
 
 /// Streams, which do not end, and beginning jobs.

@@ -16,7 +16,7 @@ use crate::repository::root;
 
 const PYTHON_PACKAGES: [&str; 2] = ["playwright==1.65.2", "moto[s3,server]==5.2.5"];
 
-/// What is known about accessibility that a program can judge.
+/// The accessibility checker.
 const AXE: &str = "axe-core@4.14.1";
 
 /// A server that keeps one waiting, beside the hosts of the demo web.

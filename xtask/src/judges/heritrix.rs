@@ -13,13 +13,13 @@ use crate::command::{output, status};
 use crate::registries;
 use crate::repository::root;
 
-/// What hapy-heritrix imports, and what unpacks it; setuptools for a module that newer ones have no more.
+/// Packages that hapy-heritrix imports or needs for its installation. It uses a module that newer versions of setuptools lack.
 const PYTHON_PACKAGES: [&str; 3] = ["requests==2.34.2", "setuptools<81", "wheel==0.45.1"];
 
 const HAPY: &str = "hapy-heritrix";
 const HAPY_VERSION: &str = "0.1.1";
 
-/// What fetches the wrapper and all that it needs.
+/// The Maven plugin that fetches the wrapper and its dependencies.
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
 
 const USER: &str = "judge";
@@ -95,7 +95,7 @@ pub(super) async fn judge(home: &Path, opilio: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the daemon is told.
+/// Writes the daemon's configuration.
 fn configure(run: &Path) -> Result<()> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let own = rcgen::generate_simple_self_signed(names)?;

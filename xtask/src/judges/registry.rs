@@ -21,7 +21,7 @@ const PASSWORD: &str = "secret";
 const PASSWORD_LINE: &str = "author:$2b$05$LTtsizXNt6fGWhI4ifZHcOYXKriiZPKOgcDIvVYFRXmqm9usqHxTS";
 /// `NAME:PASSWORD` in base64, as `docker login` writes it.
 const PAIR: &str = "YXV0aG9yOnNlY3JldA==";
-/// How long the registry may take until it answers.
+/// Longest wait until the registry answers.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A registry that is running.

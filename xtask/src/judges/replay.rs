@@ -32,14 +32,14 @@ const JWARC: &str = "org.netpreserve:jwarc:0.31.1";
 const JWARC_JAR: &str = "jwarc-0.31.1.jar";
 const MAVEN_COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy";
 
-/// Where Chromium may be.
+/// Possible places of Chromium.
 const CHROMIUM: [&str; 3] = [
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
     "/usr/bin/google-chrome",
 ];
 
-/// How archives may be written, beside the default.
+/// Archive settings that are judged besides the default.
 const VARIANTS: [(&str, &str); 3] = [
     ("arc", "format = \"arc\""),
     ("zstd", "compression = \"zstd\"\ndigest = \"sha256\""),

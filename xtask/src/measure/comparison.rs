@@ -14,7 +14,7 @@ pub(crate) const HEAD: &str = concat!(
     "------  ------  ---------  -------  ------  -------  -------  -------  ------- ---------"
 );
 
-/// What a judge says of a document.
+/// A judge's facts about a document.
 #[derive(Debug, Default, Deserialize)]
 pub(crate) struct Facts {
     /// Lines that the extractor should report.
@@ -23,7 +23,7 @@ pub(crate) struct Facts {
     /// Lines that it may report.
     #[serde(default)]
     allowed: Vec<String>,
-    /// Why the judge's parser could not read the document: it is not compared then.
+    /// Error of the judge's parser. Such a document is not compared.
     #[serde(default)]
     fault: Option<String>,
 }
@@ -49,7 +49,7 @@ struct Counts {
     right: usize,
 }
 
-/// What disagreements have in common that are of one class.
+/// Common properties of the disagreements of one class.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Disagreement {
     /// Not reported, or reported alone.

@@ -1,4 +1,4 @@
-//! What our extractors say of a document, in the lines that the judges write: class, hop, context and value, parted by tabs.
+//! Facts of our extractors about a document, in the judges' format: class, hop, context and value, separated by tabs.
 
 use anyhow::{Result, anyhow};
 use opilio_plugin::testing::document;
@@ -6,7 +6,7 @@ use opilio_plugin::{Document, Extraction, Fragment, FragmentContent, Hop, Link, 
 
 use super::corpus::Kind;
 
-/// Where documents are said to come from. What they name is compared as written, so it matters to nobody.
+/// URI of all documents. References are compared as written, so its value has no effect.
 const URI: &str = "http://example.org/folder/document";
 
 /// Schemes whose links are compared. What has another is the business of the scope.
@@ -15,7 +15,7 @@ const SCHEMES: [&str; 3] = ["http", "https", "ftp"];
 /// Characters of a script or style that are compared, with its length.
 const EXCERPT_CHARACTERS: usize = 60;
 
-/// What the extractor of this kind finds.
+/// The links that the extractor of this kind finds.
 pub(crate) fn facts(kind: Kind, content: &[u8]) -> Result<Vec<String>> {
     let (component, media_type): (fn() -> Plugins, _) = match kind {
         Kind::Html => (opilio_html::plugins, "text/html"),

@@ -67,7 +67,7 @@ pub(crate) struct Options {
     opilio: Option<PathBuf>,
 }
 
-/// What is read of a report of `opilio simulate --json`.
+/// The used part of a report of `opilio simulate --json`.
 #[derive(Clone, Debug, Deserialize)]
 struct Report {
     freshness: f64,

@@ -86,7 +86,7 @@ fn manifests(home: &Path) -> Result<()> {
     status(validate.arg("--strict").arg(rendered))
 }
 
-/// Whether a tool is installed. Otherwise prints what is skipped.
+/// Returns `true` if a tool is installed. Otherwise prints what is skipped.
 #[expect(clippy::print_stdout, reason = "the result of the command")]
 fn is_there(tool: &str) -> bool {
     let found = Command::new(tool).arg("--version").output().is_ok();

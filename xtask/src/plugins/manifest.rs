@@ -35,7 +35,7 @@ pub(super) struct Entry {
     pub(super) sha256: String,
     /// Of what it was made of, as `sources` computes it.
     pub(super) sources_sha256: String,
-    /// What it was made with; for information.
+    /// Toolchain that built it; for information.
     pub(super) toolchain: String,
     /// The plugins in it.
     pub(super) plugins: Vec<String>,
@@ -98,7 +98,7 @@ impl Entry {
         })
     }
 
-    /// What is wrong with the component's file, if anything.
+    /// Returns what is wrong with the component's file, if anything.
     pub(super) fn fault(&self, shelf: &Path) -> Option<String> {
         match fs::read(shelf.join(&self.file)) {
             Ok(component) if hex(&component) == self.sha256 => None,

@@ -34,7 +34,7 @@ pub struct WriterConfig {
     pub digest: Algorithm,
     /// Algorithm of a second block digest, in a header of its own: the standard has only one.
     pub further_digest: Option<Algorithm>,
-    /// Whether an index is written beside each file when it is finished ([`crate::index_path`]).
+    /// `true` if an index is written beside each file when it is finished ([`crate::index_path`]).
     pub index: bool,
     /// Data that survives power loss.
     pub durability: Durability,

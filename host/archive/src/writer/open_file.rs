@@ -22,7 +22,7 @@ pub(super) struct OpenFile {
     pub(super) entries: Vec<CdxjEntry>,
     /// The index on disk, for look-ups while the file is being written.
     pub(super) index: Option<OpenIndex>,
-    /// Whether its last `warcinfo` describes the current state.
+    /// `true` if its last `warcinfo` describes the current state.
     pub(super) described: bool,
     /// The path with `.open`.
     pub(super) path: PathBuf,

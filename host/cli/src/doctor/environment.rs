@@ -89,7 +89,7 @@ pub(super) struct Answer {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
-    /// Whether a time service keeps the clock; `None`: not reported by the system.
+    /// `true` if a time service keeps the clock; `None`: not reported by the system.
     pub(super) is_synchronised: Option<bool>,
     /// Time since this program was written to disk. Negative if the clock is behind: it is wrong then.
     pub(super) since_program: Option<jiff::SignedDuration>,

@@ -32,7 +32,7 @@ pub(crate) struct Show {
     more: String,
     /// Sums below a table.
     totals: String,
-    /// Whether an observer has reported anything, or an override was listed.
+    /// `true` if an observer has reported anything, or an override was listed.
     any_report: bool,
 }
 

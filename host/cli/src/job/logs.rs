@@ -11,8 +11,10 @@ use jiff::{SignedDuration, Timestamp};
 use opilio_control::Command;
 use opilio_crawl::logs::filter::{LogConditionError, LogConditions, LogFilter};
 use opilio_crawl::logs::read::{self, LogPage, LogQuery};
+use opilio_crawl::logs::search::LogSearch;
 
 use super::JobTarget;
+use super::log_table;
 use super::send::{self, ask};
 use crate::job_directory::existing_job;
 use crate::{exit, terminal};
@@ -49,8 +51,11 @@ pub(super) struct LogsArgs {
     /// Print new lines as they are written, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
+    /// crawl.log: write the selected lines of all its files to FILE, as a table in Apache Parquet.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tail", "follow"])]
+    parquet: Option<PathBuf>,
     /// Rotate all logs of the running crawl: continue each in a new file.
-    #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "until", "follow", "ColumnArgs"])]
+    #[arg(long, conflicts_with_all = ["name", "tail", "grep", "since", "until", "follow", "parquet", "ColumnArgs"])]
     rotate: bool,
 }
 
@@ -105,6 +110,9 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
     };
     let folder = job_log.parent().unwrap_or(&args.job).to_owned();
     let Some(name) = &args.name else {
+        if args.parquet.is_some() {
+            return usage("--parquet needs the name of a log: write `crawl` before it");
+        }
         return list(&folder);
     };
     let Some(file) = find(&folder, name)? else {
@@ -136,6 +144,20 @@ pub(super) fn run(args: LogsArgs) -> Result<u8> {
         return usage(&format!(
             "{log} has no such columns; --status, --type, --host and --plugin select lines of crawl.log"
         ));
+    }
+    if let Some(table) = &args.parquet {
+        if log != opilio_crawl::logs::CRAWL {
+            return usage(&format!("--parquet writes crawl.log only, not {log}"));
+        }
+        let selected = LogSearch {
+            filter,
+            since,
+            until,
+            ..LogSearch::default()
+        };
+        let rows = log_table::write(&file, selected, table)?;
+        terminal::outln!("{}: {rows} rows", table.display());
+        return Ok(exit::OK);
     }
     let wanted = Wanted {
         filter,

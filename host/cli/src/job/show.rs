@@ -36,7 +36,7 @@ const CLOSE_MAX: usize = 5;
 pub(crate) struct Choice {
     /// Prefix of their names.
     pub(crate) name: String,
-    /// Whether to include expert settings.
+    /// `true` to include expert settings.
     pub(crate) expert: bool,
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Reading {
     pub(super) documents: u64,
     /// Damaged records. Each has been reported.
     damaged: u64,
-    /// Whether nothing could be read after one of these.
+    /// `true` if nothing could be read after one of these.
     ended_early: bool,
 }
 
@@ -72,7 +72,7 @@ impl Reading {
         }
     }
 
-    /// Whether everything was read.
+    /// Returns `true` if everything was read.
     pub(super) fn is_whole(self) -> bool {
         self.damaged == 0
     }

@@ -44,7 +44,7 @@ pub(super) fn below(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Whether a source of a component in a project's folder has changed since it was built.
+/// Returns `true` if a source of a component in a project's folder has changed since it was built.
 pub(super) fn is_newer_than(component: &Path) -> bool {
     let changed = |path: &Path| Some(state(path)?.0);
     let folder = component.parent().unwrap_or(component);

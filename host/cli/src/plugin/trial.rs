@@ -68,7 +68,7 @@ impl KindName {
         })
     }
 
-    /// Whether it is asked about the links of a document rather than the document.
+    /// Returns `true` if it is asked about the links of a document rather than the document.
     fn is_about_links(self, stage: StageName) -> bool {
         let of_links = matches!(stage, StageName::Scope | StageName::PreFetch);
         self == Self::Precedence || (self == Self::Filter && of_links)
@@ -161,7 +161,7 @@ pub(super) struct Trial {
     now: Option<Timestamp>,
     /// Extractors for fragments, and for the candidates that filters and precedence plugins are asked about.
     extractors: Vec<Plugin>,
-    /// Whether fragments go to these extractors as well.
+    /// `true` if fragments go to these extractors as well.
     fragments: bool,
     visits: SampleVisits,
     memory: Vec<u8>,
@@ -253,7 +253,7 @@ impl Trial {
         })
     }
 
-    /// Whether the plugin is asked about this document or its links.
+    /// Returns `true` if the plugin is asked about this document or its links.
     pub(super) fn handles(&self, sample: &SampleResponse) -> bool {
         let media_type = sample.media_type();
         self.kinds
@@ -261,7 +261,7 @@ impl Trial {
             .any(|kind| self.handles_as(*kind, &media_type, &sample.uri))
     }
 
-    /// Whether a crawl would call the plugin as this kind. Links are selected by their own URIs.
+    /// Returns `true` if a crawl would call the plugin as this kind. Links are selected by their own URIs.
     fn handles_as(&self, kind: KindName, media_type: &str, uri: &Uri) -> bool {
         kind.is_about_links(self.stage) || self.plugin.handles(media_type, uri.as_str())
     }

@@ -78,7 +78,7 @@ pub(super) fn run(args: &WatchArgs, runtime: &Handle) -> Result<u8> {
         scratch: TempDir::new().context("cannot create a temporary folder")?,
         before: None,
     };
-    let mut seen = Seen::now(args);
+    let mut seen = WatchedFiles::now(args);
     let component = component_file(folder).ok();
     let is_current = component.is_some_and(|file| !sources::is_newer_than(&file));
     watch.round(!is_current);
@@ -94,13 +94,13 @@ pub(super) fn run(args: &WatchArgs, runtime: &Handle) -> Result<u8> {
 
 /// The files that matter, at one time.
 #[derive(PartialEq)]
-struct Seen {
+struct WatchedFiles {
     sources: FileStates,
     /// Cases, and documents that are files.
     others: FileStates,
 }
 
-impl Seen {
+impl WatchedFiles {
     fn now(args: &WatchArgs) -> Self {
         let cases = sources::below(&args.folder.join("cases"));
         let documents = args.on.iter().map(PathBuf::from);

@@ -287,7 +287,7 @@ pub(super) fn settings(written: Option<&str>) -> Result<Value> {
     Ok(settings)
 }
 
-/// Whether an argument has the form `FOLDER#NAME`.
+/// Returns `true` if an argument has the form `FOLDER#NAME`.
 fn is_in_a_folder(written: &str) -> bool {
     let folder = written.rsplit_once('#').map(|(folder, _)| folder);
     folder.is_some_and(|folder| Path::new(folder).is_dir()) && !Path::new(written).exists()
@@ -308,7 +308,7 @@ pub(super) fn as_reference(written: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether an argument is a plugin name, and no file of that name exists.
+/// Returns `true` if an argument is a plugin name, and no file of that name exists.
 fn is_bare(written: &str) -> bool {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !written.is_empty() && written.chars().all(word) && !Path::new(written).exists()

@@ -116,7 +116,7 @@ impl IndexArgs {
     }
 }
 
-/// Whether a capture is a revisit record with status 304, of which pywb shows nothing.
+/// Returns `true` if a capture is a revisit record with status 304, of which pywb shows nothing.
 pub(crate) fn is_not_modified(CdxjEntry { capture, .. }: &CdxjEntry) -> bool {
     capture.is_revisit() && capture.status.as_deref() == Some("304")
 }

@@ -178,7 +178,7 @@ impl ChosenArgs {
     }
 }
 
-/// Whether two texts are the same digest, in base32 or hexadecimal.
+/// Returns `true` if two texts are the same digest, in base32 or hexadecimal.
 fn same_digest(wanted: &str, digest: &str) -> bool {
     wanted.eq_ignore_ascii_case(digest)
         || wanted
@@ -186,7 +186,7 @@ fn same_digest(wanted: &str, digest: &str) -> bool {
             .is_ok_and(|wanted| Ok(wanted) == digest.parse())
 }
 
-/// Whether two texts are the same URI in any spelling.
+/// Returns `true` if two texts are the same URI in any spelling.
 fn same(wanted: &str, uri: &str) -> bool {
     wanted == uri
         || Uri::parse(wanted)

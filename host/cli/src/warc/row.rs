@@ -142,12 +142,12 @@ impl Filter {
         Ok(())
     }
 
-    /// Whether record types were named.
+    /// Returns `true` if record types were named.
     pub(super) fn names_types(&self) -> bool {
         !self.kind.is_empty()
     }
 
-    /// Whether a record is selected, as far as its header shows.
+    /// Returns `true` if a record is selected, as far as its header shows.
     pub(super) fn wants(&self, headers: &Headers) -> bool {
         let uri = headers.target_uri().unwrap_or_default();
         any(&self.kind, |kind| kind == headers.kind())
@@ -155,7 +155,7 @@ impl Filter {
             && any(&self.surt, |prefix| has_surt(prefix, uri))
     }
 
-    /// Whether a record is selected, by all filters.
+    /// Returns `true` if a record is selected, by all filters.
     pub(super) fn wants_row(&self, row: &Row) -> bool {
         let status = row.status.map(|status| status.to_string());
         let status = status.unwrap_or_default();
@@ -182,7 +182,7 @@ pub(super) fn check_surt(prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whether the SURT of a URI begins with a prefix. SURTs of https begin with http; prefixes may have either scheme.
+/// Returns `true` if the SURT of a URI begins with a prefix. SURTs of https begin with http; prefixes may have either scheme.
 pub(super) fn has_surt(prefix: &str, uri: &str) -> bool {
     let prefix = match prefix.strip_prefix("https://(") {
         Some(rest) => format!("http://({rest}"),
@@ -195,7 +195,7 @@ fn any(wanted: &[String], fits: impl Fn(&str) -> bool) -> bool {
     wanted.is_empty() || wanted.iter().any(|wanted| fits(wanted))
 }
 
-/// Whether a text matches a pattern in which `*` stands for any text.
+/// Returns `true` if a text matches a pattern in which `*` stands for any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let Some(mut rest) = pieces.next().and_then(|first| text.strip_prefix(first)) else {
@@ -217,7 +217,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     true
 }
 
-/// Whether the block is an HTTP message.
+/// Returns `true` if the block is an HTTP message.
 pub(super) fn is_http(headers: &Headers) -> bool {
     headers
         .first("Content-Type")

@@ -75,7 +75,7 @@ fn a_profile_that_is_not_there_is_said_to_be_missing() {
 #[test]
 fn a_profile_that_is_no_toml_is_said_where() {
     let home = Home::new();
-    home.file("p.toml", "name = 'a'\nthis is no TOML\n");
+    home.file("p.toml", "name = 'a'\nthis is not TOML\n");
     check_refused(&home, &["p.toml", "--seed", SEED], &["p.toml:2:"]);
 }
 
@@ -121,7 +121,7 @@ fn a_component_that_is_missing_or_none_or_nosy_is_refused_where_it_is_named() {
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:8:13: ", "is no WebAssembly component"],
+        &["p.toml:8:13: ", "is not a WebAssembly component"],
     );
     home.file("nosy.wasm", asks_for_the_network());
     profile("nosy.wasm");
@@ -147,7 +147,7 @@ fn a_component_of_another_kind_than_its_stack_is_refused() {
     check_refused(
         &home,
         &["p.toml", "--seed", SEED],
-        &["p.toml:6:23: ", "plugin \"mine\" is no extractor"],
+        &["p.toml:6:23: ", "plugin \"mine\" is not an extractor"],
     );
 }
 

@@ -527,7 +527,7 @@ async fn what_leaves_one_job_comes_into_another() {
         .code(0);
     assert!(again.out.contains("known before"), "{again:?}");
     let bad = home.run(&["frontier", "import", "new", "p.toml"]).code(2);
-    assert!(bad.err.contains("is no recovery journal"), "{bad:?}");
+    assert!(bad.err.contains("is not a recovery journal"), "{bad:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -387,7 +387,7 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
     check(
         &home,
         &["inspect", "./text.wasm"],
-        "is no WebAssembly component",
+        "is not a WebAssembly component",
     );
     check(
         &home,
@@ -425,7 +425,7 @@ fn bad_questions_are_answered_with_a_sentence_and_2() {
         &["run", "html", "http://127.0.0.1:9/"],
         "cannot fetch http://127.0.0.1:9/robots.txt",
     );
-    check(&home, &["replay", "page.html"], "is no recording");
+    check(&home, &["replay", "page.html"], "is not a recording");
     check(
         &home,
         &["build", "."],

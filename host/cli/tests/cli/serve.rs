@@ -389,7 +389,7 @@ fn no_way_of_writing_a_setting_runs_a_program_or_opens_a_file() {
     let daemon = Daemon::start(&home, &["--no-auth"]);
     for set in [
         json!(["archive.on-close = [\"id\"]"]),
-        // What is no TOML by itself becomes a text, and the rest is taken nonetheless.
+        // What is not TOML by itself becomes a text, and the rest is taken nonetheless.
         json!(["archive.prefix = it's", "archive.on-close = [\"id\"]"]),
         json!(["politeness.min-delay=2s", "alerts.command = [\"id\"]"]),
         json!(["seeds-file=/etc/passwd"]),

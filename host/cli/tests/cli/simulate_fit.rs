@@ -1,4 +1,4 @@
-//! `opilio simulate fit`: logs as crawls leave them, rotated and compressed, and what is no log.
+//! `opilio simulate fit`: logs as crawls leave them, rotated and compressed, and what is not a log.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

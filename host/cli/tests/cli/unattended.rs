@@ -271,7 +271,7 @@ async fn paused_by_its_window() -> (Gate, Home, Hands, Resident) {
     (gate, home, hands, daemon)
 }
 
-/// Whether the job's pause is its window's.
+/// Returns `true` if the job's pause is its window's.
 fn is_closed(home: &Home) -> bool {
     let orders = fs::read_to_string(home.path().join(format!("jobs/{JOB}/orders.json")));
     orders.unwrap().contains("\"window_closed\": true")

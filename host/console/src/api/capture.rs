@@ -92,7 +92,7 @@ pub(crate) struct ListedCapture {
     media_type: Option<String>,
     /// Payload digest.
     digest: Option<String>,
-    /// Whether this is a revisit record: the payload is that of an earlier capture.
+    /// `true` if this is a revisit record: the payload is that of an earlier capture.
     is_revisit: bool,
     /// Name of the archive file.
     file: String,

@@ -30,7 +30,7 @@ pub(crate) struct About {
     connections: Option<usize>,
     /// Free bytes on the disk with the folder of jobs, if the system reports them.
     disk_free: Option<u64>,
-    /// Whether requests need a token.
+    /// `true` if requests need a token.
     authentication: bool,
     /// Next jobs of the calendar.
     calendar: Vec<Coming>,
@@ -46,9 +46,9 @@ struct Membership {
     /// State of the connection to NATS: `outside`, `working`, `slow`, `riding` (no answer yet), `paused` (no answer for so long
     /// that the session may have ended), or `full` (JetStream has no room).
     state: &'static str,
-    /// Whether an operator drains the node: the daemon starts no crawls.
+    /// `true` if an operator drains the node: the daemon starts no crawls.
     is_drained: bool,
-    /// Whether the node leads the cluster.
+    /// `true` if the node leads the cluster.
     is_leader: bool,
 }
 

@@ -15,13 +15,10 @@ use utoipa::ToSchema;
 
 use super::Shared;
 use super::statistics::status_of;
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, STREAMS_MAX};
 use crate::input::Place;
 use crate::overview::{JobOverview, Jobs};
 use crate::problem::Problem;
-
-/// Maximum streams at the same time. Enough connections are left for other requests.
-pub(crate) const STREAMS_MAX: usize = 500;
 
 /// Interval of keep-alive events: proxies close connections that are silent for long.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);

@@ -92,7 +92,7 @@ pub(crate) struct JobFile {
     size: u64,
     /// Time of the last write. Of a file that is only in the store, the time at which it was stored.
     modified: Timestamp,
-    /// Whether the crawl is writing the file. A download has the bytes that were written so far.
+    /// `true` if the crawl is writing the file. A download has the bytes that were written so far.
     is_open: bool,
     /// `sha256:` and hexadecimal digits. Known for files that were handed over and have not changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ pub(crate) struct JobFile {
     /// URL of the verified copy in `archive.store`. Not set if the file is not there, or has changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     stored_at: Option<String>,
-    /// Whether the file is in the job. An archive file that is only in the store cannot be downloaded here.
+    /// `true` if the file is in the job. An archive file that is only in the store cannot be downloaded here.
     is_local: bool,
 }
 

@@ -20,12 +20,12 @@ pub(crate) struct HostsWanted {
     #[serde(default)]
     #[param(inline)]
     sort: HostSort,
-    /// Whether the order is reversed.
+    /// `true` if the order is reversed.
     #[serde(default)]
     reverse: bool,
     /// Text that the names of hosts contain.
     search: Option<String>,
-    /// Whether hosts without errors are left out.
+    /// `true` if hosts without errors are left out.
     #[serde(default)]
     with_errors: bool,
     /// Start after this host: the `after` of the previous page.

@@ -109,7 +109,7 @@ pub(crate) struct Making {
     /// Page that says who crawls and why; replaces the contact URL of the profile.
     #[schema(format = "contact-url", pattern = "^https?://")]
     contact_url: Option<String>,
-    /// Whether to start the job at once.
+    /// `true` to start the job at once.
     #[serde(default)]
     start: bool,
     /// Time at which to start the job, in place of `start`; a past time means at once.
@@ -137,7 +137,7 @@ pub(crate) struct NewName {
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deleting {
-    /// Whether to delete archive, logs and reports, too.
+    /// `true` to delete archive, logs and reports, too.
     #[serde(default)]
     archive: bool,
 }

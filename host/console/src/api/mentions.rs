@@ -45,7 +45,7 @@ pub(crate) struct Mentions {
     visits: Vec<MentionedVisit>,
     /// Lines of other logs that contain the URI, newest of each log first.
     lines: Vec<LoggedLine>,
-    /// Whether all logs were searched to their beginnings. Otherwise there may be earlier entries.
+    /// `true` if all logs were searched to their beginnings. Otherwise there may be earlier entries.
     is_whole: bool,
 }
 

@@ -55,7 +55,7 @@ pub(crate) struct NewOverride {
     /// Reason for the change, for the history.
     #[schema(max_length = 1000)]
     reason: Option<String>,
-    /// Whether to only show the effect of the change.
+    /// `true` to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
 }
@@ -76,7 +76,7 @@ pub(crate) struct EditedOverride {
     /// Reason for the change, for the history.
     #[schema(max_length = 1000)]
     reason: Option<String>,
-    /// Whether to only show the effect of the change.
+    /// `true` to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
 }
@@ -91,7 +91,7 @@ pub(crate) struct MovedOverride {
     /// Reason for the change, for the history.
     #[schema(max_length = 1000)]
     reason: Option<String>,
-    /// Whether to only show the effect of the change.
+    /// `true` to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Removal {
     /// Reason for the change, for the history.
     #[param(max_length = 1000)]
     reason: Option<String>,
-    /// Whether to only show the effect of the change.
+    /// `true` to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
 }

@@ -35,7 +35,7 @@ pub(crate) struct NewPackage {
     /// Description for readers.
     #[schema(max_length = 1000, pattern = "^[^\\x00-\\x1f\\x7f-\\x9f]*$")]
     description: Option<String>,
-    /// Whether the package has the `crawl.log`, which lists every URI that the crawl requested.
+    /// `true` if the package has the `crawl.log`, which lists every URI that the crawl requested.
     #[serde(default)]
     logs: bool,
 }

@@ -37,7 +37,7 @@ pub(crate) struct Profiles {
 struct ProfileSummary {
     /// Name of the profile.
     name: String,
-    /// Whether the profile is shipped with Opilio. Shipped profiles cannot be changed, but copied.
+    /// `true` if the profile is shipped with Opilio. Shipped profiles cannot be changed, but copied.
     ships: bool,
     /// Purpose, from the profile's `description`.
     description: Option<String>,
@@ -58,7 +58,7 @@ pub(crate) struct ProfileText {
     name: String,
     /// TOML text, as written.
     toml: String,
-    /// Whether the profile is shipped with Opilio.
+    /// `true` if the profile is shipped with Opilio.
     ships: bool,
     /// Number of the version; not set for shipped profiles.
     version: Option<u64>,

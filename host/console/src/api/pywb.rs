@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub(crate) struct PywbReplay {
     /// Address of the collection while pywb runs. Time (14 digits, or `*` for all) and URI follow it.
     url: Option<String>,
-    /// Whether pywb's program `wayback` is installed for the daemon.
+    /// `true` if pywb's program `wayback` is installed for the daemon.
     is_installed: bool,
     /// Command that starts pywb on the daemon's machine.
     command: String,

@@ -8,17 +8,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::Shared;
-use crate::access::{Caller, Role};
-use crate::guard::{COOKIE, PeerAddress, cookie, refused};
+use crate::access::{COOKIE, Caller, PeerAddress, Role, SignedIn, cookie};
 use crate::input::Body;
 use crate::problem::Problem;
 
 /// Session of the client.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Session {
-    /// Whether the client is signed in.
+    /// `true` if the client is signed in.
     authenticated: bool,
-    /// Whether a token is required.
+    /// `true` if a token is required.
     required: bool,
     /// User of the token.
     user: Option<String>,
@@ -75,10 +74,6 @@ pub(crate) async fn sign_in(
     let signed_in = Extension(SignedIn(caller.user));
     Ok((signed_in, [(header::SET_COOKIE, set)], Json(session)))
 }
-
-/// The user who has signed in by a request.
-#[derive(Clone)]
-pub(crate) struct SignedIn(pub(crate) String);
 
 /// Signs out.
 #[utoipa::path(delete, path = "/session", operation_id = "sign_out", tag = "daemon", security(()), responses((status = 204, description = "The client is signed out")))]

@@ -50,7 +50,7 @@ pub(crate) struct Changing {
     /// Conditions; not set: the values apply everywhere except where an override sets them.
     #[schema(schema_with = conditions)]
     matching: Option<MatchFile>,
-    /// Whether to only show the effect of the change.
+    /// `true` to only show the effect of the change.
     #[serde(default)]
     only_check: bool,
     /// Reason for the change, for the history.

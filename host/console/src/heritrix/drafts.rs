@@ -31,7 +31,7 @@ pub(super) struct Drafts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Draft {
     pub folder: PathBuf,
-    /// Whether it is only for copying, and not to be built.
+    /// `true` if it is only for copying, and not to be built.
     pub is_profile: bool,
 }
 
@@ -182,7 +182,7 @@ impl Drafts {
     }
 }
 
-/// Whether a file may be written into a configuration: text files without a folder.
+/// Returns `true` if a file may be written into a configuration: text files without a folder.
 pub(super) fn is_editable(name: &str) -> bool {
     let is_text = [".cxml", ".xml", ".txt"]
         .iter()

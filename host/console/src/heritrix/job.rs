@@ -270,7 +270,7 @@ impl Daemon {
         if let Some(below) = self
             .heritrix
             .as_ref()
-            .and_then(|door| door.profile.as_ref())
+            .and_then(|account| account.profile.as_ref())
         {
             let below = match self.profile(below) {
                 Ok(ProfileSource::Named(named)) => named.file.display().to_string(),

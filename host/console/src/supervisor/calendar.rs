@@ -47,9 +47,9 @@ impl Supervisor {
 
     /// Makes and begins the due jobs of the calendar. Failed ones are retried, within the time limit for missed occurrences.
     pub(super) async fn see_to_calendar(&mut self, now: Timestamp) {
-        let before = self.seen_to.clone();
+        let before = self.handled.clone();
         for entry in self.daemon.config.calendar.clone() {
-            let since = self.seen_to.since(&entry.name, now);
+            let since = self.handled.since(&entry.name, now);
             let Some(due) = entry.due(since, now) else {
                 if self.hindered.remove(&entry.name).is_some() {
                     tracing::error!(
@@ -62,7 +62,7 @@ impl Supervisor {
             };
             match self.make(&entry, &due).await {
                 Ok(()) => {
-                    self.seen_to.done(&entry.name, due.at);
+                    self.handled.done(&entry.name, due.at);
                     self.hindered.remove(&entry.name);
                     self.daemon.calendar_problem(&entry.name, None);
                     tracing::info!(entry = entry.name, job = due.job, "made");
@@ -78,9 +78,9 @@ impl Supervisor {
                 }
             }
         }
-        if before != self.seen_to
+        if before != self.handled
             && let Err(problem) = self
-                .seen_to
+                .handled
                 .write(&self.daemon.config.own().join("calendar.json"))
         {
             tracing::error!("cannot write calendar.json: {problem}");

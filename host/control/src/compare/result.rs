@@ -147,7 +147,7 @@ pub struct ComparedVisit {
 }
 
 impl ComparedVisit {
-    /// Whether the content differs. Without digests on both sides, it is not known to differ.
+    /// Returns `true` if the content differs. Without digests on both sides, it is not known to differ.
     pub(super) fn differs(&self, other: &ComparedVisit) -> bool {
         let known = |digest: &Option<String>| digest.is_some();
         if self.stripper == other.stripper

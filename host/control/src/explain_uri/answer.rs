@@ -21,11 +21,11 @@ pub struct ExplainedUri {
     /// Hop path from the seed, from the request or from its record; empty for a seed.
     #[serde(default)]
     pub hops: String,
-    /// Whether the URI is in scope.
+    /// `true` if the URI is in scope.
     pub in_scope: bool,
     /// Answers of the scope's filters, in the order of the calls.
     pub scope: Vec<FilterAnswer>,
-    /// Whether the URI would be fetched when it is issued.
+    /// `true` if the URI would be fetched when it is issued.
     pub fetched: bool,
     /// Answers of the pre-fetch filters, in the order of the calls.
     pub pre_fetch: Vec<FilterAnswer>,
@@ -87,7 +87,7 @@ pub struct WaitAnswer {
     /// Time after which the evaluator wants to be called again without a visit, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ask_again_s: Option<f64>,
-    /// Whether this answer decides.
+    /// `true` if this answer decides.
     pub decides: bool,
 }
 
@@ -101,7 +101,7 @@ pub struct FilterAnswer {
     pub answer: String,
     /// Reason; may be empty.
     pub reason: String,
-    /// Whether this answer decides.
+    /// `true` if this answer decides.
     pub decides: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct ExplainedSetting {
     pub file: Option<String>,
     /// Line in that file.
     pub line: Option<usize>,
-    /// Whether the setting is rarely changed.
+    /// `true` if the setting is rarely changed.
     #[serde(default)]
     pub expert: bool,
 }

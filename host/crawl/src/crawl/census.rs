@@ -43,7 +43,7 @@ pub(crate) async fn keep_pages(context: Arc<CrawlContext>, ended: watch::Receive
     .await;
 }
 
-/// Whether pages are visited again: the profile says so, or revisits have taken place.
+/// Returns `true` if pages are visited again: the profile says so, or revisits have taken place.
 fn is_continuous(context: &CrawlContext) -> bool {
     let revisits = context.frontier().statistics().revisits;
     context.current().settings().strategy != Strategy::Snapshot

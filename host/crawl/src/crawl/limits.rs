@@ -67,7 +67,7 @@ impl Crawl {
         })
     }
 
-    /// Whether one more document may begin, if all that are in process succeed: the limit is never exceeded.
+    /// Returns `true` if one more document may begin, if all that are in process succeed: the limit is never exceeded.
     pub(super) fn room_for_a_document(&self, at_work: usize) -> bool {
         let profile = self.context.current();
         let limits = &profile.limits;

@@ -38,7 +38,8 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(5);
 const NOTE_INTERVAL: Duration = Duration::from_secs(60);
 
 impl CrawlContext {
-    /// Whether this process crawls a candidate. All nodes of a shared job have the same seeds, so that each takes its own.
+    /// Returns `true` if this process crawls a candidate. All nodes of a shared job have the same seeds, so that each takes its
+    /// own.
     pub(crate) fn has_own(&self, candidate: &Candidate) -> bool {
         self.membership
             .as_ref()

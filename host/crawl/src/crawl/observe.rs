@@ -68,7 +68,7 @@ struct Watcher {
 }
 
 /// Result of telling an observer of events.
-struct Told {
+struct ObserverAnswer {
     memory: Vec<u8>,
     failures: Vec<Failure>,
     lost: u64,
@@ -225,8 +225,8 @@ impl Watcher {
 }
 
 /// Tells an observer of events. If it fails on all of them together, it is told of each alone. Blocks.
-fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> Told {
-    let mut told = Told {
+fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) -> ObserverAnswer {
+    let mut told = ObserverAnswer {
         memory,
         failures: Vec::new(),
         lost: 0,
@@ -253,7 +253,7 @@ fn tell(staged: &Staged, files: &Files, memory: Vec<u8>, events: &[Finished]) ->
     told
 }
 
-impl Told {
+impl ObserverAnswer {
     /// Makes one call. If it gives nothing, the error is whether the observer was left out.
     fn ask(&mut self, staged: &Staged, files: &Files, events: &[Finished]) -> Result<(), bool> {
         match staged.observe(&self.memory, events) {

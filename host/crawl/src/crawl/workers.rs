@@ -30,7 +30,7 @@ impl Workers {
             .collect();
     }
 
-    /// Whether no worker is idle.
+    /// Returns `true` if no worker is idle.
     pub(super) fn are_busy(&self) -> bool {
         self.idle.is_empty()
     }

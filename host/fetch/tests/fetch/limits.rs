@@ -141,7 +141,7 @@ impl Busy {
         Busy { server, fetch }
     }
 
-    /// Whether it has taken all there is to the end.
+    /// Returns `true` if it has taken all there is to the end.
     fn is_busy(&self) -> bool {
         self.server.captures().len() == 1 && !self.fetch.is_finished()
     }

@@ -17,7 +17,7 @@ const COUNTED_MAX: u64 = 1_000_000;
 const PAGE_BYTES: usize = 16;
 
 impl Check<'_> {
-    /// Compares the counts of URIs with the pages that show them. `referrers` is [`super::records::Seen::referrers`].
+    /// Compares the counts of URIs with the pages that show them. `referrers` is [`super::records::RecordTotals::referrers`].
     pub(super) fn embeds(&mut self, referrers: u64) -> Result<(), FrontierError> {
         let mut entries = 0;
         let mut shown: u64 = 0;

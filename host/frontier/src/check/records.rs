@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Results of the pass over the records, for later passes.
-pub(super) struct Seen {
+pub(super) struct RecordTotals {
     /// URIs that are in their order as they should be, or will be once repairs are written.
     pub(super) in_order: u64,
     pub(super) canonicals: CanonicalSet,
@@ -59,8 +59,8 @@ impl CanonicalSet {
 
 impl Check<'_> {
     /// Reads every record, and checks its entry in the orders.
-    pub(super) fn records(&mut self) -> Result<Seen, FrontierError> {
-        let mut seen = Seen {
+    pub(super) fn records(&mut self) -> Result<RecordTotals, FrontierError> {
+        let mut seen = RecordTotals {
             in_order: 0,
             canonicals: CanonicalSet::new(),
             referrers: 0,
@@ -87,7 +87,7 @@ impl Check<'_> {
         &mut self,
         key: &[u8],
         record: &UriRecord,
-        seen: &mut Seen,
+        seen: &mut RecordTotals,
     ) -> Result<(), FrontierError> {
         self.summary.uris += 1;
         self.counted.discovered += 1;

@@ -9,14 +9,14 @@ use opilio_frontier::{
 use crate::site::{at, candidate, config, revisited, secs, success};
 
 /// Everything a frontier says of itself.
-type Said = (
+type Contents = (
     Vec<UriRecord>,
     Vec<QueueReport>,
     Statistics,
     Option<Vec<u8>>,
 );
 
-fn said(frontier: &Frontier) -> Said {
+fn contents(frontier: &Frontier) -> Contents {
     let records = frontier.records("").map(Result::unwrap).collect();
     let mut queues = frontier.queues(None, usize::MAX, at(0)).unwrap();
     for queue in &mut queues {
@@ -72,7 +72,7 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
     frontier.put_caller_value("dns:a.org", b"then").unwrap();
     go_on(&mut frontier, 0..400);
 
-    let then = said(&frontier);
+    let then = contents(&frontier);
     let checkpoint = frontier.checkpoint();
     frontier.put_caller_value("dns:a.org", b"later").unwrap();
     go_on(&mut frontier, 400..500);
@@ -82,10 +82,10 @@ fn a_checkpoint_is_the_frontier_at_its_moment_whatever_goes_on() {
     });
     go_on(&mut frontier, 500..800);
     let summary = writer.join().unwrap();
-    assert_ne!(said(&frontier), then);
+    assert_ne!(contents(&frontier), then);
 
     let mut restored = open(&copy);
-    let now = said(&restored);
+    let now = contents(&restored);
     assert_eq!(summary.uris, now.0.len() as u64);
     assert_eq!(now.0, then.0);
     for (now, then) in now.1.iter().zip(&then.1) {
@@ -206,11 +206,11 @@ fn a_checkpoint_outlives_its_frontier() {
     let copy = dir.path().join("copy");
     let mut frontier = open(&dir.path().join("frontier"));
     go_on(&mut frontier, 0..20);
-    let then = said(&frontier).0;
+    let then = contents(&frontier).0;
     let checkpoint = frontier.checkpoint();
     drop(frontier);
     checkpoint.write(&copy).unwrap();
-    assert_eq!(said(&open(&copy)).0, then);
+    assert_eq!(contents(&open(&copy)).0, then);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn wait(finished: &FinishResult, now: i64) -> i64 {
         Disposition::GivenUp {
             again: Some(again), ..
         } => again,
-        other => panic!("{other:?} is no wait"),
+        other => panic!("{other:?} is not a wait"),
     };
     again.as_second() - at(now).as_second()
 }

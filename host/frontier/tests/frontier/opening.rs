@@ -231,7 +231,7 @@ fn check_torn(is_meant: impl Fn(&std::path::Path, &str) -> bool, files_min: usiz
     open(&dir).map(drop).unwrap();
 }
 
-/// Whether a file is one that a keyspace's `current` names. Others are left by writers that have gone on.
+/// Returns `true` if a file is one that a keyspace's `current` names. Others are left by writers that have gone on.
 fn is_current_list(dir: &std::path::Path, path: &str) -> bool {
     let path = dir.join(path);
     let current = fs::read(path.with_file_name("current")).unwrap_or_default();

@@ -657,7 +657,7 @@ fn what_failed_or_was_disregarded_is_probed_again_under_revisit_alone() {
         (2, 1, 2)
     );
     site.waits(1, 30);
-    // A probe that succeeds is no failure any more.
+    // A probe that succeeds is not a failure any more.
     let issue = site.issue(30, "http://a.org/1");
     site.finish(&issue, success(ZERO, Some(secs(9)), vec![]), 30);
     let statistics = site.frontier().statistics();

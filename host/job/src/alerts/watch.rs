@@ -40,11 +40,11 @@ pub struct Measurements<'s> {
     pub queues: Option<&'s QueueCensus>,
     /// Queue that backs off after failures, with its tally.
     pub failing: Option<(String, QueueTally)>,
-    /// Whether the crawl issues nothing, because it is paused or ending.
+    /// `true` if the crawl issues nothing, because it is paused or ending.
     pub holds: bool,
     /// Time before which nothing is due.
     pub waits_until: Option<Timestamp>,
-    /// Whether that time comes from delays that are longer than any cause can explain.
+    /// `true` if that time comes from delays that are longer than any cause can explain.
     pub is_overlong: bool,
 }
 

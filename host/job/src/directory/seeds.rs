@@ -7,16 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::{FrozenProfile, Job, JobError};
+pub use crate::changes::{ADDED_SEEDS, REDIRECTED_SEEDS, REMOVED_SEEDS};
 use crate::text_file::write_text;
-
-/// Seeds added after the job was made, in lines as in `seeds.txt`, which stays the same.
-pub const ADDED_SEEDS: &str = "added-seeds.txt";
-
-/// Seeds that the operator has removed, one a line. They count as removed even if the profile names them.
-pub const REMOVED_SEEDS: &str = "removed-seeds.txt";
-
-/// SURT prefixes of seeds that redirected elsewhere, one a line, followed by ` # ` and the seed.
-pub const REDIRECTED_SEEDS: &str = "redirected-seeds.txt";
 
 impl Job {
     /// Adds the seeds that the job does not know yet, so that they count after the next resume as well.

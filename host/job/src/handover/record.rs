@@ -74,7 +74,7 @@ impl HandedOver {
         job.join(&self.file)
     }
 
-    /// Whether a file with this size and time of the last write is the one that was handed over. A file that was changed
+    /// Returns `true` if a file with this size and time of the last write is the one that was handed over. A file that was changed
     /// afterwards, as by a redaction, is another one.
     pub fn is_of(&self, size: u64, modified: SystemTime) -> bool {
         let modified = Timestamp::try_from(modified);
@@ -91,7 +91,7 @@ impl HandedOver {
 }
 
 impl HandoverRecord {
-    /// Whether this job has stored the file before.
+    /// Returns `true` if this job has stored the file before.
     pub(super) fn has_stored(&self, file: &Path) -> bool {
         self.lock().digests.contains_key(&name_in(&self.job, file))
     }
@@ -138,7 +138,8 @@ impl HandoverRecord {
         Ok(())
     }
 
-    /// Whether the receiver has the file as it is now. `url` is the place in the store; the file may have been stored elsewhere.
+    /// Returns `true` if the receiver has the file as it is now. `url` is the place in the store; the file may have been stored
+    /// elsewhere.
     pub fn has(&self, receiver: Receiver, file: &Path, url: Option<&str>) -> bool {
         let kept = self.lock();
         let Some(known) = kept.latest.get(&(receiver, name_in(&self.job, file))) else {
@@ -153,7 +154,7 @@ impl HandoverRecord {
         }
     }
 
-    /// Whether this content of the file was stored at some time.
+    /// Returns `true` if this content of the file was stored at some time.
     pub(super) fn knows(&self, file: &Path, digest: &str) -> bool {
         let kept = self.lock();
         let digests = kept.digests.get(&name_in(&self.job, file));

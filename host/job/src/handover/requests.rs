@@ -84,7 +84,7 @@ fn failure(problem: reqwest::Error) -> HttpError {
     HttpError::new(kind, problem.without_url())
 }
 
-/// Whether the connection broke.
+/// Returns `true` if the connection broke.
 fn is_broken(problem: &reqwest::Error) -> bool {
     let mut cause = problem.source();
     while let Some(problem) = cause {

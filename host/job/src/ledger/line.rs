@@ -18,9 +18,9 @@ pub(super) struct CountedLine<'l> {
     pub source: Option<&'l str>,
     /// Whether the content was new.
     pub novelty: Novelty,
-    /// Whether a filter took it for a wall against robots.
+    /// `true` if a filter took it for a wall against robots.
     pub is_wall: bool,
-    /// Whether it was fetched for another URI: a name, a robots.txt or a login.
+    /// `true` if it was fetched for another URI: a name, a robots.txt or a login.
     pub is_prerequisite: bool,
 }
 

@@ -163,7 +163,7 @@ impl<'l> LoggedVisit<'l> {
 }
 
 impl LogFilter {
-    /// Whether some condition needs the columns of `crawl.log`.
+    /// Returns `true` if some condition needs the columns of `crawl.log`.
     pub fn needs_columns(&self) -> bool {
         !self.statuses.is_empty()
             || self.media_type.is_some()
@@ -171,7 +171,7 @@ impl LogFilter {
             || self.plugin.is_some()
     }
 
-    /// Whether a line matches all conditions.
+    /// Returns `true` if a line matches all conditions.
     pub fn accepts(&self, line: &str) -> bool {
         let has_text = self.text.as_ref().is_none_or(|text| text.is_match(line));
         has_text

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::filter::LogFilter;
+use crate::log_files;
 
 /// Bytes that are read at once from the end.
 const BLOCK: u64 = 64 * 1024;
@@ -37,7 +38,7 @@ pub struct LogFile {
 /// The lines that a reader wants.
 #[derive(Clone, Debug, Default)]
 pub struct LogQuery {
-    /// Whether to return the last of the matching lines instead of the first.
+    /// `true` to return the last of the matching lines instead of the first.
     pub tail: bool,
     /// The position from which to read: the end of an earlier page. It overrides `tail` and `since`.
     pub after: Option<u64>,
@@ -112,13 +113,12 @@ pub fn rotated(file: &Path) -> io::Result<Vec<PathBuf>> {
     let (Some(folder), Some(name)) = (file.parent(), name) else {
         return Ok(Vec::new());
     };
-    let is_older = |other: &str| {
-        let stamp = other.strip_prefix(name).and_then(|it| it.strip_prefix('.'));
-        stamp.is_some_and(|it| it.len() == 17 && it.bytes().all(|byte| byte.is_ascii_digit()))
-    };
-    let files = files(folder)?.into_iter();
-    let older = files.filter(|file| is_older(&file.name));
-    Ok(older.map(|file| folder.join(file.name)).collect())
+    let older = log_files::rotated(folder, name)?.into_iter();
+    let older = older.map(|name| folder.join(name));
+    // A link may lead to a file outside the job.
+    Ok(older
+        .filter(|file| file.symlink_metadata().is_ok_and(|file| file.is_file()))
+        .collect())
 }
 
 /// Returns a page of a log.

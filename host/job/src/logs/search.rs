@@ -26,7 +26,7 @@ pub struct LogSearch {
     pub since: Option<Timestamp>,
     /// The time before which lines were written.
     pub until: Option<Timestamp>,
-    /// Whether to begin with the oldest line. Otherwise the newest comes first.
+    /// `true` to begin with the oldest line. Otherwise the newest comes first.
     pub oldest_first: bool,
     /// Start of the page: the cursor of the previous one.
     pub after: Option<LogCursor>,
@@ -53,7 +53,7 @@ pub struct FoundLines {
 pub struct LogCursor {
     /// Time in the name of a rotated file; empty if no file was rotated.
     rotated: String,
-    /// Whether the position is in the next file.
+    /// `true` if the position is in the next file.
     is_next: bool,
     offset: u64,
 }

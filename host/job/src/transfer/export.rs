@@ -181,7 +181,7 @@ impl Selection {
         &self.key_prefix
     }
 
-    /// Whether the rest of the selection accepts the URI.
+    /// Returns `true` if the rest of the selection accepts the URI.
     pub fn takes(&self, record: &UriRecord) -> bool {
         let is_host = |host: &String| {
             let uri = Uri::parse(&record.uri);

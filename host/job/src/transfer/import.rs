@@ -224,8 +224,8 @@ pub fn import(
     Ok(report)
 }
 
-/// Whether the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an ordinary
-/// page.
+/// Returns `true` if the URI is a host name or robots.txt that this crawl requests itself. A robots.txt linked from a page is an
+/// ordinary page.
 fn is_prerequisite(imported: &ImportedRecord) -> bool {
     imported.uri.scheme() == "dns"
         || imported
@@ -644,7 +644,7 @@ Fd http://a.org/y
         let path = folder.path().join("seeds.txt");
         fs::write(&path, "http://a.org/\n").unwrap();
         for (path, expected) in [
-            (&path, "seeds.txt is no recovery journal"),
+            (&path, "seeds.txt is not a recovery journal"),
             (&folder.path().join("none"), "cannot read"),
         ] {
             let files = Import {

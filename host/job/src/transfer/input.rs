@@ -270,7 +270,7 @@ impl<S: Read + Seek> Input<S> {
     }
 }
 
-/// Whether an error is the decoder's, about damaged data. Other errors come from the disk.
+/// Returns `true` if an error is the decoder's, about damaged data. Other errors come from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),

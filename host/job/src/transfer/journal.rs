@@ -22,7 +22,7 @@ use super::{Finish, ImportedRecord, Selection, TransferError};
 #[derive(Debug, Default)]
 pub(super) struct Clock(Option<Timestamp>);
 
-/// Whether this letter after `F` makes a tag.
+/// Returns `true` if this letter after `F` makes a tag.
 pub(super) fn is_tag(letter: u8) -> bool {
     matches!(letter, b'+' | b'e' | b'i' | b'd' | b'r' | b's' | b'f')
 }

@@ -202,7 +202,7 @@ impl Import {
                     headers.insert(name.trim().to_owned(), value.trim().to_owned());
                 }
                 None => {
-                    let problem = format!("acceptHeaders: {:?} is no header", line.trim());
+                    let problem = format!("acceptHeaders: {:?} is not a header", line.trim());
                     self.leave(bean.line, &bean.name(), &problem);
                 }
             }

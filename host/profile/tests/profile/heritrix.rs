@@ -574,7 +574,7 @@ seeds.textSource.nothing.value=4
          <bean id='metadata' class='org.archive.modules.CrawlMetadata'/>\
          <bean id='seeds' class='org.archive.modules.seeds.TextSeedModule'><property name='textSource'>\
          <bean class='org.archive.spring.ConfigString'><property name='value'><value>\n\
-         http://www.kb.nl/\n# a comment\na line that is no seed\nhttp://example.nl/ tag\n</value></property></bean></property></bean>\
+         http://www.kb.nl/\n# a comment\na line that is not a seed\nhttp://example.nl/ tag\n</value></property></bean></property></bean>\
          <bean id='scope' class='org.archive.modules.deciderules.DecideRuleSequence'><property name='rules'><list>\
          <bean class='org.archive.modules.deciderules.TooManyPathSegmentsDecideRule'><property name='maxPathDepth' value='many'/></bean>\
          <ref bean='missing'/></list></property></bean></beans>"
@@ -594,7 +594,7 @@ seeds.textSource.nothing.value=4
         "seeds.textSource.nothing.value = \"4\": there is no such bean",
         "maxPathDepth = \"many\": not a whole number; the default holds",
         "it names a rule \"missing\", and there is no such bean",
-        "a line that is no seed",
+        "a line that is not a seed",
     ] {
         assert!(
             left.iter().any(|one| one.contains(problem)),

@@ -128,7 +128,7 @@ pub enum CallProblem {
     #[error("the content in {} has not been read", .0.display())]
     Unread(PathBuf),
     /// A time out of range.
-    #[error("{0} is no time in milliseconds since 1970")]
+    #[error("{0} is not a time in milliseconds since 1970")]
     Time(u64),
     /// The rows of a table are invalid.
     #[error("table {name}: {problem}")]
@@ -649,7 +649,7 @@ impl DocumentFacts {
         }
     }
 
-    /// Whether its content has been read and can be written as text.
+    /// Returns `true` if its content has been read and can be written as text.
     pub(super) fn is_text(&self) -> bool {
         let decodes = self.charset.is_none_or(|charset| charset == UTF_8);
         self.content()

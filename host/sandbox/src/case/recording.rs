@@ -174,7 +174,7 @@ pub enum RecordingError {
         source: io::Error,
     },
     /// A file is not a recording.
-    #[error("{} is no recording of a plugin call: {problem}", path.display())]
+    #[error("{} is not a recording of a plugin call: {problem}", path.display())]
     Format {
         /// The path.
         path: PathBuf,

@@ -10,7 +10,7 @@ use crate::support::{candidates, config, config_of, limits, load};
 fn refusing() -> Guest {
     let mut guest = Guest::filter("(i32.const 0)");
     let mut faults = Vec::new();
-    for (pointer, problem) in [("/patterns/0", "is no expression"), ("", "is too odd")] {
+    for (pointer, problem) in [("/patterns/0", "is not an expression"), ("", "is too odd")] {
         faults.extend(guest.data.text(pointer));
         faults.extend(guest.data.text(problem));
     }
@@ -50,7 +50,7 @@ fn faults_of_settings_come_with_their_pointers() {
         let said = error.to_string();
         assert_eq!(
             said,
-            "guest 1.0.0 refuses its settings: /patterns/0: is no expression; is too odd"
+            "guest 1.0.0 refuses its settings: /patterns/0: is not an expression; is too odd"
         );
         let ConfigureError::Settings { faults, .. } = error else {
             panic!("{error:?}")

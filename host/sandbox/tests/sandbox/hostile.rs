@@ -2,7 +2,7 @@
 //! document that is not empty; else they behave. So each is asked three times: the call in the middle goes wrong in the
 //! way it should, is counted, and harms neither neighbour.
 //!
-//! What only costs its author something (dropped links, lines, notes, values) is no fault; those tests are at the end.
+//! What only costs its author something (dropped links, lines, notes, values) is not a fault; those tests are at the end.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

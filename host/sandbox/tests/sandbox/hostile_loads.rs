@@ -101,7 +101,7 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
         module,
         "is a core module, not a component: make one of it with `wasm-tools component new`",
     );
-    check_refused(b"PK\x03\x04".to_vec(), "is no WebAssembly component");
+    check_refused(b"PK\x03\x04".to_vec(), "is not a WebAssembly component");
     // Of another world, which asks for nothing and offers something else.
     let other = "(component
         (core module $m (func (export \"run\")))
@@ -109,7 +109,7 @@ fn each_sort_of_wrong_file_is_refused_in_a_sentence_that_says_what_to_do() {
         (func (export \"run\") (canon lift (core func $i \"run\"))))";
     check_refused(
         wat::parse_str(other).unwrap(),
-        "is no plugin: it does not export opilio:plugin/setup",
+        "is not a plugin: it does not export opilio:plugin/setup",
     );
     let of = |version: &str| {
         let edit = |file: &str| file.replace("@0.2.0", &format!("@{version}"));
@@ -185,7 +185,7 @@ fn what_a_component_calls_itself_breaks_no_line() {
                 media_types: &["text/html\n"],
                 ..Described::default()
             },
-            "`text/html ` is no media type pattern",
+            "`text/html ` is not a media type pattern",
         ),
     ] {
         let guest = Guest {

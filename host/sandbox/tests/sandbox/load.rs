@@ -65,8 +65,8 @@ fn a_core_module_is_refused() {
 
 #[test]
 fn what_is_no_wasm_is_refused() {
-    check_refused(b"#!/bin/sh", "is no WebAssembly component");
-    check_refused(b"", "is no WebAssembly component");
+    check_refused(b"#!/bin/sh", "is not a WebAssembly component");
+    check_refused(b"", "is not a WebAssembly component");
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn a_plugin_for_another_patch_of_the_contract_is_taken() {
 
 #[test]
 fn a_component_that_is_no_plugin_is_refused() {
-    check_refused(&wat::parse_str("(component)").unwrap(), "is no plugin");
+    check_refused(&wat::parse_str("(component)").unwrap(), "is not a plugin");
 }
 
 #[test]

@@ -154,7 +154,7 @@ fn what_is_not_a_recording_is_refused_by_name() {
     for text in ["", "{}", r#"{"format": "opilio-recording-9"}"#] {
         std::fs::write(&path, text).unwrap();
         let problem = Recording::read(&path).unwrap_err().to_string();
-        assert!(problem.contains("x.json is no recording"), "{problem}");
+        assert!(problem.contains("x.json is not a recording"), "{problem}");
     }
 }
 

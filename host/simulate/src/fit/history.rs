@@ -75,11 +75,11 @@ pub(super) struct Page {
     digest: Option<Rc<str>>,
     pub(super) bytes: u64,
     pub(super) bodies: u64,
-    /// Whether the page was gone at the last visit.
+    /// `true` if the page was gone at the last visit.
     pub(super) gone: bool,
-    /// Whether the server has answered that it had not changed.
+    /// `true` if the server has answered that it had not changed.
     pub(super) conditional: bool,
-    /// Whether its bytes changed while its content did not.
+    /// `true` if its bytes changed while its content did not.
     pub(super) trivial: bool,
 }
 

@@ -138,7 +138,7 @@ fn unpacked<'l>(mut log: impl Read + 'l) -> io::Result<(Box<dyn BufRead + 'l>, b
     })
 }
 
-/// Whether an error is the decoder's, about damaged data. Other errors come from the disk.
+/// Returns `true` if an error is the decoder's, about damaged data. Other errors come from the disk.
 fn is_damage(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -146,7 +146,7 @@ fn is_damage(error: &io::Error) -> bool {
     )
 }
 
-/// Whether a line is UTF-8 without zeros. A character that is cut at the end is accepted.
+/// Returns `true` if a line is UTF-8 without zeros. A character that is cut at the end is accepted.
 fn is_text(line: &[u8]) -> bool {
     let is_utf8 = match std::str::from_utf8(line) {
         Ok(_) => true,
@@ -302,7 +302,7 @@ fn duration(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Whether a text is two tokens (RFC 9110 §8.3.1), without parameters.
+/// Returns `true` if a text is two tokens (RFC 9110 §8.3.1), without parameters.
 fn is_media_type(text: &str) -> bool {
     let is_token = |part: &str| {
         let is_of_one = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);

@@ -243,7 +243,7 @@ impl Check {
         };
         let (class, subtype) = media_type.split_once('/').unwrap_or_default();
         if !is_part(class) || !is_part(subtype) {
-            let problem = format!("{media_type:?} is no media type");
+            let problem = format!("{media_type:?} is not a media type");
             let suggestion = "write a type and a subtype alone: \"text/html\", \"image/jpeg\"";
             self.refuse(&format!("{at}/media-type"), problem, suggestion);
         } else if media_type != HTML {

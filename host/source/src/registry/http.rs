@@ -176,7 +176,7 @@ impl<'a> Connection<'a> {
         })
     }
 
-    /// Whether credentials may be sent to this URL.
+    /// Returns `true` if credentials may be sent to this URL.
     pub(super) fn may_have_secrets(&self, url: &Url) -> bool {
         url.scheme() == "https" || (url.scheme() == "http" && self.root.scheme() == "http")
     }

@@ -1,4 +1,4 @@
-//! What servers do that they should not, and what is to come of it. A line of the table is a server.
+//! Misbehaving servers, and the expected results. A line of the table is a server.
 
 use std::io::Write;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub(crate) const TOTAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Servers that wait until another has been crawled.
 pub(crate) const HOSTAGES: usize = 4;
 
-/// What is wrong with what a server was asked.
+/// Returns what is wrong with the requests of a server.
 pub(crate) type Complaint = fn(&[ReceivedRequest]) -> Option<String>;
 
 /// A server, and what the crawl has to say of it.
@@ -37,9 +37,9 @@ pub(crate) struct Case {
     pub(crate) notes: Vec<&'static str>,
     /// The limit that ends it.
     pub(crate) ended_by: Option<Duration>,
-    /// What its metadata record has to say.
+    /// Expected content of its metadata record.
     pub(crate) metadata: Option<&'static str>,
-    /// What the profile says of its host alone.
+    /// Settings of an override for its host.
     pub(crate) settings: Option<&'static str>,
     pub(crate) asked: Option<Complaint>,
 }

@@ -8,7 +8,7 @@ mod cases;
 
 use std::time::Duration;
 
-use opilio_stories::{Rogues, Told, crawl, html, site, until};
+use opilio_stories::{FinishedCrawl, Rogues, crawl, html, site, until};
 use opilio_test_web::{Gate, Web};
 
 use cases::{Case, HOSTAGES, RESPONSE_TIMEOUT, Record, TOTAL_TIMEOUT, cases};
@@ -19,8 +19,8 @@ const GOOD_PAGES: usize = 100;
 /// On top of a limit that ends a fetch: what a machine may take that has much else to do.
 const SLOWNESS: Duration = Duration::from_secs(30);
 
-/// What the whole siege may take beyond what a crawl of one page has taken; half of it is usual. Servers and crawler share
-/// the process. A flood that were held in memory, or a bomb that were unpacked there, would take more.
+/// Memory that the whole siege may take beyond that of a crawl of one page; half of it is usual. Servers and crawler share
+/// the process. A flood or an unpacked bomb that is held in memory takes more.
 const MEMORY_MAX: u64 = 256 << 20;
 
 fn profile(cases: &[Case]) -> String {
@@ -81,7 +81,7 @@ async fn good(held: &Gate, free: &Gate) -> Web {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
-    // What a process opens and keeps once is no leak.
+    // What a process opens and keeps once is not a leak.
     let web = site("first.localhost")
         .page("/", html("a page"))
         .serve()
@@ -131,8 +131,8 @@ async fn each_ends_as_it_should_and_none_is_at_the_cost_of_another() {
     before.is_left_as_it_was().await;
 }
 
-/// What is not as the case has it.
-fn judge(case: &Case, rogues: &Rogues, told: &Told) -> Vec<String> {
+/// Returns the differences from the case.
+fn judge(case: &Case, rogues: &Rogues, told: &FinishedCrawl) -> Vec<String> {
     let name = case.rogue.name();
     let uri = |target: &str| match target.contains("://") {
         true => target.to_owned(),
@@ -223,7 +223,7 @@ fn judge(case: &Case, rogues: &Rogues, told: &Told) -> Vec<String> {
     faults
 }
 
-/// What this process holds.
+/// Resources of this process.
 struct Process {
     descriptors: usize,
     /// The most bytes of memory it has had.
@@ -244,7 +244,7 @@ impl Process {
         }
     }
 
-    /// What threads in the background hold is given back when they have ended.
+    /// Waits until background threads have ended and given back their resources.
     async fn is_left_as_it_was(&self) {
         until("every descriptor is closed", || {
             let now = descriptors();
@@ -256,7 +256,7 @@ impl Process {
     }
 }
 
-/// What the descriptors of this process lead to.
+/// Targets of the open descriptors of this process.
 fn descriptors() -> Vec<String> {
     let open = std::fs::read_dir("/proc/self/fd").unwrap();
     open.flatten()

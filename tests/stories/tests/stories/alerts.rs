@@ -1,4 +1,4 @@
-//! What goes wrong with a crawl reaches whoever is to know it.
+//! Alerts: problems of a crawl reach the operator.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ async fn alerts(story: &Story) -> Vec<Alert> {
     }
 }
 
-/// What the hook was sent so far.
+/// Requests that the hook has received so far.
 fn sent(web: &Web) -> Vec<Value> {
     let requests = web.requests();
     let posts = requests.iter().filter(|seen| seen.target == "/hook");
@@ -129,7 +129,7 @@ async fn a_plugin_that_fails_too_often_is_an_alert() {
     assert!(told.log_file("job.log").contains("alert plugin bad"));
 }
 
-/// Which alerts the hook was told to be raised and cleared, in order.
+/// Alerts that the hook received as raised and cleared, in order.
 fn events(web: &Web) -> Vec<String> {
     let events = sent(web).into_iter().map(|notice| {
         let (event, kind) = (&notice["event"], &notice["alert"]["kind"]);
@@ -138,7 +138,7 @@ fn events(web: &Web) -> Vec<String> {
     events.collect()
 }
 
-/// Whether the hook was told that each of these is over.
+/// Returns `true` if the hook was told that each of these is over.
 fn are_cleared(web: &Web, kinds: &[&str]) -> bool {
     let events = events(web);
     kinds

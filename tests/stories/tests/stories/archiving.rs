@@ -1,10 +1,10 @@
-//! What the archive of a crawl looks like, as the profile wants it: formats, duplicates, indexes, hand-over.
+//! The archive of a crawl by the profile's settings: formats, duplicates, indexes, hand-over.
 
 use std::fs;
 use std::path::PathBuf;
 
 use opilio_archive::{Digest, Packing, Reader, check, index};
-use opilio_stories::{Told, asked, crawl, html, lines, site, until};
+use opilio_stories::{FinishedCrawl, asked, crawl, html, lines, site, until};
 use opilio_test_web::{Gate, Reply};
 
 const WWW: &str = "www.story.localhost";
@@ -14,7 +14,7 @@ fn picture() -> Reply {
     Reply::ok("image/png", vec![7; 2000])
 }
 
-fn files(told: &Told, ending: &str) -> Vec<PathBuf> {
+fn files(told: &FinishedCrawl, ending: &str) -> Vec<PathBuf> {
     let folder = fs::read_dir(told.job().join("warcs")).unwrap();
     let mut files: Vec<PathBuf> = folder.map(|entry| entry.unwrap().path()).collect();
     files.retain(|file| file.to_string_lossy().ends_with(ending));
@@ -289,7 +289,7 @@ async fn the_archive_grows_no_further_than_the_profile_says() {
     );
 }
 
-/// Who let a page in, who says when it is due again, and with which components.
+/// The metadata record names the plugins that accepted a page and chose its wait, and their components.
 #[tokio::test]
 async fn a_metadata_record_says_who_decided_what_about_the_capture() {
     let web = site(WWW)

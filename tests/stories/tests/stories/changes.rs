@@ -74,7 +74,7 @@ async fn an_evaluator_that_fails_leaves_the_state_unknown() {
     let page = web.url(WWW, "/");
     let log = told.of(&page);
     assert_eq!(told.records("response", &page).len(), log.len());
-    // What is unknown is no version, and gets the constant wait.
+    // What is unknown is not a version, and gets the constant wait.
     for line in &log[1..] {
         assert!(line.notes("1ver") && line.notes("wt:50ms"), "{line:?}");
     }

@@ -1,4 +1,4 @@
-//! What pages embed, when they are visited again.
+//! Embeds of pages that are visited again.
 
 use opilio_stories::{html, site};
 use opilio_test_web::{Gate, Reply, SeenRequest, Web};
@@ -115,7 +115,7 @@ async fn an_embed_that_is_in_process_when_it_should_fade_fades_afterwards() {
     assert_eq!(told.summary.progress.statistics.faded, 1);
 }
 
-/// How often the page had been asked for when the picture was asked for last.
+/// Number of requests of the page before the last request of the picture.
 fn last_of_the_picture(web: &Web) -> usize {
     let requests = web.requests();
     let last = requests

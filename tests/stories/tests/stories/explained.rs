@@ -1,4 +1,4 @@
-//! What a job says of one URI: which plugin said what, and which would say what now.
+//! `explain`: the recorded answers of plugins about one URI, and their answers now.
 
 use opilio_control::{Command, CommandResponse, ExplainedUri, WhyAnswer};
 use opilio_stories::{Story, asked, crawl, html, site, until};

@@ -43,7 +43,7 @@ const PROFILE: &str = r#"
     plugins.loopback.settings = { addresses = ["127.0.0.0/8", "::1"] }
 "#;
 
-/// What refused a URI, as the operator is told; empty where no filter let it in.
+/// The filter that refused a URI, as the operator sees it; empty if no filter accepted it.
 async fn why(story: &Story, uri: &str) -> String {
     let uri = uri.to_owned();
     let answers = story.order(Command::Why { uri }).await.unwrap();

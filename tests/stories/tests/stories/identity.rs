@@ -1,4 +1,4 @@
-//! Which URIs count as the same, site by site.
+//! Canonical forms, site by site.
 
 use opilio_stories::{asked, crawl, html};
 use opilio_test_web::Reply;

@@ -1,16 +1,16 @@
-//! When a crawl has had enough.
+//! Limits of a crawl.
 
 use std::time::Duration;
 
 use opilio_crawl::End;
-use opilio_stories::{Story, Told, crawl, html};
+use opilio_stories::{FinishedCrawl, Story, crawl, html};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B, asked_of, hosts, ms};
 use crate::revisits::revisiting;
 
 /// The lines of the log that are about documents.
-fn documents(told: &Told) -> usize {
+fn documents(told: &FinishedCrawl) -> usize {
     told.log
         .iter()
         .filter(|line| line.status > 1 && !line.uri.ends_with("/robots.txt"))
@@ -89,7 +89,7 @@ async fn bytes_that_are_new_or_changed_count() {
     );
 }
 
-/// What is in flight is finished: no more than that goes beyond.
+/// URIs in process are finished, and nothing else exceeds the limit.
 #[tokio::test]
 async fn bandwidth_holds_for_all_hosts_together() {
     let web = hosts(&[A, B], 4, &Reply::ok("image/png", vec![7; 20_000]))

@@ -1,4 +1,4 @@
-//! What sites list for crawlers and readers: sitemaps by way of robots.txt, feeds and the dates of their items.
+//! Lists of sites: sitemaps in robots.txt, feeds and the dates of their items.
 
 use std::io::Write;
 

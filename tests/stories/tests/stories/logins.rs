@@ -1,6 +1,6 @@
 //! Sites that want to know who we are: passwords, forms, and where none of it may turn up.
 
-use opilio_stories::{Story, Told, asked, crawl, html, site};
+use opilio_stories::{FinishedCrawl, Story, asked, crawl, html, site};
 use opilio_test_web::{Reply, SeenRequest, Web, schemes};
 
 use crate::many::{A, B};
@@ -25,7 +25,7 @@ const CREDENTIAL: &str = "[credentials.staff]\nhosts = ['*.localhost']\nrealm = 
 
 /// No log, report or metadata record has the password.
 #[track_caller]
-fn says_nothing(told: &Told) {
+fn says_nothing(told: &FinishedCrawl) {
     let mut folders = vec![told.job().to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(folder).unwrap() {

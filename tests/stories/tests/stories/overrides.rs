@@ -44,7 +44,7 @@ async fn a_front_page_is_visited_again_and_again_and_the_archive_once() {
     }
 }
 
-/// What wait evaluators say of a page that changes all the time would be shorter each time.
+/// The waits that evaluators choose for a page that changes all the time would get shorter each time.
 #[tokio::test]
 async fn a_fixed_wait_is_kept_whatever_the_page_does() {
     let web = hosts(&[A], 0, &html("a page"))
@@ -172,7 +172,7 @@ async fn a_host_has_extractors_and_a_scope_of_its_own() {
     );
 }
 
-/// What an override puts in place by media type is known before the second visit, so that it can be conditional.
+/// An override by media type is known before the second visit, so that the request can be conditional.
 #[tokio::test]
 async fn extractors_by_media_type_do_not_cost_a_server_whole_bodies() {
     let web = hosts(&[A], 0, &html("a page").with("etag", "\"v1\""))

@@ -1,4 +1,4 @@
-//! What goes first: within a queue, and among queues.
+//! Precedence within a queue, and among queues.
 
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::{Reply, Web};

@@ -55,7 +55,7 @@ async fn serve(mut client: TcpStream, asked: Arc<Mutex<Vec<String>>>) {
     let _ = copy_bidirectional(&mut client, &mut server).await;
 }
 
-/// What a proxy gets is between it and us; the archive has what the server got.
+/// The archive has the request as the server received it, without the headers for the proxy.
 #[tokio::test]
 async fn what_comes_through_a_proxy_is_archived_as_the_server_had_it() {
     let (port, asked) = proxy().await;

@@ -1,6 +1,6 @@
 //! Budgets and quotas: how much of a site is enough.
 
-use opilio_stories::{Told, asked, crawl, html};
+use opilio_stories::{FinishedCrawl, asked, crawl, html};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B, C, asked_of, hosts};
@@ -41,7 +41,13 @@ async fn a_spent_budget_retires_a_queue_and_a_raised_one_brings_it_back() {
 
 /// The hosts and how much may be asked of each; what is beyond is in the log with this annotation.
 #[track_caller]
-fn check(web: &Web, told: &Told, enough: &[(&[&str], usize)], beyond: usize, annotation: &str) {
+fn check(
+    web: &Web,
+    told: &FinishedCrawl,
+    enough: &[(&[&str], usize)],
+    beyond: usize,
+    annotation: &str,
+) {
     for (hosts, enough) in enough {
         let asked: usize = hosts.iter().map(|host| asked_of(web, host)).sum();
         assert_eq!(asked, *enough, "{hosts:?}: {:#?}", told.statuses());

@@ -1,6 +1,6 @@
 //! Two crawls of one web leave the same archive and the same log, apart from times and names of records.
 
-use opilio_stories::{Capture, LoggedUri, Told, crawl};
+use opilio_stories::{Capture, FinishedCrawl, LoggedUri, crawl};
 use opilio_test_web::Web;
 use opilio_test_web::demo;
 
@@ -18,7 +18,7 @@ const FIELDS_OF_ONE_CRAWL: [&str; 9] = [
 ];
 
 /// Crawls the demo web once per document. Its answers depend on the number of requests, so each crawl has a web of its own.
-async fn told(web: &Web) -> Told {
+async fn told(web: &Web) -> FinishedCrawl {
     let mut story = crawl().profile("strategy = 'snapshot'\nworkers = 1");
     for seed in demo::seeds(web) {
         story = story.seed(seed);
@@ -26,7 +26,7 @@ async fn told(web: &Web) -> Told {
     story.run().await.finished()
 }
 
-/// Whether this is a look-up, whose record begins with its time and has another digest each time.
+/// Returns `true` if this is a look-up, whose record begins with its time and has another digest each time.
 fn is_look_up(uri: &str) -> bool {
     uri.starts_with("dns:")
 }

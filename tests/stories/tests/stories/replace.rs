@@ -232,7 +232,7 @@ async fn what_fails_its_check_changes_nothing_and_says_why() {
                 replace(Path::new("/nowhere/at/all.wasm")),
                 "cannot read component",
             ),
-            (with(&filters, None, None), "is no extractor"),
+            (with(&filters, None, None), "is not an extractor"),
             (
                 with(&good, Some("0".repeat(64)), None),
                 "not the pinned 000",
@@ -318,7 +318,7 @@ async fn a_job_goes_on_with_its_own_copy_of_a_component_and_says_that_the_file_h
     let web = site(WWW).page("/", html("a")).serve().await;
     let story = with_pages(&html_extractor("then")).seed(web.url(WWW, "/"));
     let first = story.run().await.finished();
-    let digest = |told: &opilio_stories::Told| {
+    let digest = |told: &opilio_stories::FinishedCrawl| {
         let mut plugins = told.summary.plugins.iter();
         plugins
             .find(|plugin| plugin.name == "pages")

@@ -1,4 +1,4 @@
-//! What a crawl says of itself: reports and counts over all its processes, logs as they are rotated and read.
+//! Reports and counts over all processes of a crawl, and logs that are rotated and read.
 
 use std::io::Read as _;
 
@@ -291,7 +291,7 @@ async fn a_seed_is_reported_with_where_it_ended() {
     assert!(text.lines().any(|line| line == row), "{text}");
 }
 
-/// Whatever the port, however many queues a host is spread over, and where an override puts some of its URIs elsewhere.
+/// Counts of a host hold for all ports, for several queues, and if an override forces some of its URIs into another queue.
 #[tokio::test]
 async fn what_remains_of_a_host_is_counted_in_all_its_queues() {
     const PAGES: usize = 20;

@@ -1,4 +1,4 @@
-//! What hostile or merely odd sites have done to a crawl once, and must not do again.
+//! Regressions: hostile or odd sites that once broke a crawl.
 
 use opilio_stories::{crawl, html, site};
 use opilio_test_web::Reply;
@@ -81,7 +81,7 @@ async fn a_host_with_a_dot_at_its_end_is_fetched() {
     assert_eq!(told.sole(&url).status, 200);
 }
 
-/// robots.txt may redirect to another host; that is followed once, and is no link.
+/// robots.txt may redirect to another host; that is followed once, and is not a link.
 #[tokio::test]
 async fn a_redirect_of_robots_txt_brings_nothing_into_the_crawl() {
     let web = site(WWW)

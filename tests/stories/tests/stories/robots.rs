@@ -1,10 +1,10 @@
-//! What sites say to robots, and how far the profile wants it heeded.
+//! Directives for robots, and the profile's policies for them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use opilio_stories::{Rogue, RogueStep, Rogues, Told, crawl, html, lines, rests, site};
+use opilio_stories::{FinishedCrawl, Rogue, RogueStep, Rogues, crawl, html, lines, rests, site};
 use opilio_test_web::{Reply, Web};
 
 use crate::many::{A, B};
@@ -25,13 +25,13 @@ async fn with_rules() -> Web {
         .await
 }
 
-async fn told(web: &Web, robots: &str) -> Told {
+async fn told(web: &Web, robots: &str) -> FinishedCrawl {
     let story = crawl().profile(&format!("[robots]\n{robots}"));
     story.seed(web.url(A, "/")).run().await.finished()
 }
 
 #[track_caller]
-fn check(web: &Web, told: &Told, status: i32, is_noted: bool) {
+fn check(web: &Web, told: &FinishedCrawl, status: i32, is_noted: bool) {
     let line = told.sole(&web.url(A, "/private/a.html"));
     assert_eq!(line.status, status, "{line:?}");
     assert_eq!(line.notes("robotExcluded"), is_noted, "{line:?}");

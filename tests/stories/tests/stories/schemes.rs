@@ -1,6 +1,6 @@
-//! What is fetched over something else than HTTP: files and directories by FTP, answers by WHOIS.
+//! Schemes other than HTTP: files and directories by FTP, answers by WHOIS.
 
-use opilio_stories::{Told, crawl};
+use opilio_stories::{FinishedCrawl, crawl};
 use opilio_test_web::schemes;
 
 const FILES: &str = "files.story.localhost";
@@ -8,7 +8,7 @@ const WHOIS: &str = "whois.story.localhost";
 const TEXT: &[u8] = b"What the file says.\n";
 const PAGE: &[u8] = b"<a href='deep/note.txt'>a note</a>";
 
-/// What a path holds: entries where it ends in a slash.
+/// Content of a path: entries if it ends in a slash.
 fn content(path: &str) -> Option<&'static [u8]> {
     match path {
         "pub/" => Some(b"type=cdir; .\r\ntype=dir; deep\r\ntype=file; index.html\r\n"),
@@ -28,7 +28,7 @@ fn whois(question: &str, port: u16) -> String {
 }
 
 #[track_caller]
-fn check(told: &Told, uri: &str, status: i32, block: &[u8]) {
+fn check(told: &FinishedCrawl, uri: &str, status: i32, block: &[u8]) {
     assert_eq!(told.sole(uri).status, status, "{uri}");
     let record = told.record("resource", uri);
     assert_eq!(record.block, block, "{uri}");

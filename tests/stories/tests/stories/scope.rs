@@ -1,7 +1,7 @@
 //! A scope that is changed between two runs of a job.
 
 use opilio_crawl::End;
-use opilio_stories::{Told, crawl, html};
+use opilio_stories::{FinishedCrawl, crawl, html};
 
 use crate::many::{A, hosts};
 
@@ -37,8 +37,9 @@ async fn what_waits_and_is_out_of_scope_now_is_forgotten_and_found_again_when_it
         ))
         .seed(web.url(A, "/"));
     let there = web.url(A, "/there/1.html");
-    let statuses =
-        |told: &Told| -> Vec<_> { told.of(&there).iter().map(|line| line.status).collect() };
+    let statuses = |told: &FinishedCrawl| -> Vec<_> {
+        told.of(&there).iter().map(|line| line.status).collect()
+    };
 
     let told = story.run().await;
     assert_eq!(
@@ -82,7 +83,7 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     .await;
     let new = run("").await;
 
-    let log = |told: &Told| -> Vec<_> {
+    let log = |told: &FinishedCrawl| -> Vec<_> {
         // The answer to a look-up has the time in it.
         let fetched = told.log.iter().filter(|line| line.uri.starts_with("http"));
         let lines = fetched.map(|line| {
@@ -96,7 +97,7 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     };
     assert!(log(&new).len() >= 6, "{:#?}", new.log);
     assert_eq!(log(&new), log(&each));
-    let accepted = |told: &Told| -> Vec<_> {
+    let accepted = |told: &FinishedCrawl| -> Vec<_> {
         let metadata = told.captures.iter().filter(|one| one.kind == "metadata");
         let texts = metadata.map(|one| (one.uri.clone(), one.text()));
         let lines = texts.flat_map(|(uri, text)| {
@@ -109,11 +110,11 @@ async fn a_crawl_is_the_same_whether_filters_are_asked_about_every_link_or_about
     };
     assert!(accepted(&new).len() >= 5, "{:?}", accepted(&new));
     assert_eq!(accepted(&new), accepted(&each));
-    let refused = |told: &Told| told.summary.progress.out_of_scope;
+    let refused = |told: &FinishedCrawl| told.summary.progress.out_of_scope;
     assert!(refused(&new) >= 10);
     assert_eq!(refused(&new), refused(&each));
 
-    let calls = |told: &Told| {
+    let calls = |told: &FinishedCrawl| {
         let mut plugins = told.summary.plugins.iter();
         plugins.find(|plugin| plugin.name == "hops").unwrap().calls
     };

@@ -73,16 +73,16 @@ fn reply(target: &str, visit: usize, if_none_match: Option<&str>) -> Reply {
 
 /// A visit as both drivers tell it. Times are left out.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct DriverVisit {
     status: i32,
     hops: String,
     annotations: Vec<String>,
 }
 
-impl Told {
-    fn new(status: i32, hops: &str, annotations: &[String]) -> Told {
+impl DriverVisit {
+    fn new(status: i32, hops: &str, annotations: &[String]) -> DriverVisit {
         let is_time = |note: &&String| note.starts_with("ov:");
-        Told {
+        DriverVisit {
             status,
             hops: hops.trim_matches('-').to_owned(),
             annotations: annotations
@@ -94,8 +94,8 @@ impl Told {
         }
     }
 
-    fn logged(line: &LoggedUri) -> Told {
-        Told::new(line.status, &line.hops, &line.annotations)
+    fn logged(line: &LoggedUri) -> DriverVisit {
+        DriverVisit::new(line.status, &line.hops, &line.annotations)
     }
 }
 
@@ -152,11 +152,11 @@ async fn a_simulated_crawl_decides_as_a_real_one_does() {
             .all(|target| count(target) >= 1)
     };
     let told = story.run_until("every page was there", enough).await;
-    let mut real: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    let mut real: BTreeMap<String, Vec<DriverVisit>> = BTreeMap::new();
     for line in told.log.iter().filter(|line| !line.uri.starts_with("dns:")) {
         real.entry(line.uri.clone())
             .or_default()
-            .push(Told::logged(line));
+            .push(DriverVisit::logged(line));
     }
 
     let given = ProfileContext {
@@ -227,14 +227,17 @@ fn simulate(
     seed: &str,
     prefix: &str,
     most: usize,
-) -> (BTreeMap<String, Vec<Told>>, BTreeMap<String, UriRecord>) {
+) -> (
+    BTreeMap<String, Vec<DriverVisit>>,
+    BTreeMap<String, UriRecord>,
+) {
     let folder = tempfile::tempdir().unwrap();
     let mut now = Timestamp::from_second(1_800_000_000).unwrap();
     let cache = Some(component_cache());
     let prefixes = [prefix.to_owned()];
     let crawl = SimulatedCrawl::open(profile, folder.path(), cache, &prefixes, now).unwrap();
     crawl.seed(vec![Uri::parse(seed).unwrap()], now).unwrap();
-    let mut visits: BTreeMap<String, Vec<Told>> = BTreeMap::new();
+    let mut visits: BTreeMap<String, Vec<DriverVisit>> = BTreeMap::new();
     let mut requests: BTreeMap<String, usize> = BTreeMap::new();
     let end = now + Duration::from_secs(120);
     while now < end {
@@ -268,7 +271,7 @@ fn simulate(
             }
         };
         if done.kind != EndKind::Unfinished {
-            let told = Told::new(done.entry.status, &hops, &done.entry.annotations);
+            let told = DriverVisit::new(done.entry.status, &hops, &done.entry.annotations);
             let visits = visits.entry(uri.as_str().to_owned()).or_default();
             visits.push(told);
         }

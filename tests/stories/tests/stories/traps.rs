@@ -1,7 +1,7 @@
 //! Traps: pages without end that say nothing new.
 
 use opilio_crawl::End;
-use opilio_stories::{Told, asked, crawl, html, site};
+use opilio_stories::{FinishedCrawl, asked, crawl, html, site};
 
 const WWW: &str = "www.story.localhost";
 
@@ -31,7 +31,7 @@ async fn siblings_that_say_the_same_are_counted_through_all_visits_and_runs_and_
         .profile("workers = 1\nlimits.documents = 2\nstacks.pre-extract = ['siblings']")
         .profile("[plugins.siblings]\ncomponent = 'builtin:sibling-trap'\nsettings = { siblings-max = 3 }")
         .seed(web.url(WWW, "/day/1"));
-    let refused = |told: &Told| -> Vec<String> {
+    let refused = |told: &FinishedCrawl| -> Vec<String> {
         let lines = told.log.iter();
         let lines = lines.filter(|line| line.notes("unextracted:siblings:"));
         lines.map(|line| line.uri.clone()).collect()

@@ -1,7 +1,7 @@
-//! What is no change: noise that strippers take away, sections that publishers mark, headers that say so, little things.
+//! Differences that are no change: noise that strippers remove, sections that publishers mark, headers, small differences.
 //! And what is told from elsewhere: feeds that make their evaluator's waits.
 
-use opilio_stories::{Capture, LoggedUri, Story, Told, html, site};
+use opilio_stories::{Capture, FinishedCrawl, LoggedUri, Story, html, site};
 use opilio_test_web::{Reply, Web};
 use sha1::{Digest as _, Sha1};
 
@@ -9,7 +9,7 @@ use crate::revisits::{revisiting, visits};
 
 const WWW: &str = "www.story.localhost";
 
-async fn told_after(story: Story, web: &Web, target: &str, count: usize) -> Told {
+async fn told_after(story: Story, web: &Web, target: &str, count: usize) -> FinishedCrawl {
     story
         .seed(web.url(WWW, target))
         .run_until("enough visits", || visits(web, target) >= count)
@@ -18,7 +18,7 @@ async fn told_after(story: Story, web: &Web, target: &str, count: usize) -> Told
 
 /// Every visit after the first found nothing new: one response, and notes that do not claim the same payload.
 #[track_caller]
-fn check_noted(told: &Told, page: &str) {
+fn check_noted(told: &FinishedCrawl, page: &str) {
     told.record("response", page);
     let log = told.of(page);
     assert!(log.len() > 2, "{log:?}");
@@ -302,7 +302,7 @@ async fn lists_are_not_believed_where_the_profile_says_so() {
     assert_eq!(visits(&web, "/a.html"), 1);
 }
 
-async fn told_after_root(story: Story, web: &Web) -> Told {
+async fn told_after_root(story: Story, web: &Web) -> FinishedCrawl {
     story
         .seed(web.url(WWW, "/"))
         .run_until("the feed is read often, and the page once", || {

@@ -1,4 +1,4 @@
-//! What servers send in place of pages, as the default profile treats it: named in the log, and else like any page.
+//! Walls that servers send in place of pages: with the default profile they are named in the log, and archived like any page.
 
 use opilio_stories::{asked, crawl, html, site};
 use opilio_test_web::Reply;

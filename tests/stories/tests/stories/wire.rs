@@ -161,7 +161,7 @@ fn endless_page() -> (u16, std::sync::mpsc::Sender<()>) {
     (port, begin)
 }
 
-/// How often the crawl has waited to read on, for want of bandwidth.
+/// Number of waits for bandwidth while reading.
 async fn waited_for_bytes(story: &Story) -> u64 {
     match &story.order(Command::Status).await.unwrap()[..] {
         [CommandResponse::Status(status)] => status.taken.waited_for_bytes,
@@ -234,7 +234,7 @@ async fn a_limit_of_time_ends_a_crawl_whatever_is_in_flight() {
     assert_eq!((process, job), (End::TimeLimit, End::Quota("run-time")));
 }
 
-/// What an override says of the wire holds for its site alone: limits, and what may be connected to.
+/// Fetch settings of an override hold for its site alone: limits, and allowed addresses.
 #[tokio::test]
 async fn limits_and_guard_rails_are_a_sites_own() {
     let page =

@@ -82,7 +82,7 @@ fn engine(home: &Path) -> Result<PathBuf> {
     engine.with_context(|| format!("{} has no heritrix-engine-*.jar", lib.display()))
 }
 
-/// Whether a line of its crawl log is a fetch over HTTP that got an answer.
+/// Returns `true` if a line of its crawl log is a fetch over HTTP that got an answer.
 fn is_http_exchange(line: &str) -> bool {
     let mut columns = line.split_whitespace().skip(1);
     let status = columns.next().unwrap_or_default();

@@ -39,17 +39,17 @@ impl Judged {
         })
     }
 
-    /// Where the pages are.
+    /// The origin of the pages.
     pub(super) fn origin(&self) -> String {
         self.web.url(WWW, "")
     }
 
-    /// Where the same pages are, with a certificate that nobody trusts.
+    /// The origin of the same pages with an untrusted certificate.
     pub(super) fn secure_origin(&self) -> String {
         format!("https://{WWW}:{}", self.secure.port())
     }
 
-    /// Whether each page was asked for, and those of which revisit records are judged again.
+    /// Returns `true` if each page was asked for, and those of which revisit records are judged again.
     pub(super) fn is_visited(&self) -> bool {
         let requests = self.web.requests();
         let visits = |target: &str| requests.iter().filter(|it| it.target == target).count();
@@ -59,7 +59,7 @@ impl Judged {
             && once.iter().all(|target| visits(target) >= 1)
     }
 
-    /// What a crawl begins with.
+    /// The seeds of a crawl.
     pub(super) fn seeds(&self) -> Vec<String> {
         vec![
             format!("{}/", self.origin()),
@@ -103,7 +103,7 @@ async fn tunnel(to: SocketAddr) -> Result<(SocketAddr, JoinHandle<()>)> {
     Ok((address, tunnel))
 }
 
-/// What there is by FTP.
+/// Content of a path by FTP.
 fn file(path: &str) -> Option<&'static [u8]> {
     match path {
         "pub/" => Some(b"type=cdir; .\r\ntype=dir; deep\r\ntype=file; read.me\r\n"),

@@ -227,7 +227,7 @@ impl Page<'_, '_> {
     }
 }
 
-/// Whether an element is left out, because it would run code, send data, or load another page.
+/// Returns `true` if an element is left out, because it would run code, send data, or load another page.
 fn is_dropped(name: &str) -> bool {
     let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | ':' | '.');
     matches!(

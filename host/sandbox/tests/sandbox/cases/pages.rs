@@ -212,7 +212,7 @@ fn inner(document: &Document, fragment: &Fragment) -> Result<Document, String> {
     Ok(inner)
 }
 
-/// The letter of its hop and its URI; none for what is no URI.
+/// The letter of its hop and its URI; none for what is not a URI.
 fn resolved(document: &Document, link: &Link) -> Option<(char, String)> {
     let letter = match link.hop {
         Hop::Link => 'L',

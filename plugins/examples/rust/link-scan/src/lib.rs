@@ -4,7 +4,7 @@ use opilio_plugin::prelude::*;
 
 const SPACE: [char; 5] = [' ', '\t', '\n', '\u{c}', '\r'];
 
-/// What a profile may set.
+/// Settings of a profile.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {

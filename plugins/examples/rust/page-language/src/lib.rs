@@ -1,5 +1,5 @@
-//! What language a page is written in, for collections that are bound to languages rather than to domains: pages in Danish
-//! wherever they lie. It stands in `pre-extract`, so that no links are followed from pages in others, or in `archive`.
+//! The language of a page, for collections by language rather than by domain: pages in Danish on any host. In `pre-extract`, links
+//! of pages in other languages are not followed; in `archive`, such pages are not stored.
 //!
 //! The words that people write most tell languages apart well enough from some dozens of words on. What a page declares
 //! counts only where it is too short for that, since pages declare what their templates do.
@@ -23,7 +23,7 @@ const WORDS_MAX: usize = 5_000;
 /// Elements whose content is no text of the page.
 const NOT_READ: [&str; 4] = ["script", "style", "template", "noscript"];
 
-/// What a profile may set.
+/// Settings of a profile.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Settings {
@@ -169,7 +169,7 @@ impl<'p> Iterator for Texts<'p> {
     }
 }
 
-/// What follows a tag or comment; of an element that is not read, what follows its end.
+/// The text behind a tag or comment, or behind the end of an element that is not read.
 fn behind(tag: &str) -> &str {
     if let Some(comment) = tag.strip_prefix("!--") {
         return comment.split_once("-->").map_or("", |(_, rest)| rest);

@@ -22,10 +22,13 @@ use crate::secret_file;
 /// Validity of a challenge. After it the client gets another one, without a new question for the password.
 const NONCE_SECONDS: i64 = 300;
 
+/// Base path of the interface.
+pub(crate) const BASE: &str = "/engine";
+
 const REALM: &str = "opilio";
 
 /// The user of `[heritrix]`.
-pub(crate) struct Door {
+pub(crate) struct HeritrixAccount {
     user: String,
     /// Digest of user, realm and password.
     digest: String,
@@ -53,11 +56,11 @@ pub(crate) enum NoAnswer {
     Refused(Refusal),
 }
 
-impl Door {
+impl HeritrixAccount {
     /// Reads the password.
-    pub(crate) fn open(file: &HeritrixFile) -> io::Result<Door> {
+    pub(crate) fn open(file: &HeritrixFile) -> io::Result<HeritrixAccount> {
         let password = secret_file::read(&file.password_file)?;
-        Ok(Door {
+        Ok(HeritrixAccount {
             digest: md5(&format!("{}:{REALM}:{password}", file.user)),
             user: file.user.clone(),
             secret: Uuid::new_v4().to_string(),
@@ -163,10 +166,10 @@ mod tests {
 
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn door(home: &std::path::Path, password: &str) -> io::Result<Door> {
+    fn account(home: &std::path::Path, password: &str) -> io::Result<HeritrixAccount> {
         let file = home.join("password");
         crate::own_file::write(&file, password.as_bytes()).unwrap();
-        Door::open(&HeritrixFile {
+        HeritrixAccount::open(&HeritrixFile {
             user: "nas".to_owned(),
             password_file: file,
             profile: None,
@@ -189,19 +192,25 @@ mod tests {
     #[test]
     fn who_knows_the_password_is_let_in_for_that_request_alone() {
         let home = tempfile::tempdir().unwrap();
-        let door = door(home.path(), "tiger: lily\n").unwrap();
+        let account = account(home.path(), "tiger: lily\n").unwrap();
         let access = Access::new(home.path().join("tokens.json")).unwrap();
-        let said = answer(&door.challenge(false), "tiger: lily");
-        let caller = door.admit(&said, "GET", "/engine", HERE, &access).unwrap();
+        let said = answer(&account.challenge(false), "tiger: lily");
+        let caller = account
+            .admit(&said, "GET", "/engine", HERE, &access)
+            .unwrap();
         assert_eq!((caller.user.as_str(), caller.role), ("nas", Role::Operator));
         for (header, method, uri) in [
             (said.as_str(), "POST", "/engine"),
             (&said, "GET", "/engine/job/a"),
-            (&answer(&door.challenge(false), "tiger"), "GET", "/engine"),
+            (
+                &answer(&account.challenge(false), "tiger"),
+                "GET",
+                "/engine",
+            ),
             ("Digest", "GET", "/engine"),
             ("Digest username=\"nas\"", "GET", "/engine"),
         ] {
-            let refused = door.admit(header, method, uri, HERE, &access);
+            let refused = account.admit(header, method, uri, HERE, &access);
             let wrong = Err(NoAnswer::Refused(Refusal::Wrong));
             assert_eq!(refused, wrong, "{header} {method} {uri}");
         }
@@ -210,29 +219,29 @@ mod tests {
     #[test]
     fn an_answer_to_another_daemon_is_asked_for_again() {
         let home = tempfile::tempdir().unwrap();
-        let before = door(home.path(), "lily").unwrap();
-        let door = door(home.path(), "lily").unwrap();
+        let before = account(home.path(), "lily").unwrap();
+        let account = account(home.path(), "lily").unwrap();
         let access = Access::new(home.path().join("tokens.json")).unwrap();
         let said = answer(&before.challenge(false), "lily");
-        let refused = door.admit(&said, "GET", "/engine", HERE, &access);
+        let refused = account.admit(&said, "GET", "/engine", HERE, &access);
         assert_eq!(refused, Err(NoAnswer::Stale));
         let old = Timestamp::now().as_second() - NONCE_SECONDS;
-        assert!(!door.is_fresh(&door.nonce(old), old + NONCE_SECONDS));
-        assert!(door.is_fresh(&door.nonce(old), old + NONCE_SECONDS - 1));
-        assert!(door.challenge(true).contains("stale=true"));
+        assert!(!account.is_fresh(&account.nonce(old), old + NONCE_SECONDS));
+        assert!(account.is_fresh(&account.nonce(old), old + NONCE_SECONDS - 1));
+        assert!(account.challenge(true).contains("stale=true"));
     }
 
     #[test]
     fn a_password_that_everybody_reads_and_one_that_is_none_are_refused() {
         let home = tempfile::tempdir().unwrap();
-        assert!(door(home.path(), "\n").is_err());
+        assert!(account(home.path(), "\n").is_err());
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
             let file = home.path().join("password");
             fs::write(&file, "lily").unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-            let opened = Door::open(&HeritrixFile {
+            let opened = HeritrixAccount::open(&HeritrixFile {
                 user: "nas".to_owned(),
                 password_file: file,
                 profile: None,
