@@ -23,7 +23,7 @@ use crate::access::Refusal;
 use crate::api;
 use crate::assets;
 use crate::daemon::Daemon;
-use crate::guard::{guard, refused};
+use crate::guard::guard;
 use crate::heritrix;
 use crate::problem::Problem;
 use crate::request_spans::traced;
@@ -102,7 +102,7 @@ async fn ready(State(daemon): State<Arc<Daemon>>) -> Response {
         return no(problem);
     }
     if daemon.config.authentication && daemon.access.is_unreadable() {
-        return refused(Refusal::Unreadable).into_response();
+        return Problem::from(Refusal::Unreadable).into_response();
     }
     "ready\n".into_response()
 }

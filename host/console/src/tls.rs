@@ -21,7 +21,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::config::TlsFiles;
 use crate::connections::{Connections, Place};
-use crate::timeouts::{Paced, Peer, Requests};
+use crate::timeouts::{Paced, Peer};
 
 /// Maximum open connections.
 const CONNECTIONS_MAX: usize = 1_000;
